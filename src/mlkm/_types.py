@@ -1,0 +1,10 @@
+"""Names for the array types that run through the package."""
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[np.float64]  # float32 where the caller gave float32
+IntArray: TypeAlias = NDArray[np.intp]
+RandomState: TypeAlias = int | np.random.RandomState | None

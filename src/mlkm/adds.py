@@ -1,0 +1,120 @@
+"""Algorithm 1: Alternating Direction Descent with Subsamples.
+
+The rows are split into parts I_1..I_K. Rotation j has weights of its own and trains layer l on part I_{j+l-1} alone, the other layers fixed; one
+epoch is a sweep l = 1..L in every rotation. The overall loss is the mean of the rotations' losses on all rows; when its best value has not improved
+for T (`patience`) epochs, training stops and the weights of the best epoch are the estimate. The prediction is the average of the rotations.
+
+Without cross-fitting there is one rotation, which trains all layers jointly on all rows.
+
+Rotations meet only in the stopping rule, so they run side by side for a stretch of epochs, then compare losses. Every epoch draws its own
+randomness from (seed, rotation, epoch): the state at the start of a stretch is enough to replay it up to the best epoch.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from ._random import generator
+from ._types import Array, IntArray
+from .machine import Machine, flatten, with_layers
+from .solvers.gradient import GradientDescent, loss
+
+_STRETCH = 50
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """One rotation O_j: its number, and the rows of each layer; `rows=None` stands for all layers jointly on all rows."""
+
+    number: int
+    rows: tuple[IntArray, ...] | None
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The machines of all rotations, the overall loss after every epoch, and the number of epochs run."""
+
+    machines: tuple[Machine, ...]
+    losses: list[float]
+    n_iter: int
+
+
+def rotations(parts: Sequence[IntArray], depth: int) -> list[Rotation]:
+    """O_1..O_K: layer l of rotation j trains on part j + l - 1, counted modulo K."""
+    K = len(parts)
+    return [Rotation(j, tuple(parts[(j + l) % K] for l in range(depth))) for j in range(K)]
+
+
+def random_parts(rng: np.random.Generator, n: int, n_parts: int) -> list[IntArray]:
+    """Rows 0..n-1 split at random into parts of equal size, up to one."""
+    return [np.sort(part) for part in np.array_split(rng.permutation(n), n_parts)]
+
+
+def train(
+    starts: Sequence[Machine],
+    runs: Sequence[Rotation],
+    data: tuple[Array, Array, Array, Array],
+    solver: GradientDescent,
+    *,
+    max_iter: int,
+    patience: int,
+    tol: float,
+    seed: int,
+    n_jobs: int | None = None,
+) -> Trained:
+    """Run ADDS from the given machines, one per rotation."""
+    states = [(machine, [np.zeros_like(W) for W in flatten(machine.layers)]) for machine in starts]
+    losses: list[float] = []
+    best_epoch, best_loss, checkpoint, checkpoint_epoch = 0, np.inf, states, 0
+    with Parallel(n_jobs=n_jobs) as parallel:
+
+        def stretch(begin: int, end: int, states: list[tuple[Machine, list[Array]]]) -> list[tuple[Machine, list[Array], list[float]]]:
+            work = (delayed(_run)(*state, run, data, solver, seed, begin, end) for state, run in zip(states, runs, strict=True))
+            return list(parallel(work))
+
+        while len(losses) < max_iter and len(losses) - best_epoch < patience:
+            begin, end = len(losses), min(len(losses) + _STRETCH, max_iter)
+            results = stretch(begin, end, states)
+            overall = np.mean([result[2] for result in results], axis=0)
+            for epoch, value in enumerate(overall.tolist(), begin + 1):
+                losses.append(value)
+                if value < best_loss * (1 - tol):
+                    best_epoch, best_loss, checkpoint, checkpoint_epoch = epoch, value, states, begin
+                if epoch - best_epoch >= patience:
+                    break
+            states = [(machine, velocity) for machine, velocity, _ in results]
+        if not np.isfinite(best_loss):
+            raise ValueError(
+                f"Gradient descent diverged: the loss is {losses[-1]} after {len(losses)} epochs; use a learning_rate below {solver.learning_rate}."
+            )
+        best = states if best_epoch == len(losses) == end else stretch(checkpoint_epoch, best_epoch, checkpoint)
+    return Trained(tuple(state[0] for state in best), losses, len(losses))
+
+
+def _run(
+    machine: Machine,
+    velocity: list[Array],
+    run: Rotation,
+    data: tuple[Array, Array, Array, Array],
+    solver: GradientDescent,
+    seed: int,
+    begin: int,
+    end: int,
+) -> tuple[Machine, list[Array], list[float]]:
+    """Epochs begin..end-1 of one rotation, on copies of its weights."""
+    machine = with_layers(machine, [W.copy() for W in flatten(machine.layers)])
+    velocity = [V.copy() for V in velocity]
+    everything = np.arange(len(data[0]))
+    losses = []
+    with np.errstate(over="ignore", invalid="ignore"):  # a diverging run ends in one clear error, raised by `train`
+        for epoch in range(begin, end):
+            rng = generator(seed, run.number, epoch)
+            if run.rows is None:
+                solver.epoch(machine, velocity, None, data, everything, rng)
+            else:
+                for layer, rows in enumerate(run.rows):
+                    solver.epoch(machine, velocity, layer, data, rows, rng)
+            losses.append(loss(machine, data))
+    return machine, velocity, losses

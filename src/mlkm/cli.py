@@ -1,0 +1,11 @@
+"""The command line. It needs the extra `cli`; without it, one sentence says so."""
+
+import sys
+
+
+def main() -> None:
+    try:
+        from ._commands import app
+    except ModuleNotFoundError as missing:
+        sys.exit(f"The mlkm command needs the package {missing.name!r}: install it with  pip install 'mlkm[demo]'.")
+    app()

@@ -1,0 +1,123 @@
+"""Random features phi(x) = sqrt(2/D) cos(Omega'x + b), with E[phi(x)'phi(x')] = K(x, x').
+
+Interaction orders: a frequency vector with one or two non-zero coordinates gives a feature of one or two inputs. Order q averages the kernel over
+all subsets of q inputs: the features of additive (q = 1) and pairwise (q = 2) kernels; "full" uses every input. A tuple of orders shares the
+features equally and averages their kernels.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ._types import Array, IntArray
+from .kernels import Kernel
+
+Order: TypeAlias = int | Literal["full"]
+Interactions: TypeAlias = Order | Sequence[Order]
+Sampling: TypeAlias = Literal["iid", "orthogonal"]
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """Omega (d, D), scales included; phases b (D,); amplitudes (D,), sqrt(2/D) unless features are weighted."""
+
+    frequencies: Array
+    phases: Array
+    amplitudes: Array
+
+    @property
+    def n_features(self) -> int:
+        return len(self.phases)
+
+    def astype(self, dtype: DTypeLike) -> "FeatureMap":
+        return replace(self, **{k: np.asarray(v, dtype) for k, v in vars(self).items()})
+
+
+def angles(phi: FeatureMap, X: Array) -> Array:
+    """Omega'x + b for every row x."""
+    z = X @ phi.frequencies
+    z += phi.phases
+    return z
+
+
+def features(phi: FeatureMap, X: Array) -> Array:
+    """phi(x) for every row x: amplitude times cos(Omega'x + b)."""
+    z = angles(phi, X)
+    np.cos(z, out=z)
+    z *= phi.amplitudes
+    return z
+
+
+def as_orders(interactions: Interactions, d: int) -> tuple[int, ...]:
+    """The interaction orders as numbers of inputs, "full" being d; orders above d are full.
+
+    >>> as_orders((1, 2, "full"), d=5)
+    (1, 2, 5)
+    >>> as_orders(0, d=5)
+    Traceback (most recent call last):
+    ...
+    ValueError: interactions must be 'full', a positive number of inputs or a tuple of these, as in (1, 2, 'full'); got 0.
+    """
+    given = [interactions] if isinstance(interactions, (str, int, np.integer)) else list(interactions)
+    valid = all(q == "full" or (isinstance(q, (int, np.integer)) and not isinstance(q, bool) and q >= 1) for q in given)
+    if not given or not valid:
+        raise ValueError(f"interactions must be 'full', a positive number of inputs or a tuple of these, as in (1, 2, 'full'); got {interactions!r}.")
+    return tuple(sorted({d if q == "full" else min(int(q), d) for q in given}))
+
+
+def _normal(rng: np.random.Generator, q: int, D: int, sampling: Sampling) -> Array:
+    """Standard normal columns in R^q: independent, or orthogonal within blocks of q (each column still exactly N(0, I))."""
+    if sampling == "iid":
+        return rng.standard_normal((q, D))
+    if sampling != "orthogonal":
+        raise ValueError(f"sampling must be 'iid' or 'orthogonal'; got {sampling!r}.")
+    blocks = -(-D // q)
+    Q, R = np.linalg.qr(rng.standard_normal((blocks, q, q)))
+    Q *= np.sign(np.diagonal(R, axis1=1, axis2=2))[:, None, :]  # makes Q uniform over the orthogonal group
+    lengths = np.sqrt(rng.chisquare(q, size=(blocks, 1, q)))
+    return (Q * lengths).transpose(1, 0, 2).reshape(q, blocks * q)[:, :D]
+
+
+def _subsets(rng: np.random.Generator, d: int, q: int, D: int) -> IntArray:
+    """D subsets of q of the d inputs, each as a row, every subset drawn as often as any other up to one."""
+    if q <= 2 or d <= 12:
+        every = np.array(list(combinations(range(d), q)), dtype=np.intp)
+        rounds = [rng.permutation(len(every)) for _ in range(-(-D // len(every)))]
+        return every[np.concatenate(rounds)[:D]]
+    return np.argsort(rng.random((D, d)), axis=1)[:, :q]
+
+
+def draw_features(
+    rng: np.random.Generator,
+    d: int,
+    n_features: int,
+    kernel: Kernel,
+    scale: float | Array = 1.0,
+    interactions: Interactions = "full",
+    sampling: Sampling = "iid",
+) -> FeatureMap:
+    """Draw phi for inputs in R^d. It depends on the generator and the sizes only, never on data."""
+    if n_features < 1:
+        raise ValueError(f"The number of random features must be at least 1; got {n_features}.")
+    orders = as_orders(interactions, d)
+    frequencies = np.zeros((d, n_features))
+    for order, columns in zip(orders, np.array_split(np.arange(n_features), len(orders)), strict=True):
+        omega = kernel.frequencies(_normal(rng, order, len(columns), sampling), rng)
+        if order == d:
+            frequencies[:, columns] = omega
+        else:
+            inputs = _subsets(rng, d, order, len(columns))
+            frequencies[inputs, columns[:, None]] = omega.T
+    frequencies *= np.broadcast_to(np.asarray(scale, dtype=np.float64), (d,))[:, None]
+    phases = rng.uniform(0, 2 * np.pi, n_features)
+    return FeatureMap(frequencies, phases, _amplitudes(n_features, len(orders)))
+
+
+def _amplitudes(n_features: int, n_orders: int) -> Array:
+    """sqrt(2/D_q) / sqrt(number of orders) for each of the D_q features of order q, so that the kernels of the orders are averaged."""
+    shares = [len(part) for part in np.array_split(np.arange(n_features), n_orders)]
+    return np.concatenate([np.full(share, np.sqrt(2 / (max(share, 1) * n_orders))) for share in shares])

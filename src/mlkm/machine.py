@@ -1,0 +1,207 @@
+"""Multi-Layer and Residual Kernel Machines as plain data, and pure functions over them.
+
+MLKM:   h = phi_1(x);   h <- phi_{l+1}(W_l h + a_l)                       for l = 1..L-1;   f = W_L h + a_L.
+RKM:    h = phi_1(x);   u = W_l^(1) h + a;  h <- W_l^(2) phi_{l+1}(u) + a' + u   for l = 1..L-1;   f = W_L h + a_L.
+
+Both have L random-feature maps and L layers of trained weights; a layer of RKM before the last has two matrices. The last layer may also see phi_1(x)
+(`skip`) and x itself (`linear`).
+
+Every weight matrix carries its bias as the last row, so that W h + a is `[h, 1] @ W`. Feature maps are frozen; `layers` is what is trained.
+
+Derivatives use the layer structure. The gradient of an output with respect to one weight matrix at row i is the outer product of what enters the
+matrix and what comes back to it, so the n x p Jacobian is kept as one pair of thin factors (H, G) per matrix; products with it never form it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from ._types import Array
+from .features import FeatureMap, angles, features
+
+Weights: TypeAlias = tuple[Array, ...]
+Layers: TypeAlias = tuple[Weights, ...]
+Factors: TypeAlias = list[tuple[Array, Array]]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Feature maps phi_1..phi_L and weights of layers 1..L."""
+
+    maps: tuple[FeatureMap, ...]
+    layers: Layers
+    residual: bool = False
+    skip: bool = False
+    linear: bool = False
+
+    @property
+    def depth(self) -> int:
+        return len(self.maps)
+
+    @property
+    def n_parameters(self) -> int:
+        return sum(W.size for W in flatten(self.layers))
+
+
+@dataclass(frozen=True)
+class Tape:
+    """What a forward pass leaves for the backward pass: h before each layer, the angles inside each hidden layer, and f."""
+
+    hidden: list[Array]
+    angles: list[Array]
+    output: Array
+
+
+def flatten(layers: Layers) -> list[Array]:
+    return [W for layer in layers for W in layer]
+
+
+def with_layers(machine: Machine, matrices: Sequence[Array]) -> Machine:
+    """The machine with the weight matrices of `flatten(machine.layers)` replaced, in the same order."""
+    given = iter(matrices)
+    return replace(machine, layers=tuple(tuple(next(given) for _ in layer) for layer in machine.layers))
+
+
+def layer_shapes(
+    maps: Sequence[FeatureMap], n_outputs: int, residual: bool = False, skip: bool = False, linear: bool = False
+) -> list[list[tuple[int, int]]]:
+    """Shapes of the weight matrices, bias row included, layer by layer."""
+    widths = [phi.n_features for phi in maps]
+    shapes: list[list[tuple[int, int]]] = []
+    for here, phi in zip(widths[:-1], maps[1:], strict=True):
+        into = phi.frequencies.shape[0]
+        shapes.append([(here + 1, into), (phi.n_features + 1, into)] if residual else [(here + 1, into)])
+    last = maps[-1].frequencies.shape[0] if residual and len(maps) > 1 else widths[-1]
+    last += (widths[0] if skip and len(maps) > 1 else 0) + (maps[0].frequencies.shape[0] if linear else 0)
+    return [*shapes, [(last + 1, n_outputs)]]
+
+
+def affine(W: Array, h: Array) -> Array:
+    """[h, 1] @ W."""
+    z: Array = h @ W[:-1]
+    z += W[-1]
+    return z
+
+
+def last_inputs(machine: Machine, X: Array, first: Array, h: Array) -> Array:
+    """What the last layer sees: h, and phi_1(x) and x where asked."""
+    parts = [h]
+    if machine.skip and machine.depth > 1:
+        parts.append(first)
+    if machine.linear:
+        parts.append(X)
+    return np.hstack(parts) if len(parts) > 1 else h
+
+
+def forward(machine: Machine, X: Array, first: Array | None = None) -> Tape:
+    """f(x) for every row, with what the backward pass needs. `first` is phi_1(X), where it is already known."""
+    first = features(machine.maps[0], X) if first is None else first
+    h, hidden, turned = first, [], []
+    for phi, layer in zip(machine.maps[1:], machine.layers[:-1], strict=True):
+        hidden.append(h)
+        u = affine(layer[0], h)
+        theta = angles(phi, u)
+        turned.append(theta)
+        h = np.cos(theta)
+        h *= phi.amplitudes
+        if machine.residual:
+            h = affine(layer[1], h)
+            h += u
+    h = last_inputs(machine, X, first, h)
+    hidden.append(h)
+    return Tape(hidden, turned, affine(machine.layers[-1][0], h))
+
+
+def predict(machine: Machine, X: Array) -> Array:
+    return forward(machine, X).output
+
+
+def backward(machine: Machine, tape: Tape, cotangent: Array) -> Factors:
+    """Factors (H, G), one pair per weight matrix: the gradient of sum(cotangent * f) at row i is outer([H_i, 1], G_i).
+
+    `cotangent` has the shape of f: (n, number of outputs).
+    """
+    pairs: list[list[tuple[Array, Array]]] = [[(tape.hidden[-1], cotangent)]]
+    width = _width_before_last(machine)
+    G = cotangent @ machine.layers[-1][0][:width].T
+    for l in range(machine.depth - 2, -1, -1):
+        phi, layer, theta = machine.maps[l + 1], machine.layers[l], tape.angles[l]
+        slope = np.sin(theta)
+        slope *= -phi.amplitudes
+        if machine.residual:
+            s = np.cos(theta) * phi.amplitudes
+            slope *= G @ layer[1][:-1].T
+            into = slope @ phi.frequencies.T
+            into += G
+            pairs.insert(0, [(tape.hidden[l], into), (s, G)])
+        else:
+            slope *= G
+            into = slope @ phi.frequencies.T
+            pairs.insert(0, [(tape.hidden[l], into)])
+        if l:
+            G = into @ layer[0][:-1].T
+    return [pair for layer_pairs in pairs for pair in layer_pairs]
+
+
+def _width_before_last(machine: Machine) -> int:
+    """Columns of the last layer's input that come from below, rather than from phi_1(x) or x."""
+    phi = machine.maps[-1]
+    return phi.frequencies.shape[0] if machine.residual and machine.depth > 1 else phi.n_features
+
+
+def gradients(factors: Factors) -> list[Array]:
+    """Sum over rows of outer([H_i, 1], G_i), one array per weight matrix."""
+    return [np.vstack([H.T @ G, G.sum(axis=0)]) for H, G in factors]
+
+
+def vjp(factors: Factors, v: Array) -> list[Array]:
+    """J'v for one output: factors from `backward` with a cotangent of ones in that output."""
+    return [np.vstack([H.T @ (v[:, None] * G), v @ G]) for H, G in factors]
+
+
+def jvp(factors: Factors, directions: Sequence[Array]) -> Array:
+    """J d for one output, d given as one array per weight matrix."""
+    n = factors[0][0].shape[0]
+    total = np.zeros(n)
+    for (H, G), D in zip(factors, directions, strict=True):
+        total += np.einsum("no,no->n", affine(D, H), G)
+    return total
+
+
+def output_factors(machine: Machine, tape: Tape, output: int = 0) -> Factors:
+    """The Jacobian of one output with respect to all weights, as factors."""
+    cotangent = np.zeros_like(tape.output)
+    cotangent[:, output] = 1
+    return backward(machine, tape, cotangent)
+
+
+def jacobian(factors: Factors) -> Array:
+    """The dense n x p Jacobian, for small machines and tests."""
+    blocks = []
+    for H, G in factors:
+        H1 = np.hstack([H, np.ones((len(H), 1), H.dtype)])
+        blocks.append((H1[:, :, None] * G[:, None, :]).reshape(len(H), -1))
+    return np.hstack(blocks)
+
+
+def input_gradient(machine: Machine, X: Array, output: int = 0) -> Array:
+    """df/dx at every row, (n, d)."""
+    first = angles(machine.maps[0], X)
+    tape = forward(machine, X)
+    factors = output_factors(machine, tape, output)
+    W = machine.layers[-1][0]
+    phi, n, d = machine.maps[0], len(X), X.shape[1]
+    at = _width_before_last(machine)
+    if machine.depth == 1:
+        G = np.broadcast_to(W[:at, output], (n, at))
+    else:
+        G = factors[0][1] @ machine.layers[0][0][:-1].T
+        if machine.skip:
+            G = G + W[at : at + phi.n_features, output]
+            at += phi.n_features
+    gradient: Array = (-phi.amplitudes * np.sin(first) * G) @ phi.frequencies.T
+    if machine.linear:
+        gradient += W[at : at + d, output]
+    return gradient

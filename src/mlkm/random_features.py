@@ -1,0 +1,112 @@
+"""`RandomFeatures`: the random features of any kernel as a scikit-learn transformer."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ._random import generator, root_seed
+from ._types import Array, RandomState
+from .features import Interactions, Sampling, draw_features, features
+from .kernels import KernelLike, as_kernel
+
+
+class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Random features phi with E[phi(x)'phi(x')] = K(gamma x, gamma x').
+
+    Parameters
+    ----------
+    kernel : str or kernel, default="gaussian"
+        "gaussian", "matern", "laplacian", "cauchy" or an object of `mlkm.kernels`, such as `Matern(nu=1.5)`.
+    n_features : int, default=500
+        D, the number of features.
+    scale : float or array of shape (d,), default=1.0
+        gamma, which multiplies the frequencies: the length scale is 1/gamma. One number, or one per input.
+    interactions : "full", int or tuple of these, default="full"
+        How many inputs one feature sees: 1 for an additive kernel, 2 for pairs, "full" for all; a tuple averages the kernels of its orders.
+    sampling : {"iid", "orthogonal"}, default="iid"
+        Independent frequencies, or frequencies orthogonal within blocks, which lowers the variance of the kernel estimate.
+    random_state : int, RandomState or None, default=None
+        Seed of the frequencies and phases. They do not depend on the data.
+
+    Attributes
+    ----------
+    map_ : FeatureMap
+        Frequencies, phases and amplitudes.
+    n_features_in_ : int
+        Number of inputs d.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mlkm import RandomFeatures
+    >>> X = np.array([[0.0, 0.0], [1.0, 1.0]])
+    >>> phi = RandomFeatures("gaussian", n_features=20_000, random_state=0).fit_transform(X)
+    >>> np.round(phi @ phi.T, 2)
+    array([[1.  , 0.37],
+           [0.37, 1.  ]])
+    """
+
+    def __init__(
+        self,
+        kernel: KernelLike = "gaussian",
+        n_features: int = 500,
+        scale: float | ArrayLike = 1.0,
+        interactions: Interactions = "full",
+        sampling: Sampling = "iid",
+        random_state: RandomState = None,
+    ) -> None:
+        self.kernel = kernel
+        self.n_features = n_features
+        self.scale = scale
+        self.interactions = interactions
+        self.sampling = sampling
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Draw the features; of X only the number of columns matters."""
+        d = validate_data(self, X, dtype=[np.float64, np.float32]).shape[1]
+        self.map_ = draw_features(
+            generator(root_seed(self.random_state)),
+            d,
+            self.n_features,
+            as_kernel(self.kernel),
+            check_scale(self.scale, d),
+            self.interactions,
+            self.sampling,
+        )
+        return self
+
+    def transform(self, X: ArrayLike) -> Array:
+        """phi(x) for every row x, in the floating type of X."""
+        check_is_fitted(self)
+        inputs: Array = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        return features(self.map_.astype(inputs.dtype), inputs)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.map_.n_features
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def check_scale(scale: float | ArrayLike, d: int) -> Array:
+    """gamma as an array of one number or d numbers, all positive.
+
+    >>> check_scale([1.0, -1.0], d=2)
+    Traceback (most recent call last):
+    ...
+    ValueError: A scale must be a positive number, or one per input (2 here); got [1.0, -1.0].
+    """
+    try:
+        value = np.asarray(scale, dtype=np.float64)
+    except (TypeError, ValueError):
+        value = np.array(np.nan)
+    if value.shape not in ((), (d,)) or not (np.isfinite(value).all() and (value > 0).all()):
+        raise ValueError(f"A scale must be a positive number, or one per input ({d} here); got {scale!r}.")
+    return value

@@ -1,0 +1,57 @@
+"""The rows a fit sees: distinct, weighted, and in an order that depends on their content only.
+
+Rows of weight zero are dropped and equal rows are merged into one whose weight is the sum. So "weight k" and "repeated k times" are the same problem
+by construction, for every solver, and a row left out in leave-one-out is left out with all its copies. Sorting by a hash of the content makes any
+later seeded subsample or split independent of the order in which rows were given.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._types import Array, IntArray
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Distinct rows with weights that average to one, and for every given row its place among them (-1 for weight zero)."""
+
+    X: Array
+    Y: Array
+    weights: Array
+    fold: IntArray | None
+    place: IntArray
+
+
+def _hash(columns: list[NDArray[np.uint64]], n: int) -> NDArray[np.uint64]:
+    """A 64-bit mix of each row's bits (the finaliser constants are those of the splitmix64 generator)."""
+    h = np.full(n, 0x9E3779B97F4A7C15, dtype=np.uint64)
+    for column in columns:
+        h ^= column
+        h *= np.uint64(0xBF58476D1CE4E5B9)
+        h ^= h >> np.uint64(29)
+        h *= np.uint64(0x94D049BB133111EB)
+        h ^= h >> np.uint64(32)
+    return h
+
+
+def distinct_rows(X: Array, Y: Array, sample_weight: Array | None = None, fold: IntArray | None = None) -> Rows:
+    """Merge equal rows (equal in X, Y and, where given, `fold`) and sort them by content."""
+    n = len(X)
+    weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    kept = np.flatnonzero(weights)
+    if len(kept) == 0:
+        raise ValueError("All sample weights are zero, so there is no row to fit; give at least one row a positive weight.")
+    bits = [np.ascontiguousarray(c[kept] + 0.0, np.float64).view(np.uint64) for c in (*X.T, *Y.T)]  # + 0.0 turns -0.0 into 0.0
+    if fold is not None:
+        bits.append(fold[kept].astype(np.uint64))
+    h = _hash(bits, len(kept))
+    order = np.argsort(h, kind="stable")
+    same = h[order][1:] == h[order][:-1]
+    group = np.concatenate([[0], np.cumsum(~same)])
+    first = kept[order[np.concatenate([[True], ~same])]]
+    total = np.bincount(group, weights=weights[kept][order])
+    place = np.full(n, -1, dtype=np.intp)
+    place[kept[order]] = group
+    return Rows(X[first], Y[first], total * (len(first) / total.sum()), None if fold is None else fold[first], place)

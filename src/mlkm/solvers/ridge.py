@@ -1,0 +1,110 @@
+"""Ridge regression on features in closed form: the whole path, exact leave-one-out errors and the penalty they choose, from one decomposition.
+
+For weights w_i (normalised to sum to n), centred features F and targets Y, the problem is
+
+    minimise (1/n) sum_i w_i |y_i - c'F_i - a|^2 + lambda |c|^2,
+
+the paper's ridge with an unpenalised intercept a. With A = sqrt(w) F = U S V', the fit at every lambda is diagonal in that basis, and the leave-
+one-out residual is r_i / (1 - h_i), where h_i = w_i/n + sum_k U_ik^2 s_k^2 / (s_k^2 + n lambda).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from .._types import Array
+
+
+@dataclass(frozen=True)
+class RidgeFit:
+    """Coefficients (D, k), intercept (k,), the penalty used, and the weighted mean of squared leave-one-out errors at it."""
+
+    coefficients: Array
+    intercept: Array
+    penalty: float
+    loo_error: float
+    loo_residuals: Array
+
+
+@dataclass(frozen=True)
+class _Spectrum:
+    """A = sqrt(w)(F - mean) as U diag(s) V', with U'sqrt(w)(Y - mean) at hand."""
+
+    U: Array
+    s: Array
+    V: Array
+    rotated: Array
+    f_mean: Array
+    y_mean: Array
+    Yc: Array
+    root_w: Array
+
+
+def normalised_weights(sample_weight: Array | None, n: int) -> Array:
+    """Weights that average to one."""
+    return np.ones(n) if sample_weight is None else sample_weight * (n / sample_weight.sum())
+
+
+def _decompose(F: Array, Y: Array, weights: Array) -> _Spectrum:
+    """One symmetric eigendecomposition, of the D x D or the n x n product, whichever is smaller."""
+    n = len(F)
+    f_mean, y_mean = weights @ F / n, weights @ Y / n
+    root_w = np.sqrt(weights)[:, None]
+    A, Yc = root_w * (F - f_mean), Y - y_mean
+    if A.shape[1] <= n:
+        eigenvalues, V = scipy.linalg.eigh(A.T @ A, driver="evd", check_finite=False)
+        U = A @ V
+    else:
+        eigenvalues, U = scipy.linalg.eigh(A @ A.T, driver="evd", check_finite=False)
+        V = A.T @ U
+    # Directions whose eigenvalue is rounding error carry no information: drop them.
+    kept = eigenvalues > eigenvalues[-1] * max(A.shape) * np.finfo(np.float64).eps
+    s = np.sqrt(eigenvalues[kept])
+    U, V = U[:, kept], V[:, kept]
+    if A.shape[1] <= n:
+        U = U / s
+    else:
+        V = V / s
+    return _Spectrum(U, s, V, U.T @ (root_w * Yc), f_mean, y_mean, Yc, root_w)
+
+
+def _leave_one_out(spectrum: _Spectrum, penalty: float) -> Array:
+    """r_i / (1 - h_i) for every row. Where a row decides its own fit entirely (h_i = 1) its prediction without it is the best guess: the mean."""
+    n = len(spectrum.U)
+    shrink = spectrum.s**2 / (spectrum.s**2 + n * penalty)
+    residuals = spectrum.Yc - (spectrum.U @ (shrink[:, None] * spectrum.rotated)) / np.maximum(spectrum.root_w, 1e-300)
+    leverage = spectrum.root_w[:, 0] ** 2 / n + spectrum.U**2 @ shrink
+    room = 1 - leverage
+    determined = room < n * np.finfo(np.float64).eps
+    left_out = residuals / np.where(determined, 1, room)[:, None]
+    left_out[determined] = spectrum.Yc[determined]
+    return left_out
+
+
+def default_penalties(s: Array, n: int) -> Array:
+    """Candidate penalties from nearly none to nearly everything, relative to the largest eigenvalue of the average product."""
+    top = (s[0] if len(s) == 0 else s.max()) ** 2 / n if len(s) else 1.0
+    return top * np.logspace(-14, 2, 49)
+
+
+def ridge(F: Array, Y: Array, sample_weight: Array | None = None, penalty: float | None = None) -> RidgeFit:
+    """Fit features F (n, D) to targets Y (n, k); `penalty=None` chooses it by exact leave-one-out."""
+    F, Y = np.asarray(F, np.float64), np.asarray(Y, np.float64)
+    n = len(F)
+    weights = normalised_weights(sample_weight, n)
+    spectrum = _decompose(F, Y, weights)
+
+    def loo(candidate: float) -> tuple[float, Array]:
+        left_out = _leave_one_out(spectrum, candidate)
+        return float(np.mean(weights @ left_out**2) / n), left_out
+
+    if penalty is None:
+        candidates = default_penalties(spectrum.s, n)
+        errors = [loo(candidate)[0] for candidate in candidates]
+        penalty = float(candidates[int(np.argmin(errors))])
+    error, left_out = loo(penalty)
+    shrink = spectrum.s / (spectrum.s**2 + n * penalty)
+    coefficients = spectrum.V @ (shrink[:, None] * spectrum.rotated)
+    intercept = spectrum.y_mean - spectrum.f_mean @ coefficients
+    return RidgeFit(coefficients, intercept, penalty, error, left_out)
