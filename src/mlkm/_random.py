@@ -19,4 +19,4 @@ def root_seed(random_state: RandomState) -> int:
 
 def generator(seed: int, *purpose: int) -> np.random.Generator:
     """An independent stream for one purpose, such as `(layer, rotation)`."""
-    return np.random.default_rng([seed, *purpose])
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=purpose))

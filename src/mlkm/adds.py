@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
 
 from ._random import generator
 from ._types import Array, IntArray
@@ -85,9 +86,9 @@ def train(
                 if epoch - best_epoch >= patience:
                     break
             states = [(machine, velocity) for machine, velocity, _ in results]
-        if not np.isfinite(best_loss):
+        if not best_loss < 2 * float(np.mean([loss(machine, data) for machine in starts])):
             raise ValueError(
-                f"Gradient descent diverged: the loss is {losses[-1]} after {len(losses)} epochs; use a learning_rate below {solver.learning_rate}."
+                f"Gradient descent diverged: the loss is {losses[-1]:.3g} after {len(losses)} epochs; lower learning_rate={solver.learning_rate}."
             )
         best = states if best_epoch == len(losses) == end else stretch(checkpoint_epoch, best_epoch, checkpoint)
     return Trained(tuple(state[0] for state in best), losses, len(losses))
@@ -104,6 +105,20 @@ def _run(
     end: int,
 ) -> tuple[Machine, list[Array], list[float]]:
     """Epochs begin..end-1 of one rotation, on copies of its weights."""
+    with threadpool_limits(None if run.rows is None else 1):  # as many threads wherever a rotation runs, for the same rounding
+        return _epochs(machine, velocity, run, data, solver, seed, begin, end)
+
+
+def _epochs(
+    machine: Machine,
+    velocity: list[Array],
+    run: Rotation,
+    data: tuple[Array, Array, Array, Array],
+    solver: GradientDescent,
+    seed: int,
+    begin: int,
+    end: int,
+) -> tuple[Machine, list[Array], list[float]]:
     machine = with_layers(machine, [W.copy() for W in flatten(machine.layers)])
     velocity = [V.copy() for V in velocity]
     everything = np.arange(len(data[0]))

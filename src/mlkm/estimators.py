@@ -42,8 +42,7 @@ class _KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.machines_ = fitted.machines
         self.widths_, self.scales_, self.penalty_ = fitted.widths, fitted.scales, fitted.penalty
         self.n_iter_, self.loss_curve_ = fitted.n_iter, fitted.losses
-        variance = float(np.mean(self.y_scaler_.sd**2))
-        self.loo_error_ = fitted.loo_error * variance
+        self.loo_error_ = float(np.mean(fitted.loo_error * self.y_scaler_.sd**2))
         self.feature_relevance_ = fitted.relevance
         return self
 
@@ -72,7 +71,8 @@ class RandomFeatureRidge(_KernelMachine):
     kernel : str, kernel or "auto", default="auto"
         Kernel of the features; see `RandomFeatures`.
     scale : float, array or "auto", default="auto"
-        gamma in units of the inputs' standard deviations (length scale 1/gamma); "auto" chooses it by leave-one-out.
+        gamma, which multiplies the frequencies (length scale 1/gamma): one number or one per input, in the units of X as given. "auto" chooses it on
+        standardised inputs by leave-one-out.
     interactions : "full", int, tuple or "auto", default="auto"
         Interaction orders of the features; see `RandomFeatures`.
     linear : bool or "auto", default="auto"
@@ -80,7 +80,7 @@ class RandomFeatureRidge(_KernelMachine):
     penalty : float or "auto", default="auto"
         lambda; "auto" chooses it by exact leave-one-out.
     random_state : int, RandomState or None, default=None
-        Seed of the features. The features are those of `RandomFeatures` with the same seed and choices, on the standardised inputs.
+        Seed of the features. They are those of `RandomFeatures` with the same seed and choices, on centred inputs.
 
     Attributes
     ----------
@@ -182,6 +182,9 @@ class _MultiLayer(_KernelMachine):
         """Fit to inputs X (n, d) and targets y (n,) or (n, k)."""
         if self.solver not in ("auto", "ridge", "gradient"):
             raise ValueError(f"solver must be 'auto', 'ridge' or 'gradient'; got {self.solver!r}.")
+        for name in ("relevance", "linear"):
+            if getattr(self, name) not in (True, False, "auto"):
+                raise ValueError(f"{name} must be True, False or 'auto'; got {getattr(self, name)!r}.")
         descent = self._descent()
         rows = self._rows(X, y, sample_weight, self.cv)
         choices = Choices(
@@ -316,6 +319,8 @@ def _folds(cv: Any, X: Array, y: Array) -> IntArray | None:
         raise ValueError(f"cv must be None, 'rotate', a number of folds, a splitter or an iterable of splits; got {cv!r}.")
     fold = np.full(len(X), -1, dtype=np.intp)
     for k, (_, test) in enumerate(check_cv(cv).split(X, y)):
+        if (fold[test] >= 0).any():
+            raise ValueError(f"The test folds of cv must not overlap; fold {k} shares rows with an earlier one.")
         fold[test] = k
     if (fold < 0).any():
         raise ValueError(f"The test folds of cv must cover every row; {int((fold < 0).sum())} of {len(X)} rows are in none.")

@@ -8,7 +8,7 @@ features equally and averages their kernels.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -62,7 +62,7 @@ def as_orders(interactions: Interactions, d: int) -> tuple[int, ...]:
     ...
     ValueError: interactions must be 'full', a positive number of inputs or a tuple of these, as in (1, 2, 'full'); got 0.
     """
-    given = [interactions] if isinstance(interactions, (str, int, np.integer)) else list(interactions)
+    given: list[Any] = list(interactions) if isinstance(interactions, (list, tuple)) else [interactions]
     valid = all(q == "full" or (isinstance(q, (int, np.integer)) and not isinstance(q, bool) and q >= 1) for q in given)
     if not given or not valid:
         raise ValueError(f"interactions must be 'full', a positive number of inputs or a tuple of these, as in (1, 2, 'full'); got {interactions!r}.")
@@ -101,9 +101,12 @@ def draw_features(
     sampling: Sampling = "iid",
 ) -> FeatureMap:
     """Draw phi for inputs in R^d. It depends on the generator and the sizes only, never on data."""
-    if n_features < 1:
-        raise ValueError(f"The number of random features must be at least 1; got {n_features}.")
     orders = as_orders(interactions, d)
+    if not isinstance(n_features, (int, np.integer)) or isinstance(n_features, bool):
+        raise ValueError(f"The number of random features must be a whole number of at least 1; got {n_features!r}.")
+    if n_features < len(orders):
+        least = "1" if len(orders) == 1 else f"{len(orders)}, one per interaction order"
+        raise ValueError(f"The number of random features must be at least {least}; got {n_features}.")
     frequencies = np.zeros((d, n_features))
     for order, columns in zip(orders, np.array_split(np.arange(n_features), len(orders)), strict=True):
         omega = kernel.frequencies(_normal(rng, order, len(columns), sampling), rng)

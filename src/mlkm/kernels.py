@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from scipy.special import gammaln, kv, log_ndtr
+from scipy.special import gammaln, kve, log_ndtr
 
 from ._types import Array
 
@@ -68,9 +68,10 @@ class Matern:
             return np.asarray((1 + s) * np.exp(-s))
         if self.nu == 2.5:
             return np.asarray((1 + s + s**2 / 3) * np.exp(-s))
-        s = np.maximum(s, np.finfo(np.float64).tiny ** 0.25)  # the limit at 0 is 1; avoid 0 * inf
-        value: Array = np.exp((1 - self.nu) * np.log(2) - gammaln(self.nu)) * s**self.nu * kv(self.nu, s)
-        return value
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            bessel = kve(self.nu, s)  # infinite at and near 0, where the kernel is 1
+            logarithm = (1 - self.nu) * np.log(2) - gammaln(self.nu) + self.nu * np.log(s) + np.log(bessel) - s
+        return np.where(np.isfinite(bessel), np.exp(np.where(np.isfinite(bessel), logarithm, 0)), 1.0)
 
     def frequencies(self, normal: Array, rng: np.random.Generator) -> Array:
         lengths: Array = np.sqrt(2 * self.nu / rng.chisquare(2 * self.nu, size=normal.shape[1]))

@@ -43,7 +43,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     >>> import numpy as np
     >>> from mlkm import RandomFeatures
     >>> X = np.array([[0.0, 0.0], [1.0, 1.0]])
-    >>> phi = RandomFeatures("gaussian", n_features=20_000, random_state=0).fit_transform(X)
+    >>> phi = RandomFeatures("gaussian", n_features=200_000, random_state=0).fit_transform(X)
     >>> np.round(phi @ phi.T, 2)
     array([[1.  , 0.37],
            [0.37, 1.  ]])

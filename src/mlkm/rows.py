@@ -1,8 +1,8 @@
 """The rows a fit sees: distinct, weighted, and in an order that depends on their content only.
 
 Rows of weight zero are dropped and equal rows are merged into one whose weight is the sum. So "weight k" and "repeated k times" are the same problem
-by construction, for every solver, and a row left out in leave-one-out is left out with all its copies. Sorting by a hash of the content makes any
-later seeded subsample or split independent of the order in which rows were given.
+by construction, for every solver, and a row left out in leave-one-out is left out with all its copies. Sorting by a hash of the columns' ranks makes
+any later seeded subsample or split independent of the order in which rows were given, and of the units and origins of the columns.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Rows:
 
 
 def _hash(columns: list[NDArray[np.uint64]], n: int) -> NDArray[np.uint64]:
-    """A 64-bit mix of each row's bits (the finaliser constants are those of the splitmix64 generator)."""
+    """A 64-bit mix of each row's numbers (the finaliser constants are those of the splitmix64 generator)."""
     h = np.full(n, 0x9E3779B97F4A7C15, dtype=np.uint64)
     for column in columns:
         h ^= column
@@ -43,12 +43,12 @@ def distinct_rows(X: Array, Y: Array, sample_weight: Array | None = None, fold: 
     kept = np.flatnonzero(weights)
     if len(kept) == 0:
         raise ValueError("All sample weights are zero, so there is no row to fit; give at least one row a positive weight.")
-    bits = [np.ascontiguousarray(c[kept] + 0.0, np.float64).view(np.uint64) for c in (*X.T, *Y.T)]  # + 0.0 turns -0.0 into 0.0
-    if fold is not None:
-        bits.append(fold[kept].astype(np.uint64))
-    h = _hash(bits, len(kept))
+    columns = [*X[kept].T, *Y[kept].T] + ([] if fold is None else [fold[kept]])
+    h = _hash([np.unique(column, return_inverse=True)[1].astype(np.uint64) for column in columns], len(kept))
     order = np.argsort(h, kind="stable")
     same = h[order][1:] == h[order][:-1]
+    for column in columns:  # equal hashes are equal rows but for a collision; look
+        same &= column[order][1:] == column[order][:-1]
     group = np.concatenate([[0], np.cumsum(~same)])
     first = kept[order[np.concatenate([[True], ~same])]]
     total = np.bincount(group, weights=weights[kept][order])

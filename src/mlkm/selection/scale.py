@@ -21,5 +21,5 @@ def scale_by_leave_one_out(rows: Rows, kernel: Kernel, interactions: Interaction
     for factor in (0.1, 0.25, 0.5, 1.0, 2.0, 4.0):
         phi = draw_features(generator(seed), d, _SEARCH_FEATURES, kernel, factor * unit, interactions)
         F = features(phi, X)
-        errors[factor] = ridge(np.hstack([F, X]) if linear else F, Y, weights).loo_error
+        errors[factor] = ridge(np.hstack([F, X]) if linear else F, Y, weights).loo_error.mean()
     return np.array(min(errors, key=lambda factor: errors[factor]) * unit)

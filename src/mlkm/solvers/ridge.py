@@ -18,12 +18,12 @@ from .._types import Array
 
 @dataclass(frozen=True)
 class RidgeFit:
-    """Coefficients (D, k), intercept (k,), the penalty used, and the weighted mean of squared leave-one-out errors at it."""
+    """Coefficients (D, k), intercept (k,), the penalty used, and at it the leave-one-out residuals (n, k) and their weighted mean squares (k,)."""
 
     coefficients: Array
     intercept: Array
     penalty: float
-    loo_error: float
+    loo_error: Array
     loo_residuals: Array
 
 
@@ -70,13 +70,20 @@ def _decompose(F: Array, Y: Array, weights: Array) -> _Spectrum:
 
 
 def _leave_one_out(spectrum: _Spectrum, penalty: float) -> Array:
-    """r_i / (1 - h_i) for every row. Where a row decides its own fit entirely (h_i = 1) its prediction without it is the best guess: the mean."""
-    n = len(spectrum.U)
-    shrink = spectrum.s**2 / (spectrum.s**2 + n * penalty)
-    residuals = spectrum.Yc - (spectrum.U @ (shrink[:, None] * spectrum.rotated)) / np.maximum(spectrum.root_w, 1e-300)
-    leverage = spectrum.root_w[:, 0] ** 2 / n + spectrum.U**2 @ shrink
-    room = 1 - leverage
-    determined = room < n * np.finfo(np.float64).eps
+    """r_i / (1 - h_i) for every row.
+
+    Both are sums over directions of what the ridge leaves, n lambda / (s_k^2 + n lambda), plus what lies outside all directions; 1 - h_i itself
+    would cancel where the fit nearly interpolates. A row that decides its own fit entirely (h_i = 1) is predicted by the mean when left out.
+    """
+    n, weights = len(spectrum.U), spectrum.root_w[:, 0] ** 2
+    left = n * penalty / (spectrum.s**2 + n * penalty)
+    squares = spectrum.U**2
+    beyond = 1 - weights / n - squares.sum(axis=1)
+    spanned = beyond < 1e-13  # the directions reproduce this row: what is left beyond them is rounding error
+    outside = np.where(spanned[:, None], 0, spectrum.Yc - spectrum.U @ spectrum.rotated / spectrum.root_w)
+    residuals = outside + spectrum.U @ (left[:, None] * spectrum.rotated) / spectrum.root_w
+    room = np.where(spanned, 0, beyond) + squares @ left
+    determined = room < 1e-15
     left_out = residuals / np.where(determined, 1, room)[:, None]
     left_out[determined] = spectrum.Yc[determined]
     return left_out
@@ -84,8 +91,8 @@ def _leave_one_out(spectrum: _Spectrum, penalty: float) -> Array:
 
 def default_penalties(s: Array, n: int) -> Array:
     """Candidate penalties from nearly none to nearly everything, relative to the largest eigenvalue of the average product."""
-    top = (s[0] if len(s) == 0 else s.max()) ** 2 / n if len(s) else 1.0
-    return top * np.logspace(-14, 2, 49)
+    top = s.max() ** 2 / n if len(s) else 1.0
+    return np.asarray(top * np.logspace(-14, 2, 49))
 
 
 def ridge(F: Array, Y: Array, sample_weight: Array | None = None, penalty: float | None = None) -> RidgeFit:
@@ -95,15 +102,12 @@ def ridge(F: Array, Y: Array, sample_weight: Array | None = None, penalty: float
     weights = normalised_weights(sample_weight, n)
     spectrum = _decompose(F, Y, weights)
 
-    def loo(candidate: float) -> tuple[float, Array]:
-        left_out = _leave_one_out(spectrum, candidate)
-        return float(np.mean(weights @ left_out**2) / n), left_out
-
     if penalty is None:
         candidates = default_penalties(spectrum.s, n)
-        errors = [loo(candidate)[0] for candidate in candidates]
+        errors = [(weights @ _leave_one_out(spectrum, candidate) ** 2).sum() for candidate in candidates]
         penalty = float(candidates[int(np.argmin(errors))])
-    error, left_out = loo(penalty)
+    left_out = _leave_one_out(spectrum, penalty)
+    error = weights @ left_out**2 / n
     shrink = spectrum.s / (spectrum.s**2 + n * penalty)
     coefficients = spectrum.V @ (shrink[:, None] * spectrum.rotated)
     intercept = spectrum.y_mean - spectrum.f_mean @ coefficients

@@ -1,0 +1,343 @@
+"""What every estimator promises, as scikit-learn checks it and beyond: weights, tables, outputs, seeds, messages."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mlkm import MLKMRegressor, RandomFeatureRidge, RandomFeatures, RKMRegressor
+
+CHECKED = [
+    RandomFeatures(),
+    RandomFeatureRidge(),
+    MLKMRegressor(),
+    RKMRegressor(),
+    MLKMRegressor(widths=(32, 8), solver="gradient", max_iter=300, learning_rate=1e-2),
+    RKMRegressor(widths=(32, 8), solver="gradient", cv="rotate", max_iter=100, batch_size=32),
+]
+
+
+@parametrize_with_checks(CHECKED)
+def test_scikit_learn(estimator, check):
+    """No expected failures."""
+    check(estimator)
+
+
+EXPLICIT = {
+    "widths": (16, 6), "kernels": "gaussian", "scales": (0.8, 1.0), "interactions": "full", "relevance": False, "linear": False, "penalty": 1e-4,
+    "solver": "gradient", "learning_rate": 2e-3, "max_iter": 40, "random_state": 0,
+}  # fmt: skip
+RIDGE = {"kernel": "matern", "interactions": (1, "full"), "linear": True, "random_state": 0}
+
+# Models whose fit does not depend on the order in which rows are kept ...
+UNORDERED = {
+    "ridge": RandomFeatureRidge(40, scale=0.5, penalty=1e-3, **RIDGE),
+    "ridge-loo": RandomFeatureRidge(40, scale="auto", penalty="auto", **RIDGE),
+    "mlkm-ridge": MLKMRegressor(**EXPLICIT | {"widths": (40,), "scales": 0.5, "solver": "ridge"}),
+    "mlkm": MLKMRegressor(**EXPLICIT),
+    "mlkm-linear": MLKMRegressor(**EXPLICIT | {"linear": True, "interactions": 2}),
+    "rkm": RKMRegressor(**EXPLICIT),
+    "rkm-deep": RKMRegressor(**EXPLICIT | {"widths": (16, 8, 4), "scales": 0.8}),
+}
+# ... and those with mini-batches or random parts.
+ORDERED = {
+    "mlkm-batches": MLKMRegressor(**EXPLICIT, batch_size=16),
+    "mlkm-rotate": MLKMRegressor(**EXPLICIT, cv="rotate"),
+    "rkm-rotate-batches": RKMRegressor(**EXPLICIT, cv="rotate", batch_size=16),
+}
+DEFAULT = {"mlkm-auto": MLKMRegressor(random_state=0), "rkm-auto": RKMRegressor(random_state=0), "ridge-auto": RandomFeatureRidge(random_state=0)}
+
+
+def modes(*groups, marks=()):
+    return [pytest.param(model, id=name, marks=marks) for group in groups for name, model in group.items()]
+
+
+ALL = modes(DEFAULT, UNORDERED, ORDERED)
+
+
+def data(n=60, d=3, k=None, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(1, [1, 2, 0.5][:d], (n, d))
+    F = np.column_stack([np.sin(X[:, 0]) + X[:, 1], X[:, 0] * X[:, 2]])
+    Y = 3 + F + 0.1 * rng.standard_normal((n, 2))
+    return X, Y[:, 0] if k is None else Y[:, :k]
+
+
+def fit_predict(model, X, y, new=None, **options):
+    return clone(model).fit(X, y, **options).predict(X if new is None else new)
+
+
+@pytest.mark.parametrize("model", ALL)
+def test_weight_zero_is_a_row_removed_and_weight_k_is_a_row_repeated(model):
+    X, y = data()
+    weights = np.random.default_rng(1).integers(0, 4, len(X)).astype(float)
+    copies = np.repeat(np.arange(len(X)), weights.astype(int))
+    weighted = fit_predict(model, X, y, sample_weight=weights)
+    np.testing.assert_array_equal(weighted, fit_predict(model, X[copies], y[copies], new=X))
+    kept = weights > 0
+    np.testing.assert_array_equal(weighted, fit_predict(model, X[kept], y[kept], new=X, sample_weight=weights[kept]))
+    assert np.abs(weighted - fit_predict(model, X, y)).max() > 1e-4
+
+
+@pytest.mark.parametrize("model", ALL)
+def test_the_unit_of_weights_does_not_matter(model):
+    X, y = data()
+    weights = np.random.default_rng(1).uniform(0.5, 2, len(X))
+    np.testing.assert_allclose(fit_predict(model, X, y, sample_weight=weights), fit_predict(model, X, y, sample_weight=4 * weights), rtol=1e-10)
+    np.testing.assert_array_equal(fit_predict(model, X, y, sample_weight=2), fit_predict(model, X, y))
+
+
+@pytest.mark.parametrize("batch_size", [None, 16])
+def test_weights_are_exact_with_folds_of_ones_own(batch_size):
+    X, y = data()
+    fold = np.arange(len(X)) % 2
+    weights = np.random.default_rng(1).integers(0, 4, len(X)).astype(float)
+    copies = np.repeat(np.arange(len(X)), weights.astype(int))
+    weighted, repeated = (MLKMRegressor(**EXPLICIT, batch_size=batch_size, cv=PredefinedSplit(f)) for f in (fold, fold[copies]))
+    np.testing.assert_array_equal(weighted.fit(X, y, weights).predict(X), repeated.fit(X[copies], y[copies]).predict(X))
+
+
+@pytest.mark.parametrize("model", ALL)
+def test_the_order_of_rows_does_not_matter(model):
+    X, y = data()
+    order = np.random.default_rng(1).permutation(len(X))
+    np.testing.assert_array_equal(fit_predict(model, X, y), fit_predict(model, X[order], y[order], new=X))
+
+
+@pytest.mark.parametrize("model", ALL)
+def test_the_same_seed_gives_the_same_fit_and_another_seed_another(model):
+    X, y = data()
+    first = fit_predict(model, X, y)
+    np.testing.assert_array_equal(first, fit_predict(model, X, y))
+    fitted = clone(model).fit(X, y)
+    np.testing.assert_array_equal(first, fitted.fit(X, y).predict(X))
+    assert (first != fit_predict(clone(model).set_params(random_state=1), X, y)).any()
+
+
+@pytest.mark.parametrize("model", modes(DEFAULT, UNORDERED) + modes(ORDERED))
+def test_shifts_of_X_do_not_matter(model):
+    X, y = data()
+    shift = np.array([10.0, -3.0, 0.5])
+    np.testing.assert_allclose(fit_predict(model, X + shift, y), fit_predict(model, X, y), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("model", modes(DEFAULT, UNORDERED) + modes(ORDERED))
+def test_shifts_and_scales_of_y_carry_over(model):
+    X, y = data()
+    np.testing.assert_allclose(fit_predict(model, X, 7 + 30 * y), 7 + 30 * fit_predict(model, X, y), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("model", modes(DEFAULT, {"ridge-loo": UNORDERED["ridge-loo"]}, {"mlkm": MLKMRegressor(**EXPLICIT | {"scales": "auto"})}))
+def test_scales_of_X_do_not_matter_for_automatic_scales(model):
+    X, y = data()
+    factor = np.array([10.0, 0.03, 2.0])
+    np.testing.assert_allclose(fit_predict(model, X * factor, y), fit_predict(model, X, y), rtol=1e-5, atol=1e-6)
+
+
+def with_scale(model, factor):
+    """The model whose explicit scale of layer 1 is multiplied by `factor`."""
+    model = clone(model)
+    if "scale" in model.get_params():
+        return model.set_params(scale=model.scale * factor)
+    given = model.scales if isinstance(model.scales, tuple) else (model.scales,) * len(model.widths)
+    return model.set_params(scales=(given[0] * factor, *given[1:]))
+
+
+EXPLICIT_SCALES = {name: model for name, model in UNORDERED.items() if name != "ridge-loo"}
+
+
+@pytest.mark.parametrize("factor", [0.1, 5.0, np.array([10.0, 0.03, 2.0])], ids=["down", "up", "each"])
+@pytest.mark.parametrize("model", modes(EXPLICIT_SCALES))
+def test_scales_of_X_are_undone_by_explicit_scales(model, factor):
+    """gamma multiplies frequencies: X -> a X with gamma -> gamma / a is the same fit."""
+    X, y = data()
+    np.testing.assert_allclose(fit_predict(with_scale(model, 1 / factor), X * factor, y), fit_predict(model, X, y), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("model", ALL)
+def test_tables(model, container):
+    X, y = data()
+    names = ["a", "b", "c"]
+    table = container(dict(zip(names, X.T, strict=True)))
+    fitted = clone(model).fit(table, y)
+    assert fitted.feature_names_in_.tolist() == names
+    assert fitted.n_features_in_ == 3
+    np.testing.assert_array_equal(fitted.predict(table), fit_predict(model, X, y))
+    with pytest.raises(ValueError, match="feature names should match"):
+        fitted.predict(table[["b", "a", "c"]])
+
+
+@pytest.mark.parametrize("model", ALL)
+def test_outputs_keep_their_shape(model):
+    X, Y = data(k=2)
+    assert fit_predict(model, X, Y).shape == (60, 2)
+    assert fit_predict(model, X, Y[:, :1]).shape == (60, 1)
+    assert fit_predict(model, X, Y[:, 0]).shape == (60,)
+    np.testing.assert_allclose(fit_predict(model, X, Y[:, :1])[:, 0], fit_predict(model, X, Y[:, 0]), rtol=1e-10)
+
+
+def test_outputs_of_a_fixed_ridge_are_fitted_separately():
+    X, Y = data(k=2)
+    model = UNORDERED["ridge"]
+    np.testing.assert_allclose(fit_predict(model, X, Y), np.column_stack([fit_predict(model, X, y) for y in Y.T]), rtol=1e-8)
+
+
+@pytest.mark.parametrize("model", ALL)
+def test_single_precision(model):
+    """The values decide, not their type."""
+    X, y = data()
+    single = X.astype(np.float32), y.astype(np.float32)
+    np.testing.assert_array_equal(fit_predict(model, *single), fit_predict(model, *(a.astype(np.float64) for a in single)))
+
+
+@pytest.mark.parametrize("model", modes(DEFAULT, UNORDERED))
+def test_single_precision_is_close_to_double(model):
+    X, y = data()
+    np.testing.assert_allclose(fit_predict(model, X.astype(np.float32), y.astype(np.float32)), fit_predict(model, X, y), atol=1e-3 * y.std())
+
+
+@pytest.mark.parametrize("model", ALL)
+def test_clone_and_pickle(model):
+    X, y = data()
+    fitted = clone(model).fit(X, y)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(X), fitted.predict(X))
+    assert clone(fitted).get_params() == model.get_params()
+
+
+@pytest.mark.parametrize(
+    "model", modes({"ridge": UNORDERED["ridge"], "mlkm": MLKMRegressor(**EXPLICIT | {"max_iter": 10}), "rotate": ORDERED["mlkm-rotate"]})
+)
+def test_search_and_pipeline(model):
+    X, y = data()
+    search = GridSearchCV(make_pipeline(StandardScaler(), model), {f"{type(model).__name__.lower()}__penalty": [1e-4, 1e3]}, cv=2).fit(X, y)
+    assert search.best_estimator_[-1].penalty_ == 1e-4
+    assert search.predict(X).shape == y.shape
+
+
+@pytest.mark.parametrize("model", ALL)
+def test_fitted_attributes(model):
+    X, y = data()
+    fitted = clone(model).fit(X, y)
+    assert fitted.feature_relevance_.shape == (3,)
+    assert fitted.feature_relevance_.sum() == pytest.approx(1)
+    assert (fitted.feature_relevance_ >= 0).all()
+    assert fitted.loo_error_ > 0
+    assert fitted.penalty_ >= 0
+    assert len(fitted.scales_) == len(fitted.widths_)
+    assert fitted.n_iter_ >= 1
+
+
+def test_relevance_finds_the_inputs_that_matter():
+    X = np.random.default_rng(0).normal(size=(300, 5))
+    y = np.sin(X[:, 1])
+    for model in DEFAULT.values():
+        assert clone(model).fit(X, y).feature_relevance_[1] > 0.9
+
+
+@pytest.mark.parametrize("model", modes(DEFAULT))
+def test_defaults_fit_a_smooth_function(model):
+    X, y = data(300)
+    assert clone(model).fit(X[:200], y[:200]).score(X[200:], y[200:]) > 0.95
+
+
+@pytest.mark.parametrize("name", ["mlkm", "mlkm-batches", "mlkm-rotate", "rkm", "rkm-rotate-batches"])
+def test_descent_lowers_the_loss_and_reports_it(name):
+    X, y = data()
+    fitted = clone((UNORDERED | ORDERED)[name]).set_params(max_iter=200, tol=0.0).fit(X, y)
+    assert len(fitted.loss_curve_) == fitted.n_iter_
+    assert min(fitted.loss_curve_) < 0.9 * fitted.loss_curve_[0]
+    if len(fitted.machines_) == 1:  # the loss of the machine kept, for targets of variance 1
+        assert np.mean((fitted.predict(X) - y) ** 2) / y.var() == pytest.approx(min(fitted.loss_curve_), rel=1e-8)
+
+
+def test_cv_takes_splitters_and_gives_one_rotation_per_fold():
+    X, y = data()
+    for cv, count in (("rotate", 2), (3, 3), (KFold(4, shuffle=True, random_state=0), 4), (list(KFold(2).split(X)), 2)):
+        assert len(MLKMRegressor(**EXPLICIT, cv=cv).fit(X, y).machines_) == count
+
+
+BAD_FOLDS = [(np.arange(30), np.arange(30, 40)), (np.arange(30), np.arange(40, 60))]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"widths": ()}, r"^widths must be 'auto' or positive whole numbers, one per layer, as in \(256, 16\); got \(\)\.$"),
+        ({"widths": (16, 0)}, r"^widths must be .*; got \(16, 0\)\.$"),
+        ({"widths": 16}, "^widths must be .*; got 16"),
+        ({"widths": (16.5, 4)}, r"^widths must be .*; got \(16.5, 4\)"),
+        ({"widths": "wide"}, "^widths must be .*; got 'wide'"),
+        ({"kernels": "rbf"}, "^A kernel must be one of 'gaussian', .*; got 'rbf'"),
+        ({"kernels": ("gaussian",) * 3}, r"^kernels must have one entry per layer \(2 here\) or be a single value; got 3 entries"),
+        ({"scales": (1.0,)}, r"^scales must have one entry per layer \(2 here\) or be a single value; got 1 entries"),
+        ({"scales": ([1.0, 2.0], 1.0)}, r"^A scale must be a positive number, or one per input \(3 here\)"),
+        ({"scales": -1.0}, "^A scale must be a positive number, .*; got -1.0"),
+        ({"interactions": 0}, "^interactions must be 'full', a positive number of inputs"),
+        ({"penalty": -1.0}, "^penalty must be 'auto' or a number of at least 0; got -1.0"),
+        ({"penalty": "small"}, "^penalty must be 'auto' or a number of at least 0; got 'small'"),
+        ({"penalty": np.nan}, "^penalty must be 'auto' or a number of at least 0; got nan"),
+        ({"solver": "adam"}, "^solver must be 'auto', .*; got 'adam'"),
+        ({"cv": "shuffle"}, "^cv must be None, 'rotate', a number of folds, a splitter or an iterable of splits; got 'shuffle'"),
+        ({"cv": BAD_FOLDS}, "^The test folds of cv must cover every row; 30 of 60 rows are in none"),
+        ({"learning_rate": 0.0}, "learning_rate == 0.0, must be > 0"),
+        ({"momentum": 1.0}, "momentum == 1.0, must be < 1"),
+        ({"batch_size": 0}, "batch_size == 0, must be >= 1"),
+        ({"max_iter": 0}, "max_iter == 0, must be >= 1"),
+        ({"patience": 0}, "patience == 0, must be >= 1"),
+        ({"tol": -1.0}, "tol == -1.0, must be >= 0"),
+        ({"random_state": -1}, "^Seed must be between 0"),
+    ],
+    ids=lambda value: ", ".join(f"{k}={'folds' if v is BAD_FOLDS else v}" for k, v in value.items()) if isinstance(value, dict) else "",
+)
+def test_bad_choices_are_explained_in_one_sentence(options, message):
+    X, y = data()
+    for Machine in (MLKMRegressor, RKMRegressor):
+        with pytest.raises(ValueError, match=message):
+            Machine(**EXPLICIT | options).fit(X, y)
+
+
+@pytest.mark.parametrize("options", [{"solver": "ridge"}, {"relevance": "yes"}, {"linear": "no"}], ids=str)
+def test_choices_that_make_no_sense_are_refused(options):
+    X, y = data()
+    with pytest.raises(ValueError, match=next(iter(options))):
+        MLKMRegressor(**EXPLICIT | options).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.r_[-1.0, np.ones(59)], "^Sample weights must not be negative; the smallest is -1"),
+        (np.ones(59), r"^sample_weight must have one entry per row, shape \(60,\); got shape \(59,\)"),
+        (np.zeros(60), "^All sample weights are zero"),
+        (np.r_[np.nan, np.ones(59)], "sample_weight contains NaN"),
+    ],
+    ids=["negative", "short", "zero", "nan"],
+)
+@pytest.mark.parametrize("model", modes(UNORDERED))
+def test_bad_weights_are_explained(model, weights, message):
+    X, y = data()
+    with pytest.raises(ValueError, match=message):
+        clone(model).fit(X, y, sample_weight=weights)
+
+
+def test_fewer_rows_than_layers_cannot_rotate():
+    with pytest.raises(ValueError, match="2 layers need at least 2 distinct rows; got n_samples=1"):
+        MLKMRegressor(**EXPLICIT, cv="rotate").fit(np.ones((3, 2)), np.ones(3))
+
+
+@pytest.mark.parametrize("model", ALL)
+def test_degenerate_data(model):
+    """A constant input, a constant target: nothing warns, and the constant is predicted."""
+    X, y = data()
+    X[:, 1] = 4
+    assert np.isfinite(fit_predict(model, X, y)).all()
+    constant = fit_predict(model, X, np.full(len(X), 2.5))
+    assert np.abs(constant - 2.5).max() < 1.0

@@ -1,0 +1,196 @@
+"""Random features: what is drawn, and the transformer `RandomFeatures`."""
+
+import time
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from mlkm import RandomFeatures
+from mlkm.features import draw_features, features
+from mlkm.kernels import Matern, as_kernel
+
+KERNELS = ["gaussian", "matern", "laplacian", "cauchy"]
+SAMPLINGS = ["iid", "orthogonal"]
+
+
+def draw(seed=0, d=5, D=60, kernel="gaussian", **options):
+    return draw_features(np.random.default_rng(seed), d, D, as_kernel(kernel), **options)
+
+
+def test_features_are_the_formula():
+    phi, X = draw(), np.random.default_rng(1).normal(size=(7, 5))
+    np.testing.assert_allclose(features(phi, X), np.sqrt(2 / 60) * np.cos(X @ phi.frequencies + phi.phases), rtol=1e-13)
+    assert phi.phases.min() >= 0
+    assert phi.phases.max() <= 2 * np.pi
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("order", [1, 2, 3, 5, "full"])
+def test_frequencies_have_as_many_nonzero_coordinates_as_their_order(order, kernel, sampling):
+    phi = draw(kernel=kernel, interactions=order, sampling=sampling)
+    assert (np.count_nonzero(phi.frequencies, axis=0) == (5 if order == "full" else order)).all()
+
+
+def test_mixed_orders_share_the_features_equally():
+    phi = draw(D=61, interactions=(1, 2, "full"))
+    orders, counts = np.unique(np.count_nonzero(phi.frequencies, axis=0), return_counts=True)
+    assert orders.tolist() == [1, 2, 5]
+    assert counts.max() - counts.min() <= 1
+    np.testing.assert_allclose([(phi.amplitudes[np.count_nonzero(phi.frequencies, axis=0) == q] ** 2).sum() for q in orders], 2 / 3)
+
+
+@pytest.mark.parametrize(("d", "q", "D"), [(5, 1, 23), (5, 2, 47), (6, 3, 50), (40, 2, 1000), (40, 1, 7)])
+def test_every_subset_of_inputs_is_used_equally_often_up_to_one(d, q, D):
+    phi = draw(d=d, D=D, interactions=q)
+    used = [tuple(np.flatnonzero(column)) for column in phi.frequencies.T]
+    counts = dict.fromkeys(combinations(range(d), q), 0)
+    for subset in used:
+        counts[subset] += 1
+    assert max(counts.values()) - min(counts.values()) <= 1
+
+
+def test_orthogonal_frequencies_are_orthogonal_within_blocks():
+    omega = draw(d=6, D=15, sampling="orthogonal").frequencies
+    for block in (omega[:, :6], omega[:, 6:12], omega[:, 12:]):
+        product = block.T @ block
+        np.testing.assert_allclose(product, np.diag(np.diag(product)), atol=1e-12)
+
+
+def test_orthogonal_sampling_lowers_the_variance_of_the_kernel_estimate():
+    """Both variances are from 400 draws; their ratio is about 0.4 and its standard error about 0.04, so 0.8 is ten standard errors away."""
+    X = np.array([[0.0] * 8, [0.35] * 8])
+    variance = {}
+    for sampling in SAMPLINGS:
+        estimates = []
+        for seed in range(400):
+            omega = draw(seed, d=8, D=8, sampling=sampling).frequencies
+            estimates.append(np.cos((X[1] - X[0]) @ omega).mean())
+        variance[sampling] = np.var(estimates)
+    assert variance["orthogonal"] < 0.8 * variance["iid"]
+
+
+def test_scales_multiply_frequencies():
+    scales = np.array([0.5, 1.0, 2.0, 3.0, 4.0])
+    np.testing.assert_allclose(draw(scale=scales).frequencies, scales[:, None] * draw().frequencies)
+    np.testing.assert_allclose(draw(scale=0.3).frequencies, 0.3 * draw().frequencies)
+
+
+@pytest.mark.parametrize(("D", "interactions"), [(1, 1), (2, (1, 2)), (3, (1, 2, "full"))], ids=str)
+def test_very_few_features_can_be_drawn(D, interactions):
+    X = np.random.default_rng(0).normal(size=(4, 5))
+    Z = RandomFeatures(n_features=D, interactions=interactions, random_state=0).fit_transform(X)
+    assert Z.shape == (4, D)
+    assert np.isfinite(Z).all()
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_sampling_is_fast(kernel, sampling):
+    """2048 features of 90 inputs in under 50 ms, the best of several draws."""
+    seconds = []
+    for seed in range(8):
+        begin = time.perf_counter()
+        draw(seed, d=90, D=2048, kernel=kernel, sampling=sampling)
+        seconds.append(time.perf_counter() - begin)
+    assert min(seconds) < 0.05
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize("interactions", [1, (2, "full")], ids=str)
+def test_features_depend_on_seed_and_sizes_only(interactions, sampling):
+    rng = np.random.default_rng(0)
+    model = RandomFeatures(Matern(1.5), 30, interactions=interactions, sampling=sampling, random_state=3)
+    first = vars(model.fit(rng.normal(size=(10, 4))).map_)
+    second = vars(model.fit(5 + rng.uniform(size=(99, 4))).map_)
+    other = vars(model.set_params(random_state=4).fit(rng.normal(size=(10, 4))).map_)
+    for name in ("frequencies", "phases"):
+        np.testing.assert_array_equal(first[name], second[name])
+        assert (first[name] != other[name]).any()
+
+
+def test_transform_is_the_map():
+    X = np.random.default_rng(0).normal(size=(10, 4))
+    model = RandomFeatures("cauchy", 20, scale=0.4, random_state=1).fit(X)
+    np.testing.assert_allclose(model.transform(X), features(model.map_, X))
+
+
+def test_output_containers_and_names():
+    X = np.random.default_rng(0).normal(size=(10, 3))
+    names = [f"randomfeatures{k}" for k in range(6)]
+    model = RandomFeatures(n_features=6, random_state=0).fit(X)
+    assert model.get_feature_names_out().tolist() == names
+    plain = model.transform(X)
+    for container, kind in (("pandas", pd.DataFrame), ("polars", pl.DataFrame)):
+        table = RandomFeatures(n_features=6, random_state=0).set_output(transform=container).fit(X).transform(X)
+        assert isinstance(table, kind)
+        assert list(table.columns) == names
+        np.testing.assert_array_equal(np.asarray(table), plain)
+
+
+def test_pandas_index_is_kept():
+    X = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [0.0, 1.0, 0.0]}, index=["x", "y", "z"])
+    table = RandomFeatures(n_features=4).set_output(transform="pandas").fit_transform(X)
+    assert table.index.tolist() == ["x", "y", "z"]
+
+
+def test_float32_is_kept():
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    model = RandomFeatures("matern", 50, random_state=0).fit(X)
+    single = model.transform(X.astype(np.float32))
+    assert single.dtype == np.float32
+    assert model.transform(X).dtype == np.float64
+    np.testing.assert_allclose(single, model.transform(X), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_features": 0}, "number of random features must be at least 1; got 0"),
+        ({"n_features": 2, "interactions": (1, 2, "full")}, "number of random features must be at least 3, one per interaction order; got 2"),
+        ({"scale": -1.0}, "A scale must be a positive number, or one per input"),
+        ({"scale": [1.0, 2.0]}, r"A scale must be a positive number, or one per input \(3 here\)"),
+        ({"scale": "wide"}, "A scale must be a positive number.*got 'wide'"),
+        ({"interactions": "pairs"}, "interactions must be 'full', a positive number of inputs or a tuple of these.*got 'pairs'"),
+        ({"interactions": ()}, "interactions must be 'full', a positive number of inputs or a tuple of these"),
+        pytest.param(
+            {"interactions": 1.5},
+            "interactions must be 'full', a positive number of inputs or a tuple of these",
+        ),
+        *(
+            pytest.param(
+                {"n_features": n_features},
+                "number of random features must be .* at least 1; got",
+            )
+            for n_features in (10.5, "many", None)
+        ),
+        ({"sampling": "sobol"}, "sampling must be 'iid' or 'orthogonal'; got 'sobol'"),
+        ({"kernel": "rbf"}, "A kernel must be one of"),
+    ],
+    ids=str,
+)
+def test_bad_choices_are_explained(options, message):
+    with pytest.raises(ValueError, match=message):
+        RandomFeatures(**options).fit(np.eye(3))
+
+
+def test_orders_above_the_number_of_inputs_are_full():
+    np.testing.assert_array_equal(draw(d=3, interactions=7).frequencies, draw(d=3, interactions="full").frequencies)
+
+
+def test_a_kernel_of_the_users_own():
+    """A kernel is any object with a value and a spectral law."""
+
+    class Cosine:
+        def __call__(self, X, Y):
+            return np.cos(X @ np.ones((1, len(Y))) - Y.T)
+
+        def frequencies(self, normal, rng):
+            return np.sign(normal)
+
+    X = np.array([[0.0], [1.0]])
+    Z = RandomFeatures(Cosine(), 50_000, random_state=0).fit_transform(X)
+    np.testing.assert_allclose(Z @ Z.T, Cosine()(X, X), atol=6 * np.sqrt(2 / 50_000))

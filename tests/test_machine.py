@@ -1,0 +1,159 @@
+"""MLKM and RKM as functions: derivatives against finite differences, and their sizes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from machines import central_differences, random_machine, random_maps
+
+from mlkm.features import features
+from mlkm.machine import (
+    Machine,
+    backward,
+    flatten,
+    forward,
+    gradients,
+    input_gradient,
+    jacobian,
+    jvp,
+    layer_shapes,
+    output_factors,
+    predict,
+    vjp,
+    with_layers,
+)
+
+KINDS = [
+    pytest.param(
+        {"widths": (6, 5, 4)[:L], "residual": residual, "skip": skip, "linear": linear, "n_outputs": 2},
+        id=f"{'RKM' if residual else 'MLKM'}-L{L}{'-skip' * skip}{'-linear' * linear}",
+    )
+    for residual in (False, True)
+    for L in (1, 2, 3)
+    for skip in (False, True)
+    for linear in (False, True)
+]
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def numeric_jacobian(machine, X):
+    """df/dW by central differences, (n, outputs, p)."""
+    return central_differences(lambda matrices: predict(with_layers(machine, matrices), X), flatten(machine.layers))
+
+
+def flat(matrices):
+    return np.concatenate([M.ravel() for M in matrices])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_derivatives_with_respect_to_the_weights(kind, rng):
+    """jacobian, vjp, jvp and gradients all agree with finite differences, for every output."""
+    machine, X = random_machine(rng, **kind), rng.standard_normal((4, 3))
+    J = numeric_jacobian(machine, X)
+    tape = forward(machine, X)
+    directions = [rng.standard_normal(W.shape) for W in flatten(machine.layers)]
+    v = rng.standard_normal(len(X))
+    for output in range(2):
+        factors = output_factors(machine, tape, output)
+        np.testing.assert_allclose(jacobian(factors), J[:, output], rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(flat(vjp(factors, v)), v @ J[:, output], rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(jvp(factors, directions), J[:, output] @ flat(directions), rtol=1e-5, atol=1e-7)
+    cotangent = rng.standard_normal((4, 2))
+    np.testing.assert_allclose(flat(gradients(backward(machine, tape, cotangent))), np.einsum("no,nop->p", cotangent, J), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_derivatives_with_respect_to_the_inputs(kind, rng):
+    machine, X, step = random_machine(rng, **kind), rng.standard_normal((4, 3)), 1e-6
+    for output in range(2):
+        numeric = np.stack([(predict(machine, X + step * e) - predict(machine, X - step * e))[:, output] / (2 * step) for e in np.eye(3)], axis=1)
+        np.testing.assert_allclose(input_gradient(machine, X, output), numeric, rtol=1e-5, atol=1e-7)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    widths=st.lists(st.integers(1, 6), min_size=1, max_size=3),
+    flags=st.tuples(st.booleans(), st.booleans(), st.booleans()),
+    n=st.integers(1, 6),
+    d=st.integers(1, 4),
+)
+def test_jvp_and_vjp_are_adjoint(seed, widths, flags, n, d):
+    """<v, J u> = <J'v, u>."""
+    rng = np.random.default_rng(seed)
+    residual, skip, linear = flags
+    machine = random_machine(rng, d, tuple(widths), 2, residual, skip, linear)
+    factors = output_factors(machine, forward(machine, rng.standard_normal((n, d))), 1)
+    v, u = rng.standard_normal(n), [rng.standard_normal(W.shape) for W in flatten(machine.layers)]
+    pulled = vjp(factors, v)
+    assert sum(np.vdot(a, b) for a, b in zip(pulled, u, strict=True)) == pytest.approx(v @ jvp(factors, u), rel=1e-9, abs=1e-9)
+    assert [M.shape for M in pulled] == [W.shape for W in flatten(machine.layers)]
+
+
+def with_bias(h):
+    return np.hstack([h, np.ones((len(h), 1))])
+
+
+def test_mlkm_is_its_formula(rng):
+    machine, X = random_machine(rng, widths=(6, 5, 4)), rng.standard_normal((7, 3))
+    h = features(machine.maps[0], X)
+    for phi, (W,) in zip(machine.maps[1:], machine.layers[:-1], strict=True):
+        h = features(phi, with_bias(h) @ W)
+    np.testing.assert_allclose(predict(machine, X), with_bias(h) @ machine.layers[-1][0], rtol=1e-12)
+
+
+def test_rkm_is_its_formula(rng):
+    machine, X = random_machine(rng, widths=(6, 5, 4), residual=True), rng.standard_normal((7, 3))
+    h = features(machine.maps[0], X)
+    for phi, (W1, W2) in zip(machine.maps[1:], machine.layers[:-1], strict=True):
+        u = with_bias(h) @ W1
+        h = with_bias(features(phi, u)) @ W2 + u
+    np.testing.assert_allclose(predict(machine, X), with_bias(h) @ machine.layers[-1][0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("residual", [False, True])
+def test_skip_and_linear_add_their_terms_to_the_last_layer(residual, rng):
+    machine, X = random_machine(rng, widths=(6, 4), residual=residual, skip=True, linear=True), rng.standard_normal((7, 3))
+    W = machine.layers[-1][0]
+    below = len(W) - 6 - 3 - 1
+    plain = Machine(machine.maps, (*machine.layers[:-1], (np.vstack([W[:below], W[-1:]]),)), residual)
+    extra = features(machine.maps[0], X) @ W[below : below + 6] + X @ W[below + 6 : below + 9]
+    np.testing.assert_allclose(predict(machine, X), predict(plain, X) + extra, rtol=1e-12)
+
+
+def test_known_first_features_change_nothing(rng):
+    machine, X = random_machine(rng, widths=(6, 4), skip=True, linear=True), rng.standard_normal((7, 3))
+    np.testing.assert_array_equal(forward(machine, X, features(machine.maps[0], X)).output, predict(machine, X))
+
+
+@pytest.mark.parametrize(
+    ("d", "widths", "mlkm", "rkm"),
+    [
+        (4, (32, 8), 273, 345),
+        (8, (64, 8), 529, 601),
+        (16, (256, 16), 4129, 4401),
+        (128, (256, 16), 4129, 4401),
+        (15, (100, 50), 5101, 7651),
+        (10, (64, 32, 16, 8), 2753, 4153),
+        (5, (10, 10, 10, 10), 341, 671),
+        (90, (256, 128, 64), 41217, 61889),
+    ],
+)
+def test_numbers_of_parameters_are_those_of_the_paper(d, widths, mlkm, rkm, rng):
+    maps = random_maps(rng, d, widths)
+    for residual, count in ((False, mlkm), (True, rkm)):
+        layers = tuple(tuple(np.zeros(shape) for shape in layer) for layer in layer_shapes(maps, 1, residual))
+        assert Machine(maps, layers, residual).n_parameters == count
+
+
+def test_replacing_weights_keeps_the_rest(rng):
+    machine = random_machine(rng, widths=(6, 5, 4), residual=True)
+    doubled = with_layers(machine, [2 * W for W in flatten(machine.layers)])
+    assert replace(doubled, layers=machine.layers) == replace(machine)
+    assert [len(layer) for layer in doubled.layers] == [2, 2, 1]
+    np.testing.assert_array_equal(doubled.layers[1][1], 2 * machine.layers[1][1])
