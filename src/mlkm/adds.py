@@ -17,10 +17,11 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from ._random import generator
+from ._seeds import generator
 from ._types import Array, IntArray
 from .machine import Machine, flatten, with_layers
-from .solvers.gradient import GradientDescent, loss
+from .solvers.gradient import Data, GradientDescent, loss
+from .solvers.projection import update_layer
 
 _STRETCH = 50
 
@@ -56,7 +57,7 @@ def random_parts(rng: np.random.Generator, n: int, n_parts: int) -> list[IntArra
 def train(
     starts: Sequence[Machine],
     runs: Sequence[Rotation],
-    data: tuple[Array, Array, Array, Array],
+    data: Data,
     solver: GradientDescent,
     *,
     max_iter: int,
@@ -98,7 +99,7 @@ def _run(
     machine: Machine,
     velocity: list[Array],
     run: Rotation,
-    data: tuple[Array, Array, Array, Array],
+    data: Data,
     solver: GradientDescent,
     seed: int,
     begin: int,
@@ -113,7 +114,7 @@ def _epochs(
     machine: Machine,
     velocity: list[Array],
     run: Rotation,
-    data: tuple[Array, Array, Array, Array],
+    data: Data,
     solver: GradientDescent,
     seed: int,
     begin: int,
@@ -133,3 +134,29 @@ def _epochs(
                     solver.epoch(machine, velocity, layer, data, rows, rng)
             losses.append(loss(machine, data))
     return machine, velocity, losses
+
+
+def sweep_exactly(
+    starts: Sequence[Machine], runs: Sequence[Rotation], data: Data, penalty: float, *, max_sweeps: int = 20, n_jobs: int | None = None
+) -> Trained:
+    """ADDS with every update solved well instead of one gradient step: sweeps until the overall loss has not fallen for two of them."""
+    machines = list(starts)
+    losses: list[float] = []
+    best, best_loss, since = machines, np.inf, 0
+    with Parallel(n_jobs=n_jobs) as parallel:
+        while len(losses) < max_sweeps and since < 2:
+            machines = list(parallel(delayed(_exact_sweep)(machine, run, data, penalty) for machine, run in zip(machines, runs, strict=True)))
+            losses.append(float(np.mean([loss(machine, data) for machine in machines])))
+            since += 1
+            if losses[-1] < best_loss * (1 - 1e-3):
+                best, best_loss, since = machines, losses[-1], 0
+    return Trained(tuple(best), losses, len(losses))
+
+
+def _exact_sweep(machine: Machine, run: Rotation, data: Data, penalty: float) -> Machine:
+    """Layers 1..L of one rotation in turn, each on its own rows."""
+    rows = run.rows if run.rows is not None else (np.arange(len(data[0])),) * machine.depth
+    with threadpool_limits(1):
+        for layer, own in enumerate(rows):
+            machine = update_layer(machine, layer, data, own, penalty)
+    return machine

@@ -4,7 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from ._random import generator, root_seed
+from ._seeds import generator, root_seed
 from ._types import Array, RandomState
 
 __all__ = ["make_example1", "make_example2", "make_example3", "make_example4"]

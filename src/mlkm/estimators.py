@@ -1,6 +1,7 @@
 """The regressors: validate, call, store."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Literal, Self, TypeAlias
 
@@ -11,7 +12,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_array, check_scalar
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._random import root_seed
+from ._seeds import root_seed
 from ._types import Array, IntArray, RandomState
 from .features import Interactions
 from .kernels import KernelLike
@@ -35,7 +36,7 @@ class _KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self._single_output = targets.ndim == 1
         rows = distinct_rows(inputs, targets.astype(np.float64).reshape(len(targets), -1), weights, _folds(cv, inputs, targets))
         self.x_scaler_, self.y_scaler_ = standardiser(rows.X, rows.weights), standardiser(rows.Y, rows.weights)
-        return Rows(self.x_scaler_.forward(rows.X), self.y_scaler_.forward(rows.Y), rows.weights, rows.fold, rows.place)
+        return replace(rows, X=self.x_scaler_.forward(rows.X), Y=self.y_scaler_.forward(rows.Y))
 
     def _store(self, fitted: Fitted) -> Self:
         """Fitted attributes, in the units of y where they have any."""
@@ -71,10 +72,12 @@ class RandomFeatureRidge(_KernelMachine):
     kernel : str, kernel or "auto", default="auto"
         Kernel of the features; see `RandomFeatures`.
     scale : float, array or "auto", default="auto"
-        gamma, which multiplies the frequencies (length scale 1/gamma): one number or one per input, in the units of X as given. "auto" chooses it on
-        standardised inputs by leave-one-out.
+        gamma, which multiplies the frequencies (length scale 1/gamma): one number or one per input, in the units of X as given. "auto" learns it on
+        standardised inputs.
     interactions : "full", int, tuple or "auto", default="auto"
-        Interaction orders of the features; see `RandomFeatures`.
+        Interaction orders of the features; see `RandomFeatures`. "auto" mixes orders 1, 2 and full, with amplitudes learned by the evidence.
+    relevance : bool or "auto", default="auto"
+        Whether every input gets scales and amplitudes of its own, learned by the evidence; False uses one scale for all, chosen by leave-one-out.
     linear : bool or "auto", default="auto"
         Whether the model also has a linear term in the inputs.
     penalty : float or "auto", default="auto"
@@ -108,6 +111,7 @@ class RandomFeatureRidge(_KernelMachine):
         scale: float | ArrayLike | Auto = "auto",
         *,
         interactions: Interactions | Auto = "auto",
+        relevance: bool | Auto = "auto",
         linear: bool | Auto = "auto",
         penalty: float | Auto = "auto",
         random_state: RandomState = None,
@@ -116,6 +120,7 @@ class RandomFeatureRidge(_KernelMachine):
         self.kernel = kernel
         self.scale = scale
         self.interactions = interactions
+        self.relevance = relevance
         self.linear = linear
         self.penalty = penalty
         self.random_state = random_state
@@ -128,12 +133,14 @@ class RandomFeatureRidge(_KernelMachine):
             kernels=self.kernel,
             scales="auto" if is_auto(self.scale) else (self.scale,),
             interactions=self.interactions,
-            linear=self.linear,
+            relevance=_yes_no_auto("relevance", self.relevance),
+            linear=_yes_no_auto("linear", self.linear),
             penalty=self.penalty,
             solver="ridge",
             residual=False,
+            landmarks=False,
         )
-        return self._store(train_machine(rows, choices, root_seed(self.random_state), self.x_scaler_.sd))
+        return self._store(train_machine(rows, choices, root_seed(self.random_state), self.x_scaler_.sd, Descent()))
 
 
 class _MultiLayer(_KernelMachine):
@@ -149,7 +156,7 @@ class _MultiLayer(_KernelMachine):
         relevance: bool | Auto = "auto",
         linear: bool | Auto = "auto",
         penalty: float | Auto = "auto",
-        solver: Literal["auto", "ridge", "gradient"] = "auto",
+        solver: Literal["auto", "ridge", "projection", "gradient"] = "auto",
         cv: Literal["rotate"] | Iterable[Any] | Any | None = None,
         learning_rate: float = 1e-3,
         momentum: float = 0.9,
@@ -180,11 +187,8 @@ class _MultiLayer(_KernelMachine):
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to inputs X (n, d) and targets y (n,) or (n, k)."""
-        if self.solver not in ("auto", "ridge", "gradient"):
-            raise ValueError(f"solver must be 'auto', 'ridge' or 'gradient'; got {self.solver!r}.")
-        for name in ("relevance", "linear"):
-            if getattr(self, name) not in (True, False, "auto"):
-                raise ValueError(f"{name} must be True, False or 'auto'; got {getattr(self, name)!r}.")
+        if self.solver not in ("auto", "ridge", "projection", "gradient"):
+            raise ValueError(f"solver must be 'auto', 'ridge', 'projection' or 'gradient'; got {self.solver!r}.")
         descent = self._descent()
         rows = self._rows(X, y, sample_weight, self.cv)
         choices = Choices(
@@ -192,10 +196,12 @@ class _MultiLayer(_KernelMachine):
             kernels=self.kernels,
             scales=self.scales,
             interactions=self.interactions,
-            linear=self.linear,
+            relevance=_yes_no_auto("relevance", self.relevance),
+            linear=_yes_no_auto("linear", self.linear),
             penalty=self.penalty,
             solver=self.solver,
             residual=self._residual,
+            landmarks=True,
         )
         seed = root_seed(self.random_state)
         return self._store(train_machine(rows, choices, seed, self.x_scaler_.sd, descent, rotate=self.cv is not None))
@@ -216,22 +222,26 @@ _PARAMETERS = """
     Parameters
     ----------
     widths : sequence of int or "auto", default="auto"
-        D_1..D_L, the number of random features of each layer; `(256, 16)` is the paper's d-256-16-1.
+        D_1..D_L, the number of random features of each layer; `(256, 16)` is the paper's d-256-16-1. "auto" is one layer of some thousand features:
+        smooth random features of all interaction orders, and a rough part at landmarks where the data have one.
     kernels : str, kernel, sequence of these or "auto", default="auto"
         One kernel for all layers or one per layer: "gaussian", "matern", "laplacian", "cauchy" or an object of `mlkm.kernels`.
     scales : float, sequence or "auto", default="auto"
         gamma of each layer: it multiplies the frequencies, so the length scale is 1/gamma. A given scale of layer 1 is in the units of X as given
-        (one number, or one per input); "auto" chooses it on standardised inputs by leave-one-out.
+        (one number, or one per input); "auto" learns it on standardised inputs. Deeper layers take 1/sqrt(D_l).
     interactions : "full", int, tuple or "auto", default="auto"
-        How many inputs one feature of layer 1 sees: 1, 2, "full", or a tuple of these.
+        How many inputs one feature of layer 1 sees: 1, 2, "full", or a tuple of these. "auto" mixes orders 1, 2 and full, with amplitudes learned
+        by the evidence.
     relevance : bool or "auto", default="auto"
-        Whether inputs get scales of their own.
+        Whether every input gets scales and amplitudes of its own in layer 1, learned by the evidence on at most 1500 rows; False uses one scale for
+        all, chosen by leave-one-out.
     linear : bool or "auto", default="auto"
         Whether the last layer also sees the inputs.
     penalty : float or "auto", default="auto"
         lambda, the weight of |W|^2 beside the mean squared error, on standardised inputs and targets.
-    solver : {"auto", "ridge", "gradient"}, default="auto"
-        "gradient" is the paper's descent; "ridge" the closed form of a single layer; "auto" takes the closed form where there is one.
+    solver : {"auto", "ridge", "projection", "gradient"}, default="auto"
+        "gradient" is the paper's descent; "ridge" the closed form of a single layer; "projection" trains hidden layers by variable projection, the
+        last layer exact; "auto" takes the closed form for one layer and projection for more.
     cv : None, "rotate", int, splitter or iterable of splits, default=None
         None trains all layers on all rows. "rotate" is the paper's cross-fitting: one part of the rows per layer, L rotations, their average. With a
         splitter, its test folds are the parts.
@@ -295,6 +305,12 @@ class RKMRegressor(_MultiLayer):
     """
 
     _residual = True
+
+
+def _yes_no_auto(name: str, value: Any) -> Any:
+    if not (isinstance(value, (bool, np.bool_)) or is_auto(value)):
+        raise ValueError(f"{name} must be True, False or 'auto'; got {value!r}.")
+    return value
 
 
 def _weights(sample_weight: ArrayLike | None, n: int) -> Array | None:

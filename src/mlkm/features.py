@@ -7,6 +7,7 @@ features equally and averages their kernels.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import singledispatch
 from itertools import combinations
 from typing import Any, Literal, TypeAlias
 
@@ -15,6 +16,7 @@ from numpy.typing import DTypeLike
 
 from ._types import Array, IntArray
 from .kernels import Kernel
+from .warp import Warp, slopes, warped
 
 Order: TypeAlias = int | Literal["full"]
 Interactions: TypeAlias = Order | Sequence[Order]
@@ -44,12 +46,58 @@ def angles(phi: FeatureMap, X: Array) -> Array:
     return z
 
 
-def features(phi: FeatureMap, X: Array) -> Array:
-    """phi(x) for every row x: amplitude times cos(Omega'x + b)."""
+@singledispatch
+def features(phi: Any, X: Array) -> Array:
+    """phi(x) for every row x."""
+    raise TypeError(f"{type(phi).__name__} is not a feature map.")
+
+
+@features.register
+def _(phi: FeatureMap, X: Array) -> Array:
     z = angles(phi, X)
     np.cos(z, out=z)
     z *= phi.amplitudes
     return z
+
+
+@singledispatch
+def pullback(phi: Any, X: Array, G: Array) -> Array:
+    """sum_k G_ik dphi_k/dx at every row i, shape (n, d): a gradient with respect to features carried back to the inputs."""
+    raise TypeError(f"{type(phi).__name__} is not a feature map.")
+
+
+@pullback.register
+def _(phi: FeatureMap, X: Array, G: Array) -> Array:
+    slope = np.sin(angles(phi, X))
+    slope *= -phi.amplitudes
+    slope *= G
+    return slope @ phi.frequencies.T
+
+
+@dataclass(frozen=True)
+class JointMap:
+    """Several feature maps side by side, each on the inputs as they are or on their ranks."""
+
+    parts: tuple[tuple[Warp | None, Any], ...]
+
+    @property
+    def n_features(self) -> int:
+        return sum(part.n_features for _, part in self.parts)
+
+
+@features.register
+def _(phi: JointMap, X: Array) -> Array:
+    return np.hstack([features(part, X if warp is None else warped(warp, X).astype(X.dtype, copy=False)) for warp, part in phi.parts])
+
+
+@pullback.register
+def _(phi: JointMap, X: Array, G: Array) -> Array:
+    total, at = np.zeros(X.shape), 0
+    for warp, part in phi.parts:
+        g = G[:, at : at + part.n_features]
+        total += pullback(part, X, g) if warp is None else pullback(part, warped(warp, X), g) * slopes(warp, X)
+        at += part.n_features
+    return total
 
 
 def as_orders(interactions: Interactions, d: int) -> tuple[int, ...]:

@@ -14,12 +14,12 @@ matrix and what comes back to it, so the n x p Jacobian is kept as one pair of t
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ._types import Array
-from .features import FeatureMap, angles, features
+from .features import angles, features, pullback
 
 Weights: TypeAlias = tuple[Array, ...]
 Layers: TypeAlias = tuple[Weights, ...]
@@ -28,9 +28,9 @@ Factors: TypeAlias = list[tuple[Array, Array]]
 
 @dataclass(frozen=True)
 class Machine:
-    """Feature maps phi_1..phi_L and weights of layers 1..L."""
+    """Feature maps phi_1..phi_L and weights of layers 1..L. phi_1 may be any feature map, deeper ones are cosines."""
 
-    maps: tuple[FeatureMap, ...]
+    maps: tuple[Any, ...]
     layers: Layers
     residual: bool = False
     skip: bool = False
@@ -65,7 +65,7 @@ def with_layers(machine: Machine, matrices: Sequence[Array]) -> Machine:
 
 
 def layer_shapes(
-    maps: Sequence[FeatureMap], n_outputs: int, residual: bool = False, skip: bool = False, linear: bool = False
+    maps: Sequence[Any], n_outputs: int, residual: bool = False, skip: bool = False, linear: bool = False, n_inputs: int | None = None
 ) -> list[list[tuple[int, int]]]:
     """Shapes of the weight matrices, bias row included, layer by layer."""
     widths = [phi.n_features for phi in maps]
@@ -74,7 +74,7 @@ def layer_shapes(
         into = phi.frequencies.shape[0]
         shapes.append([(here + 1, into), (phi.n_features + 1, into)] if residual else [(here + 1, into)])
     last = maps[-1].frequencies.shape[0] if residual and len(maps) > 1 else widths[-1]
-    last += (widths[0] if skip and len(maps) > 1 else 0) + (maps[0].frequencies.shape[0] if linear else 0)
+    last += (widths[0] if skip and len(maps) > 1 else 0) + ((n_inputs or maps[0].frequencies.shape[0]) if linear else 0)
     return [*shapes, [(last + 1, n_outputs)]]
 
 
@@ -114,8 +114,9 @@ def forward(machine: Machine, X: Array, first: Array | None = None) -> Tape:
     return Tape(hidden, turned, affine(machine.layers[-1][0], h))
 
 
-def predict(machine: Machine, X: Array) -> Array:
-    return forward(machine, X).output
+def predict(machine: Machine, X: Array, block: int = 4096) -> Array:
+    """f(x) for every row, computed in blocks of rows."""
+    return np.vstack([forward(machine, X[start : start + block]).output for start in range(0, len(X), block)])
 
 
 def backward(machine: Machine, tape: Tape, cotangent: Array) -> Factors:
@@ -148,7 +149,7 @@ def backward(machine: Machine, tape: Tape, cotangent: Array) -> Factors:
 def _width_before_last(machine: Machine) -> int:
     """Columns of the last layer's input that come from below, rather than from phi_1(x) or x."""
     phi = machine.maps[-1]
-    return phi.frequencies.shape[0] if machine.residual and machine.depth > 1 else phi.n_features
+    return int(phi.frequencies.shape[0] if machine.residual and machine.depth > 1 else phi.n_features)
 
 
 def gradients(factors: Factors) -> list[Array]:
@@ -188,9 +189,7 @@ def jacobian(factors: Factors) -> Array:
 
 def input_gradient(machine: Machine, X: Array, output: int = 0) -> Array:
     """df/dx at every row, (n, d)."""
-    first = angles(machine.maps[0], X)
-    tape = forward(machine, X)
-    factors = output_factors(machine, tape, output)
+    factors = output_factors(machine, forward(machine, X), output)
     W = machine.layers[-1][0]
     phi, n, d = machine.maps[0], len(X), X.shape[1]
     at = _width_before_last(machine)
@@ -201,7 +200,7 @@ def input_gradient(machine: Machine, X: Array, output: int = 0) -> Array:
         if machine.skip:
             G = G + W[at : at + phi.n_features, output]
             at += phi.n_features
-    gradient: Array = (-phi.amplitudes * np.sin(first) * G) @ phi.frequencies.T
+    gradient = pullback(phi, X, G)
     if machine.linear:
         gradient += W[at : at + d, output]
     return gradient

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._random import generator, root_seed
+from ._seeds import generator, root_seed
 from ._types import Array, RandomState
 from .features import Interactions, Sampling, draw_features, features
 from .kernels import KernelLike, as_kernel

@@ -1,8 +1,9 @@
 """The rows a fit sees: distinct, weighted, and in an order that depends on their content only.
 
 Rows of weight zero are dropped and equal rows are merged into one whose weight is the sum. So "weight k" and "repeated k times" are the same problem
-by construction, for every solver, and a row left out in leave-one-out is left out with all its copies. Sorting by a hash of the columns' ranks makes
-any later seeded subsample or split independent of the order in which rows were given, and of the units and origins of the columns.
+by construction, for every solver. Leave-one-out leaves out one copy, since a new row may well repeat an old one where old ones repeat each other.
+Sorting by a hash of the columns' ranks makes any later seeded subsample or split independent of the order in which rows were given, and of the
+units and origins of the columns.
 """
 
 from dataclasses import dataclass
@@ -15,11 +16,12 @@ from ._types import Array, IntArray
 
 @dataclass(frozen=True)
 class Rows:
-    """Distinct rows with weights that average to one, and for every given row its place among them (-1 for weight zero)."""
+    """Distinct rows with weights that average to one, how many copies each stands for, and for every given row its place (-1 for weight zero)."""
 
     X: Array
     Y: Array
     weights: Array
+    copies: Array
     fold: IntArray | None
     place: IntArray
 
@@ -51,7 +53,14 @@ def distinct_rows(X: Array, Y: Array, sample_weight: Array | None = None, fold: 
         same &= column[order][1:] == column[order][:-1]
     group = np.concatenate([[0], np.cumsum(~same)])
     first = kept[order[np.concatenate([[True], ~same])]]
-    total = np.bincount(group, weights=weights[kept][order])
+    total = np.bincount(group, weights=weights[kept][order]).astype(np.float64)
     place = np.full(n, -1, dtype=np.intp)
     place[kept[order]] = group
-    return Rows(X[first], Y[first], total * (len(first) / total.sum()), None if fold is None else fold[first], place)
+    return Rows(X[first], Y[first], total * (len(first) / total.sum()), _copies(total), None if fold is None else fold[first], place)
+
+
+def _copies(total: Array) -> Array:
+    """Whole weights are numbers of copies, up to a common factor; other weights say how much a row matters, not how often it was seen."""
+    if np.array_equal(total, np.rint(total)):
+        return total / float(np.gcd.reduce(total.astype(np.int64)))
+    return np.ones(len(total))

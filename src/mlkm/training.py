@@ -1,28 +1,34 @@
-"""From what the user asked for to fitted machines: resolve the choices, draw the features, call the solver."""
+"""From what the user asked for to fitted machines: resolve the choices, make the first layer, call the solver."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 
 from . import adds
-from ._random import generator
+from ._seeds import generator
 from ._types import Array, IntArray
-from .features import FeatureMap, Interactions, draw_features, features
-from .kernels import Kernel, KernelLike, as_kernel
+from .features import FeatureMap, Interactions, as_orders, draw_features, features
+from .kernels import Gaussian, Kernel, KernelLike, as_kernel
 from .machine import Layers, Machine, forward, input_gradient, layer_shapes
 from .random_features import check_scale
 from .rows import Rows
+from .selection.auto import FirstLayer, Part, Wanted, fit_last_layer, learn_first_layer
 from .selection.scale import scale_by_leave_one_out
-from .solvers.gradient import GradientDescent
+from .solvers.gradient import Data, GradientDescent
+from .solvers.projection import project
 from .solvers.ridge import ridge
 
 # Gradient descent sees targets of this standard deviation. It sets how fast hidden layers move relative to the last one, and the paper's runs had
 # raw targets, with standard deviations of 1.4 to 5. With 4, 8, 12 and 16 the run of
 # benchmarks/faithful.py ends at a test MSE of 1.36, 1.18, 1.20 and 1.20 jointly, and at 1.43, 1.28, 1.30 and 1.24 with rotations (seeds 0 to 2).
 TARGET_SD = 12.0
+
+_PROJECTION_ROWS = 5000  # rows that train hidden layers by variable projection; the last layer always sees all
+_HIDDEN_PENALTY = 1e-6
+_PROJECTION_ITERATIONS = 150
 
 
 @dataclass(frozen=True)
@@ -33,23 +39,25 @@ class Choices:
     kernels: KernelLike | Sequence[KernelLike]
     scales: Any
     interactions: Interactions | Literal["auto"]
+    relevance: bool | Literal["auto"]
     linear: bool | Literal["auto"]
     penalty: float | Literal["auto"]
     solver: str
     residual: bool
+    landmarks: bool
 
 
 @dataclass(frozen=True)
 class Descent:
     """How gradient descent and ADDS run."""
 
-    learning_rate: float
-    momentum: float
-    batch_size: int | None
-    max_iter: int
-    tol: float
-    patience: int
-    n_jobs: int | None
+    learning_rate: float = 1e-3
+    momentum: float = 0.9
+    batch_size: int | None = None
+    max_iter: int = 2000
+    tol: float = 1e-4
+    patience: int = 100
+    n_jobs: int | None = None
 
 
 @dataclass(frozen=True)
@@ -68,55 +76,62 @@ class Fitted:
 
 @dataclass(frozen=True)
 class _Plan:
-    """The choices with nothing left open."""
+    """The choices with nothing left open but the scale of layer 1, which is None if it is to be learned."""
 
-    widths: tuple[int, ...]
+    widths: tuple[int, ...] | None
     kernels: tuple[Kernel, ...]
-    scales: tuple[Array, ...]
-    interactions: Interactions
+    scales: tuple[Array | None, ...]
+    interactions: tuple[int, ...]
     linear: bool
     penalty: float | None
+    learned: bool
+    landmarks: bool
 
 
 def is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def train_machine(rows: Rows, choices: Choices, seed: int, unit: Array, descent: Descent | None = None, rotate: bool = False) -> Fitted:
-    """Fit MLKM or RKM to standardised rows. `unit` holds the inputs' standard deviations, in which explicit scales of layer 1 are not."""
-    plan = _resolve(rows, choices, seed, unit)
-    if choices.solver == "ridge" and len(plan.widths) > 1:
-        raise ValueError(f"solver='ridge' is the closed form of one layer; got {len(plan.widths)} layers, which need solver='auto' or 'gradient'.")
-    gradient = choices.solver == "gradient" or len(plan.widths) > 1
-    if gradient and descent is not None:
-        return _fit_by_descent(rows, plan, choices.residual, seed, descent, rotate)
-    return _fit_by_ridge(rows, plan, seed)
+def train_machine(rows: Rows, choices: Choices, seed: int, unit: Array, descent: Descent, rotate: bool = False) -> Fitted:
+    """Fit MLKM or RKM to standardised rows. `unit` holds the inputs' standard deviations: given scales of layer 1 are in the units of X."""
+    plan = _resolve(rows, choices, unit)
+    depth = 1 if plan.widths is None else len(plan.widths)
+    if choices.solver == "ridge" and depth > 1:
+        raise ValueError(f"solver='ridge' is the closed form of one layer; got {depth} layers, which need 'auto', 'projection' or 'gradient'.")
+    parts = _parts(rows, depth, seed) if rotate else None
+    if choices.solver == "gradient":
+        return _fit_by_descent(rows, plan, choices.residual, seed, descent, parts)
+    first = _first_layer(rows, plan, seed)
+    if depth == 1:
+        return _fit_one_layer(rows, plan, first, parts)
+    return _fit_by_projection(rows, plan, first, choices.residual, seed, descent, parts)
 
 
-def _resolve(rows: Rows, choices: Choices, seed: int, unit: Array) -> _Plan:
-    n, d = rows.X.shape
-    widths = _widths(choices.widths, n)
-    L = len(widths)
-    names = _per_layer("kernels", choices.kernels, L)
-    kernels = tuple(as_kernel("gaussian" if is_auto(name) else name) for name in names)
-    interactions: Interactions = "full" if choices.interactions == "auto" else choices.interactions
-    linear = is_auto(choices.linear) or bool(choices.linear)
-    given = _per_layer("scales", choices.scales, L)
-    scales = []
-    for layer, scale in enumerate(given):
-        if layer and is_auto(scale):
-            scales.append(np.array(1.0))
-        elif is_auto(scale):
-            scales.append(scale_by_leave_one_out(rows, kernels[0], interactions, linear, seed))
+def _resolve(rows: Rows, choices: Choices, unit: Array) -> _Plan:
+    d = rows.X.shape[1]
+    widths = _widths(choices.widths)
+    if widths is None and choices.solver == "gradient":
+        widths = (256, 16)
+    L = 1 if widths is None else len(widths)
+    kernels = tuple(Gaussian() if is_auto(name) else as_kernel(name) for name in _per_layer("kernels", choices.kernels, L))
+    interactions: Interactions = (1, 2, "full") if choices.interactions == "auto" else choices.interactions
+    scales: list[Array | None] = []
+    for layer, scale in enumerate(_per_layer("scales", choices.scales, L)):
+        if is_auto(scale):
+            scales.append(np.array(1 / np.sqrt(widths[layer])) if layer and widths else None)
         else:
-            scales.append(check_scale(scale, widths[layer] if layer else d) * (1.0 if layer else unit))
+            scales.append(check_scale(scale, widths[layer] if layer and widths else d) * (1.0 if layer else unit))
     penalty = None if is_auto(choices.penalty) else _non_negative("penalty", choices.penalty)
-    return _Plan(widths, kernels, tuple(scales), interactions, linear, penalty)
+    learned = scales[0] is None and choices.relevance is not False and choices.solver != "gradient"
+    rough = choices.landmarks and learned and widths is None and all(is_auto(c) for c in (choices.kernels, choices.interactions))
+    orders = as_orders("full" if is_auto(choices.interactions) and not learned else interactions, d)
+    linear = is_auto(choices.linear) or bool(choices.linear)
+    return _Plan(widths, kernels, tuple(scales), orders, linear, penalty, learned, rough)
 
 
-def _widths(widths: Sequence[int] | Literal["auto"], n: int) -> tuple[int, ...]:
+def _widths(widths: Sequence[int] | Literal["auto"]) -> tuple[int, ...] | None:
     if is_auto(widths):
-        return (int(np.clip(2 * np.sqrt(n) * np.log(n + 1), 100, 1500)),)
+        return None
     try:
         given = tuple(int(D) for D in widths)
         valid = len(given) > 0 and all(D >= 1 and D == E for D, E in zip(given, widths, strict=True))
@@ -142,41 +157,117 @@ def _non_negative(name: str, value: Any) -> float:
     return float(value)
 
 
-def _draw(plan: _Plan, d: int, seed: int) -> tuple[FeatureMap, ...]:
-    """phi_1..phi_L. Layer 1 draws from the seed itself, as `RandomFeatures` does; only it has interaction orders."""
-    first = draw_features(generator(seed), d, plan.widths[0], plan.kernels[0], plan.scales[0], plan.interactions)
-    deeper = [
-        draw_features(generator(seed, layer), D, D, kernel, scale)
-        for layer, (D, kernel, scale) in enumerate(zip(plan.widths[1:], plan.kernels[1:], plan.scales[1:], strict=True), 1)
+def _first_layer(rows: Rows, plan: _Plan, seed: int) -> FirstLayer:
+    """phi_1 and the prior variances of its features: learned by the evidence, or drawn at a given or a chosen scale."""
+    n, d = rows.X.shape
+    D = None if plan.widths is None else plan.widths[0]
+    learnable = tuple(q for q in plan.interactions if q in (1, 2, d))
+    if plan.learned and learnable == plan.interactions and (D is None or len(learnable) <= D):
+        return learn_first_layer(rows, Wanted(plan.interactions, plan.kernels[0], D, plan.linear, plan.landmarks), seed)
+    scale = plan.scales[0]
+    if scale is None:
+        scale = scale_by_leave_one_out(rows, plan.kernels[0], plan.interactions, plan.linear, seed)
+    D = int(np.clip(2 * np.sqrt(n) * np.log(n + 1), 100, 1500)) if D is None else D
+    phi = draw_features(generator(seed), d, D, plan.kernels[0], scale, plan.interactions)
+    return FirstLayer((Part(None, phi, 1.0),), np.ones(d) if plan.linear else None, 1e-2)
+
+
+def _fit_one_layer(rows: Rows, plan: _Plan, first: FirstLayer, parts: list[IntArray] | None) -> Fitted:
+    """The closed form, on all rows or once on every part."""
+    every: Sequence[IntArray | None] = parts or [None]
+    fits = [fit_last_layer(first, rows, plan.penalty, part) for part in every]
+    machines = tuple(machine for machine, _ in fits)
+    penalty, loo = float(np.mean([fit.penalty for _, fit in fits])), np.mean([fit.loo_error for _, fit in fits], axis=0)
+    return _fitted(rows, machines, (machines[0].maps[0].n_features,), (_scale_of(first),), penalty, [], 1, loo)
+
+
+def _fit_by_projection(
+    rows: Rows, plan: _Plan, first: FirstLayer, residual: bool, seed: int, descent: Descent, parts: list[IntArray] | None
+) -> Fitted:
+    """Hidden layers by variable projection from the one-layer solution, or by exact sweeps of ADDS on the given parts."""
+    one_layer, fit = fit_last_layer(first, rows, plan.penalty)
+    phi, d = first.parts[0].phi, rows.X.shape[1]
+    if not isinstance(phi, FeatureMap) or first.parts[0].warp is not None:
+        phi = one_layer.maps[0]
+    widths = plan.widths or ()
+    maps = (phi, *_deeper_maps(plan, widths, seed))
+    shapes = layer_shapes(maps, rows.Y.shape[1], residual, skip=True, linear=plan.linear, n_inputs=d)
+    n_runs = 1 if parts is None else len(parts)
+    starts = [
+        Machine(maps, _near(one_layer, shapes, generator(seed, 1000, j), features(phi, rows.X[:2000])), residual, True, plan.linear)
+        for j in range(n_runs)
     ]
-    return (first, *deeper)
+    m = min(len(rows.X), _PROJECTION_ROWS)
+    data: Data = (rows.X[:m], features(phi, rows.X[:m]), rows.Y[:m], rows.weights[:m] / rows.weights[:m].mean())
+    penalty = max(fit.penalty * len(rows.X) / m, 1e-9)
+    if parts is None:
+        held_out = np.arange(m)[::5] if m >= 10 else np.arange(m)
+        trained, losses, n_iter = project(starts[0], data, held_out, penalty, _HIDDEN_PENALTY, min(descent.max_iter, _PROJECTION_ITERATIONS))
+        machines: tuple[Machine, ...] = (trained,)
+    else:
+        own = [part[part < m] for part in parts]
+        result = adds.sweep_exactly(starts, adds.rotations(own, len(maps)), data, penalty, n_jobs=descent.n_jobs)
+        machines, losses, n_iter = result.machines, result.losses, max(result.n_iter, 1)
+    finished = [
+        _finish(machine, rows, plan.penalty, None if parts is None else parts[(j + len(maps) - 1) % n_runs]) for j, machine in enumerate(machines)
+    ]
+    loo = np.mean([error for _, error, _ in finished], axis=0)
+    scales = (_scale_of(first), *(s for s in plan.scales[1:]))
+    used = float(np.mean([value for _, _, value in finished]))
+    return _fitted(rows, tuple(machine for machine, _, _ in finished), widths, scales, used, losses, max(n_iter, 1), loo)
 
 
-def _fit_by_ridge(rows: Rows, plan: _Plan, seed: int) -> Fitted:
-    maps = _draw(plan, rows.X.shape[1], seed)
-    F = features(maps[0], rows.X)
-    F = np.hstack([F, rows.X]) if plan.linear else F
-    fit = ridge(F, rows.Y, rows.weights, plan.penalty)
+def _deeper_maps(plan: _Plan, widths: tuple[int, ...], seed: int) -> list[FeatureMap]:
+    layers = zip(widths[1:], plan.kernels[1:], plan.scales[1:], strict=True)
+    return [
+        draw_features(generator(seed, layer), D, D, kernel, 1.0 if scale is None else scale) for layer, (D, kernel, scale) in enumerate(layers, 1)
+    ]
+
+
+def _near(one_layer: Machine, shapes: list[list[tuple[int, int]]], rng: np.random.Generator, F: Array) -> Layers:
+    """Initial weights: hidden outputs of unit variance, the first being the one-layer fit; second matrices of residual blocks zero."""
+    layers = []
+    for number, layer in enumerate(shapes):
+        matrices = [rng.standard_normal(layer[0]) / np.sqrt(layer[0][0])] + [np.zeros(shape) for shape in layer[1:]]
+        if number == 0 and len(shapes) > 1:
+            W = matrices[0]
+            W[:-1, 0] = one_layer.layers[0][0][: len(W) - 1, 0]
+            out = F @ W[:-1]
+            W /= np.maximum(out.std(axis=0), 1e-8)
+            W[-1] = -(F @ W[:-1]).mean(axis=0)
+        layers.append(tuple(matrices))
+    return tuple(layers)
+
+
+def _finish(machine: Machine, rows: Rows, penalty: float | None, part: IntArray | None) -> tuple[Machine, Array, float]:
+    """The last layer on all rows (or its own part), with the penalty by leave-one-out."""
+    at = slice(None) if part is None else part
+    F = forward(machine, rows.X[at]).hidden[-1]
+    fit = ridge(F, rows.Y[at], rows.weights[at], penalty, rows.copies[at])
     W = np.vstack([fit.coefficients, fit.intercept])
-    machine = Machine(maps, ((W,),), linear=plan.linear)
-    return _fitted(rows, plan, (machine,), [], 1, fit.penalty, fit.loo_error)
+    return replace(machine, layers=(*machine.layers[:-1], (W,))), fit.loo_error, fit.penalty
 
 
-def _fit_by_descent(rows: Rows, plan: _Plan, residual: bool, seed: int, descent: Descent, rotate: bool) -> Fitted:
-    maps = _draw(plan, rows.X.shape[1], seed)
+def _fit_by_descent(rows: Rows, plan: _Plan, residual: bool, seed: int, descent: Descent, parts: list[IntArray] | None) -> Fitted:
+    """The paper's method as written: joint gradient descent, or ADDS on the given parts."""
+    d = rows.X.shape[1]
+    widths = plan.widths or ()
+    scale = plan.scales[0] if plan.scales[0] is not None else scale_by_leave_one_out(rows, plan.kernels[0], plan.interactions, plan.linear, seed)
+    maps = (draw_features(generator(seed), d, widths[0], plan.kernels[0], scale, plan.interactions), *_deeper_maps(plan, widths, seed))
     penalty = 1e-4 if plan.penalty is None else plan.penalty
     solver = GradientDescent(descent.learning_rate, descent.momentum, descent.batch_size, penalty)
-    runs = adds.rotations(_parts(rows, len(maps), seed), len(maps)) if rotate else [adds.Rotation(0, None)]
+    runs = [adds.Rotation(0, None)] if parts is None else adds.rotations(parts, len(maps))
     shapes = layer_shapes(maps, rows.Y.shape[1], residual, linear=plan.linear)
     starts = [Machine(maps, _uniform(generator(seed, 1000, run.number), shapes), residual, linear=plan.linear) for run in runs]
-    data = (rows.X, features(maps[0], rows.X), TARGET_SD * rows.Y, rows.weights)
+    data: Data = (rows.X, features(maps[0], rows.X), TARGET_SD * rows.Y, rows.weights)
     trained = adds.train(
         starts, runs, data, solver,
         max_iter=descent.max_iter, patience=descent.patience, tol=descent.tol, seed=seed, n_jobs=descent.n_jobs,
     )  # fmt: skip
     machines = tuple(_rescaled(machine, 1 / TARGET_SD) for machine in trained.machines)
     loo = np.mean([_last_layer_loo(machine, rows, penalty) for machine in machines], axis=0)
-    return _fitted(rows, plan, machines, [loss / TARGET_SD**2 for loss in trained.losses], trained.n_iter, penalty, loo)
+    losses = [loss / TARGET_SD**2 for loss in trained.losses]
+    return _fitted(rows, machines, widths, (scale, *plan.scales[1:]), penalty, losses, trained.n_iter, loo)
 
 
 def _parts(rows: Rows, L: int, seed: int) -> list[IntArray]:
@@ -203,12 +294,19 @@ def _uniform(rng: np.random.Generator, shapes: list[list[tuple[int, int]]]) -> L
 
 def _rescaled(machine: Machine, factor: float) -> Machine:
     """The machine whose output is multiplied by `factor`."""
-    return Machine(machine.maps, (*machine.layers[:-1], (machine.layers[-1][0] * factor,)), machine.residual, machine.skip, machine.linear)
+    return replace(machine, layers=(*machine.layers[:-1], (machine.layers[-1][0] * factor,)))
 
 
 def _last_layer_loo(machine: Machine, rows: Rows, penalty: float) -> Array:
     """Leave-one-out error of the last layer for each output, the layers below held fixed."""
-    return ridge(forward(machine, rows.X).hidden[-1], rows.Y, rows.weights, penalty).loo_error
+    return ridge(forward(machine, rows.X).hidden[-1], rows.Y, rows.weights, penalty, rows.copies).loo_error
+
+
+def _scale_of(first: FirstLayer) -> Array:
+    """The scales of the first layer's inputs: root mean square frequencies over the features that see them."""
+    frequencies = next(part.phi.frequencies for part in first.parts if isinstance(part.phi, FeatureMap))
+    seen = np.maximum((frequencies != 0).sum(axis=1), 1)
+    return np.asarray(np.sqrt((frequencies**2).sum(axis=1) / seen))
 
 
 def relevance_of(machines: Sequence[Machine], X: Array, n_outputs: int, most: int = 1000) -> Array:
@@ -222,7 +320,16 @@ def relevance_of(machines: Sequence[Machine], X: Array, n_outputs: int, most: in
     return total / share if share > 0 else np.full(len(total), 1 / len(total))
 
 
-def _fitted(rows: Rows, plan: _Plan, machines: tuple[Machine, ...], losses: list[float], n_iter: int, penalty: float, loo_error: Array) -> Fitted:
+def _fitted(
+    rows: Rows,
+    machines: tuple[Machine, ...],
+    widths: tuple[int, ...],
+    scales: tuple[Any, ...],
+    penalty: float,
+    losses: list[float],
+    n_iter: int,
+    loo_error: Array,
+) -> Fitted:
     relevance = relevance_of(machines, rows.X, rows.Y.shape[1])
-    scales = tuple(float(s) if s.ndim == 0 else s for s in plan.scales)
-    return Fitted(machines, plan.widths, scales, penalty, losses, n_iter, loo_error, relevance)
+    plain = tuple(float(s) if np.ndim(s) == 0 else np.asarray(s) for s in scales)
+    return Fitted(machines, widths, plain, penalty, losses, n_iter, loo_error, relevance)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._random import generator
+from .._seeds import generator
 from .._types import Array
 from ..features import Interactions, as_orders, draw_features, features
 from ..kernels import Kernel

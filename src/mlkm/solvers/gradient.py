@@ -5,11 +5,14 @@ layers on all rows is the paper's joint descent; one layer on its own subsample 
 """
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from .._types import Array, IntArray
 from ..machine import Machine, backward, flatten, forward, gradients
+
+Data: TypeAlias = tuple[Array, Array, Array, Array]  # X, phi_1(X), Y, weights
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class GradientDescent:
         machine: Machine,
         velocity: list[Array],
         layer: int | None,
-        data: tuple[Array, Array, Array, Array],
+        data: Data,
         rows: IntArray,
         rng: np.random.Generator,
     ) -> None:
@@ -36,7 +39,7 @@ class GradientDescent:
         """
         X, first, Y, weights = data
         matrices = flatten(machine.layers)
-        moving = _positions(machine, layer)
+        moving = positions(machine, layer)
         size = len(rows) if self.batch_size is None else min(self.batch_size, len(rows))
         order = rows if size == len(rows) else rng.permutation(rows)
         first, Y, weights = first[order], Y[order], weights[order]
@@ -56,7 +59,7 @@ class GradientDescent:
                 W -= self.learning_rate * V
 
 
-def _positions(machine: Machine, layer: int | None) -> list[int]:
+def positions(machine: Machine, layer: int | None) -> list[int]:
     """Where the matrices of a layer stand in `flatten(machine.layers)`."""
     sizes = [len(weights) for weights in machine.layers]
     if layer is None:
@@ -65,7 +68,7 @@ def _positions(machine: Machine, layer: int | None) -> list[int]:
     return list(range(start, start + sizes[layer]))
 
 
-def loss(machine: Machine, data: tuple[Array, Array, Array, Array]) -> float:
+def loss(machine: Machine, data: Data) -> float:
     """Weighted mean squared error on all rows, summed over outputs."""
     X, first, Y, weights = data
     residuals = forward(machine, X, first).output - Y

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from mlkm._random import generator, root_seed
+from mlkm._seeds import generator, root_seed
 
 
 @pytest.mark.parametrize("pair", list(combinations([(5,), (5, 1), (5, 2), (6,), (5, 1, 1), (5, 1000, 1), (5, 2000)], 2)), ids=str)

@@ -1,0 +1,141 @@
+"""The smooth part of the default model: scales and amplitudes of every input in every interaction order, by climbing the evidence."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import scipy.optimize
+
+from .._seeds import generator
+from .._types import Array
+from ..features import angles
+from ..kernels import Kernel
+from .evidence import evidence
+from .orders import Draws, Parameters, Sizes, draw, feature_map, parameter_gradient, start, with_rotation
+
+_PRIOR = 1e-4  # weight of the squared distance from the start, per row: keeps what the data do not speak about where it began
+_LEAST_NOISE = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-13}
+
+
+@dataclass(frozen=True)
+class Smooth:
+    """Learned parameters, the pairs of inputs worth a feature, and the value of the negative log evidence per row."""
+
+    parameters: Parameters
+    pairs: tuple[tuple[int, int], ...]
+    value: float
+
+    @property
+    def noise(self) -> float:
+        return float(np.exp(2 * self.parameters["noise"][0]))
+
+
+def learn(
+    X: Array,
+    Y: Array,
+    weights: Array,
+    kernel: Kernel,
+    sizes: Sizes,
+    seed: int,
+    *,
+    warm: Smooth | None = None,
+    linear: bool = True,
+    rotation: bool = False,
+    max_iter: int = 30,
+    precise: bool = False,
+) -> Smooth:
+    """Climb the evidence with L-BFGS, from the default start or from an earlier result."""
+    d = X.shape[1]
+    pairs = first_pairs(d, seed) if warm is None else warm.pairs
+    draws = draw(generator(seed, 20), d, sizes, kernel, pairs)
+    origin = start(d, linear)
+    begin = origin if warm is None else warm.parameters
+    if rotation and "rotation" not in begin:
+        begin = with_rotation(begin)
+    origin = {name: begin[name] if name == "rotation" else origin[name] for name in begin}
+    objective = _Objective(X, Y, weights, draws, origin, linear, np.float64 if precise else np.float32)
+    result = scipy.optimize.minimize(
+        objective, _ravel(begin), jac=True, method="L-BFGS-B", bounds=objective.bounds, options={"maxiter": max_iter, "maxcor": 20}
+    )
+    parameters = objective.unravel(result.x)
+    return Smooth(parameters, best_pairs(parameters), float(result.fun))
+
+
+class _Objective:
+    """Negative log evidence and prior as a function of the flat parameter vector."""
+
+    def __init__(self, X: Array, Y: Array, weights: Array, draws: Draws, origin: Parameters, linear: bool, dtype: type) -> None:
+        self.X: Array = X.astype(dtype)
+        self.draws, self.linear = draws, linear
+        self.root: Array = np.sqrt(weights)[:, None].astype(dtype)
+        self.share = (weights / weights.sum()).astype(dtype)
+        self.Y = (self.root * (Y - weights @ Y / weights.sum())).astype(dtype)
+        self.names, self.sizes = list(origin), [value.size for value in origin.values()]
+        self.origin = _ravel(origin)
+        self.floor = _LEAST_NOISE[np.dtype(dtype)]
+        self.bounds = [
+            (-30.0, 30.0) if name == "rotation" else (-16.0 if name == "noise" else -9.0, 4.0) for name in self.names for _ in origin[name]
+        ]
+
+    def unravel(self, vector: Array) -> Parameters:
+        return dict(zip(self.names, np.split(vector, np.cumsum(self.sizes)[:-1]), strict=True))
+
+    def __call__(self, vector: Array) -> tuple[float, Array]:
+        p = self.unravel(vector)
+        phi = feature_map(self.draws, p).astype(self.X.dtype)
+        theta = angles(phi, self.X)
+        F = np.cos(theta)
+        F *= phi.amplitudes
+        if self.linear:
+            F = np.hstack([F, self.X * np.exp(p["linear"]).astype(F.dtype)])
+        F -= self.share @ F
+        F *= self.root
+        variance = float(np.exp(2 * p["noise"][0]))
+        value, dF, dnoise = evidence(F, self.Y, variance + self.floor)
+        d_log_amplitudes = np.einsum("nk,nk->k", dF, F).astype(np.float64)
+        D = phi.n_features
+        dF = dF[:, :D] * self.root
+        dF -= np.outer(self.share, dF.sum(axis=0))  # the centring of F
+        slope = np.sin(theta, out=theta)
+        slope *= -phi.amplitudes
+        slope *= dF
+        gradient = parameter_gradient(self.draws, p, (self.X.T @ slope).astype(np.float64), d_log_amplitudes[:D])
+        gradient["noise"] = np.array([2 * variance * dnoise])
+        if self.linear:
+            gradient["linear"] = d_log_amplitudes[D:]
+        away = vector - self.origin
+        flat = _ravel({name: gradient[name] for name in self.names})
+        return value + _PRIOR * float(away @ away), flat + 2 * _PRIOR * away
+
+
+def _ravel(parameters: Parameters) -> Array:
+    return np.concatenate(list(parameters.values()))
+
+
+def first_pairs(d: int, seed: int, most: int = 200) -> tuple[tuple[int, int], ...]:
+    """Pairs to begin with: all, or as many at random. With two inputs a pair is the full order."""
+    every = list(combinations(range(d), 2)) if d > 2 else []
+    chosen = generator(seed, 21).permutation(len(every))[:most]
+    return tuple(every[k] for k in chosen)
+
+
+def relevance(p: Parameters) -> Array:
+    """How much of the variance each input may carry in orders 1 and 2 and in the linear term."""
+    total: Array = np.exp(2 * p["amplitude1"]) + np.exp(2 * (p["amplitude2"] + p["pairs"]))
+    return total + np.exp(2 * p["linear"]) if "linear" in p else total
+
+
+def best_pairs(p: Parameters, most: int = 200, leaders: int = 4) -> tuple[tuple[int, int], ...]:
+    """Pairs of relevant inputs, and every pair with one of the few most relevant: an input may act through its partner alone."""
+    r = relevance(p)
+    d = len(r)
+    if d <= 2:
+        return ()
+    order = np.argsort(-r)
+    rank = np.empty(d, dtype=int)
+    rank[order] = np.arange(d)
+    every = sorted(combinations(range(d), 2), key=lambda pair: -float(r[pair[0]] * r[pair[1]]))
+    led = [pair for pair in every if min(rank[pair[0]], rank[pair[1]]) < leaders]
+    chosen: Sequence[tuple[int, int]] = list(dict.fromkeys([*every[: most // 2], *led, *every]))
+    return tuple(chosen[: max(most, min(len(led), 2 * most))])
