@@ -1,8 +1,7 @@
 """What "auto" means for the first layer: a sum of a smooth and a rough Gaussian process, both with relevances learned by the evidence.
 
-1. Screening: beyond 100 inputs, those whose ranks tell least about y are set aside.
-2. Smooth part (`smooth`): random features of orders 1, 2 and full and a linear term, on the inputs or on their ranks, whichever has the larger
-evidence.
+1. Screening (`search`): inputs that tell nothing about y are set aside.
+2. Smooth part (`smooth`): random features of orders 1, 2 and full and a linear term, on the inputs or on their ranks.
 3. Rough part (`rough`): the l1-Laplacian kernel at landmarks, likewise.
 4. The variances of both parts and of the noise, by the evidence of the sum on rows not used before where there are enough.
 5. Ridge on all rows, with the penalty by leave-one-out.
@@ -11,44 +10,29 @@ Searches work on 500 to 1500 rows, so that steps 1 to 4 cost the same for any nu
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.optimize
 from threadpoolctl import threadpool_limits
 
 from .._seeds import generator
 from .._threads import side_by_side
 from .._types import Array, IntArray
 from ..features import FeatureMap, JointMap, features
-from ..kernels import Kernel
 from ..landmarks import LandmarkMap
 from ..machine import Machine
 from ..rows import Rows
 from ..solvers.blocked import blocked_ridge
 from ..solvers.ridge import RidgeFit, ridge
 from ..warp import Warp, fit_warp, warped
-from . import rough, smooth
-from .evidence import kernel_evidence
+from . import rough
 from .orders import Sizes, draw, feature_map
+from .search import Search, Wanted, available_sizes, best_factors, fresh_rows, screen, search_sizes
+from .smooth import strongest_pairs
 
-_MOST_INPUTS = 100  # inputs kept by screening
-_MOST_ROUGH_INPUTS = 40
 _MOST_LANDMARKS = 2000
-_MOST_ROTATED = 25  # inputs up to which the full order learns a matrix rather than scales
 _EXACT_ROWS = 1500  # up to this many rows the last ridge is one eigendecomposition in float64
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What the caller left open: interaction orders, kernel of the smooth part, number of features, whether there is a linear and a rough part."""
-
-    orders: tuple[int, ...]
-    kernel: Kernel
-    n_features: int | None
-    linear: bool
-    rough: bool
+_WORTH_A_PART = 10.0  # nats over all rows that the rough part must promise, by the evidence on fresh rows: it pays with many rows
 
 
 @dataclass(frozen=True)
@@ -93,61 +77,22 @@ class FirstLayer:
 
 def learn_first_layer(rows: Rows, wanted: Wanted, seed: int) -> FirstLayer:
     """Steps 1 to 4."""
-    n, d = rows.X.shape
-    kept = screen(rows)
     ranks = fit_warp(rows.X, rows.weights)
-    search = _Search(rows, kept, ranks, wanted, seed)
-    plain, ranked = side_by_side(lambda: search.learn_smooth(False, 1000, max_iter=25), lambda: search.learn_smooth(True, 1000, max_iter=25))
-    on_ranks = ranked.value < plain.value
-    begin = ranked if on_ranks else plain
-    best, found = side_by_side(lambda: search.finish_smooth(on_ranks, begin), lambda: search.learn_rough(begin) if wanted.rough else None)
+    search = Search(rows, ranks, wanted, seed)
+    begin, kept = search.begin(screen(rows))
+    best, found = side_by_side(lambda: search.finish_smooth(begin, kept), lambda: search.learn_rough(begin, kept) if wanted.rough else None)
+    n, d = rows.X.shape
     sizes = _final_sizes(len(kept), n, wanted, rough=found is not None)
-    draws = draw(generator(seed, 30), len(kept), sizes, wanted.kernel, best.pairs)
+    draws = draw(generator(seed, 30), len(kept), sizes, wanted.kernel, strongest_pairs(best.parameters))
     phi = _embed(feature_map(draws, best.parameters), kept, d)
     linear = np.zeros(d) if wanted.linear else None
     if linear is not None:
         linear[kept] = np.exp(best.parameters["linear"])
-    layer = FirstLayer((Part(ranks if on_ranks else None, phi, 1.0),), linear, best.noise + 1e-12)
+    layer = FirstLayer((Part(ranks if search.on_ranks else None, phi, 1.0),), linear, best.noise + 1e-12)
     if found is None:
         return layer
     with threadpool_limits(1):
-        return _with_rough(layer, found, ranks, rows, kept)
-
-
-class _Search:
-    """The searches of steps 2 and 3 on the kept inputs, or on their ranks."""
-
-    def __init__(self, rows: Rows, kept: IntArray, ranks: Warp, wanted: Wanted, seed: int) -> None:
-        self.rows, self.wanted, self.seed = rows, wanted, seed
-        X = rows.X[:_EXACT_ROWS]
-        self.inputs = {False: X[:, kept], True: warped(ranks, X)[:, kept]}
-        self.sizes = _search_sizes(len(kept), len(rows.X), wanted)
-
-    def learn_smooth(self, on_ranks: bool, m: int, **options: Any) -> smooth.Smooth:
-        X, Y, weights = self.inputs[on_ranks][:m], self.rows.Y[:m], self.rows.weights[:m]
-        return smooth.learn(X, Y, weights, self.wanted.kernel, self.sizes, self.seed, linear=self.wanted.linear, **options)
-
-    def finish_smooth(self, on_ranks: bool, begin: smooth.Smooth) -> smooth.Smooth:
-        """A longer search, with a whole matrix of scales in the full order where there are few inputs; in float64 where the noise is small."""
-        d = self.inputs[on_ranks].shape[1]
-        best = self.learn_smooth(on_ranks, 1500, max_iter=30, warm=begin, rotation=d <= _MOST_ROTATED and self.sizes.full > 0)
-        if best.noise < 1e-3:
-            best = self.learn_smooth(on_ranks, 1500, max_iter=60, warm=best, rotation="rotation" in best.parameters, precise=True)
-        return best
-
-    def learn_rough(self, begin: smooth.Smooth) -> tuple[rough.Rough, bool, IntArray] | None:
-        """Relevances of the most relevant inputs; None where the rough kernel is far from explaining y as the smooth part does."""
-        seen = np.sort(np.argsort(-smooth.relevance(begin.parameters), kind="stable")[:_MOST_ROUGH_INPUTS])
-
-        def learn(on_ranks: bool, m: int, **options: Any) -> rough.Rough:
-            return rough.learn(self.inputs[on_ranks][:m, seen], self.rows.Y[:m], self.rows.weights[:m], **options)
-
-        plain, ranked = learn(False, 500), learn(True, 500)
-        on_ranks = ranked.value < plain.value
-        best = ranked if on_ranks else plain
-        if best.value > begin.value + 0.5:
-            return None
-        return learn(on_ranks, 1000, warm=best, max_iter=20), on_ranks, seen
+        return _with_rough(layer, found, ranks, rows)
 
 
 def fit_last_layer(layer: FirstLayer, rows: Rows, penalty: float | None, part: IntArray | None = None) -> tuple[Machine, RidgeFit]:
@@ -164,41 +109,17 @@ def fit_last_layer(layer: FirstLayer, rows: Rows, penalty: float | None, part: I
     return layer.machine(fit), fit
 
 
-def screen(rows: Rows, most: int = _MOST_INPUTS, n_waves: int = 5) -> IntArray:
-    """Inputs in order of place, at most `most`: those with the largest share of y explained by five cosines of their ranks."""
-    n, d = rows.X.shape
-    if d <= most:
-        return np.arange(d)
-    ranks = np.argsort(np.argsort(rows.X, axis=0, kind="stable"), axis=0, kind="stable") / n
-    target = rows.Y * rows.weights[:, None]
-    share = np.zeros(d)
-    for wave in range(1, n_waves + 1):
-        share += ((np.cos(np.pi * wave * ranks).T @ target) ** 2).sum(axis=1)
-    return np.sort(np.argsort(-share, kind="stable")[:most])
-
-
-def _search_sizes(d: int, n: int, wanted: Wanted) -> Sizes:
-    small = n < 150
-    return _sizes(d, wanted, int(np.clip(1000 // d, 2, 6 if small else 10)), 60 if small else 200, 60 if small else 200)
-
-
 def _final_sizes(d: int, n: int, wanted: Wanted, rough: bool) -> Sizes:
     if wanted.n_features is not None:
         return _shared(d, wanted, wanted.n_features)
     if n < 150:
-        return _search_sizes(d, n, wanted)
-    return _sizes(d, wanted, int(np.clip(1600 // d, 2, 16)), 400, 500 if n < 5000 else (800 if rough else 2000))
-
-
-def _sizes(d: int, wanted: Wanted, single: int, pair: int, full: int) -> Sizes:
-    """Sizes with the orders that are not wanted, or that coincide with the full one, left out."""
-    has_full = d in wanted.orders and d > 1
-    return Sizes(single if 1 in wanted.orders else 0, pair if 2 in wanted.orders and d > 2 else 0, full if has_full else 0)
+        return search_sizes(d, n, wanted)
+    return available_sizes(d, wanted, int(np.clip(1200 // d, 2, 24)), 400, 500 if n < 5000 else (800 if rough else 2000))
 
 
 def _shared(d: int, wanted: Wanted, D: int) -> Sizes:
     """D features shared by the orders: a fifth to a third for the single inputs, the rest between pairs and full."""
-    open_sizes = _sizes(d, wanted, 1, 1, 1)
+    open_sizes = available_sizes(d, wanted, 1, 1, 1)
     orders = [open_sizes.single, open_sizes.pair, open_sizes.full]
     single = (D // d if sum(orders) == 1 else max(1, D // (3 * d))) if open_sizes.single and d <= D else 0
     rest = D - single * d
@@ -206,46 +127,32 @@ def _shared(d: int, wanted: Wanted, D: int) -> Sizes:
     return Sizes(single, pair, rest - pair if open_sizes.full or not (single or pair) else 0)
 
 
-def _with_rough(layer: FirstLayer, found: tuple[rough.Rough, bool, IntArray], ranks: Warp, rows: Rows, kept: IntArray) -> FirstLayer:
-    """Add the rough part, and set the variances of both parts and of the noise."""
-    part, warps, seen = found
+def _with_rough(layer: FirstLayer, found: tuple[rough.Rough, bool, IntArray], ranks: Warp, rows: Rows) -> FirstLayer:
+    """Add the rough part if the evidence on fresh rows asks for it, and set the variances of both parts and of the noise."""
+    part, on_ranks, seen = found
     relevance = np.zeros(rows.X.shape[1])
-    relevance[kept[seen]] = part.relevance
-    warp = ranks if warps else None
+    relevance[seen] = part.relevance
+    warp = ranks if on_ranks else None
     points = rows.X[:_MOST_LANDMARKS]
     phi = LandmarkMap(points if warp is None else warped(warp, points), relevance)
-    a_smooth, a_rough, noise = _variances(layer, phi, warp, rows, part)
-    if a_rough < 1e-4 * a_smooth:
-        return FirstLayer(layer.parts, layer.linear, noise)
+    at = fresh_rows(len(rows.X))
+    X, Y, weights = rows.X[at], rows.Y[at], rows.weights[at]
+    F = layer.rows_of_features(X)
+    F -= weights @ F / weights.sum()
+    Z = X if warp is None else warped(warp, X)
+    kernels = [F @ F.T, part.variance * features(LandmarkMap(Z, relevance), Z), np.diag(1 / weights)]
+    Y = Y - weights @ Y / weights.sum()
+    alone, smooth_only = best_factors([kernels[0], kernels[2]], Y, [1.0, layer.noise])
+    together, both = best_factors(kernels, Y, [0.5, 0.5, min(layer.noise, part.noise)])
+    if together > alone - _WORTH_A_PART / len(rows.X):
+        return FirstLayer(layer.parts, layer.linear, float(smooth_only[1] / smooth_only[0]))
+    a_smooth, a_rough, noise = both
     K = features(phi, phi.points)
     K[np.diag_indices(len(K))] += 1e-4  # keeps the factor of nearly equal landmarks finite
     whitening = scipy.linalg.solve_triangular(np.linalg.cholesky(K), np.eye(len(K)), lower=True, check_finite=False).T
     smoothest = Part(layer.parts[0].warp, layer.parts[0].phi, float(np.sqrt(a_smooth)))
     linear = None if layer.linear is None else layer.linear * np.sqrt(a_smooth)
-    return FirstLayer((smoothest, Part(warp, phi, np.sqrt(a_rough) * whitening)), linear, noise)
-
-
-def _variances(layer: FirstLayer, phi: LandmarkMap, warp: Warp | None, rows: Rows, part: rough.Rough, m: int = 700) -> tuple[float, float, float]:
-    """Factors of the smooth and the rough kernel, and the noise variance, by the evidence on rows the searches have not seen, if there are any."""
-    begin = max(0, min(len(rows.X) - m, _EXACT_ROWS))
-    at = slice(begin, begin + m)
-    X, weights = rows.X[at], rows.weights[at]
-    Y = rows.Y[at] - weights @ rows.Y[at] / weights.sum()
-    F = layer.rows_of_features(X)
-    F -= weights @ F / weights.sum()
-    Z = X if warp is None else warped(warp, X)
-    kernels = [F @ F.T, part.variance * features(LandmarkMap(Z, phi.relevance), Z), np.diag(1 / weights)]
-
-    def objective(logs: Array) -> tuple[float, Array]:
-        factors = np.exp(logs)
-        value, dK = kernel_evidence(np.tensordot(factors, kernels, axes=1), Y)
-        return value, np.array([f * float(np.vdot(dK, K)) for f, K in zip(factors, kernels, strict=True)])
-
-    begin_logs = np.log([0.5, 0.5, max(min(layer.noise, part.noise), 1e-10)])
-    bounds = [(-12.0, 3.0), (-16.0, 3.0), (begin_logs[2] - 2, 1.0)]
-    result = scipy.optimize.minimize(objective, begin_logs, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 15})
-    a_smooth, a_rough, noise = np.exp(result.x)
-    return float(a_smooth), float(a_rough) * part.variance, float(noise)
+    return FirstLayer((smoothest, Part(warp, phi, np.sqrt(a_rough * part.variance) * whitening)), linear, float(noise))
 
 
 def _embed(phi: FeatureMap, kept: IntArray, d: int) -> FeatureMap:

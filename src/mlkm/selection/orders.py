@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+from scipy.stats import norm
 
 from .._types import Array, IntArray
 from ..features import FeatureMap
@@ -48,13 +49,20 @@ class Draws:
 def draw(rng: np.random.Generator, d: int, sizes: Sizes, kernel: Kernel, pairs: Sequence[tuple[int, int]]) -> Draws:
     """Draw unit frequencies; features of order 2 go round the given pairs."""
     single_input = np.repeat(np.arange(d), sizes.single)
-    single = kernel.frequencies(rng.standard_normal((1, len(single_input))), rng)[0]
+    single = kernel.frequencies(np.tile(_half_normal_quantiles(sizes.single), d)[None, :], rng)[0]
     n_pair = sizes.pair if len(pairs) else 0
     chosen = np.array([pairs[k % len(pairs)] for k in range(n_pair)], dtype=np.intp).reshape(n_pair, 2).T
     pair = kernel.frequencies(rng.standard_normal((2, n_pair)), rng)
     full = kernel.frequencies(rng.standard_normal((d, sizes.full)), rng)
-    phases = rng.uniform(0, 2 * np.pi, len(single) + n_pair + sizes.full)
+    quarter = np.tile(np.arange(sizes.single) % 2 * (-np.pi / 2), d)  # cosine and sine of each frequency
+    phases = np.concatenate([quarter, rng.uniform(0, 2 * np.pi, n_pair + sizes.full)])
     return Draws(d, single, single_input, pair, chosen, full, phases)
+
+
+def _half_normal_quantiles(m: int) -> Array:
+    """m numbers in pairs, at evenly spaced quantiles of |N(0, 1)|: in one dimension a few such frequencies replace many random ones."""
+    k = -(-m // 2)
+    return np.repeat(norm.ppf(0.5 + (np.arange(k) + 0.5) / (2 * k)), 2)[:m] if m else np.zeros(0)
 
 
 def start(d: int, linear: bool) -> Parameters:
@@ -65,9 +73,9 @@ def start(d: int, linear: bool) -> Parameters:
         "amplitude1": np.full(d, -h / 2),
         "scale2": np.full(d, -0.3),
         "amplitude2": np.full(d, -h / 4),
-        "pairs": np.array([-1.0]),
+        "pairs": np.array([-0.5]),
         "scale": np.full(d, -h / 2),
-        "full": np.array([-0.5]),
+        "full": np.array([-1.5]),
         "noise": np.array([-1.5]),
     }
     if linear:
@@ -96,11 +104,18 @@ def feature_map(draws: Draws, p: Parameters) -> FeatureMap:
     amplitudes = np.concatenate(
         [
             np.exp(p["amplitude1"])[draws.single_input] * np.sqrt(2 / per_input),
-            np.exp(p["amplitude2"][draws.pair_inputs].sum(axis=0) + p["pairs"][0]) * np.sqrt(2 * d / max(D2, 1)),
+            np.exp(p["amplitude2"][draws.pair_inputs].sum(axis=0) + p["pairs"][0]) * np.sqrt(0.4 / _features_per_pair(draws)),
             np.full(D3, np.exp(p["full"][0]) * np.sqrt(2 / max(D3, 1))),
         ]
     )
     return FeatureMap(frequencies, draws.phases, amplitudes)
+
+
+def _features_per_pair(draws: Draws) -> Array:
+    """For every feature of order 2 the number of features its pair has, so that a pair's variance does not depend on it."""
+    code = draws.pair_inputs[0] * draws.d + draws.pair_inputs[1]
+    _, inverse, count = np.unique(code, return_inverse=True, return_counts=True)
+    return count[inverse].astype(np.float64)
 
 
 def parameter_gradient(draws: Draws, p: Parameters, d_frequencies: Array, d_log_amplitudes: Array) -> Parameters:

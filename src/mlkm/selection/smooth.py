@@ -1,14 +1,14 @@
 """The smooth part of the default model: scales and amplitudes of every input in every interaction order, by climbing the evidence."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 import scipy.optimize
 
 from .._seeds import generator
-from .._types import Array
+from .._types import Array, IntArray
 from ..features import angles
 from ..kernels import Kernel
 from .evidence import evidence
@@ -48,6 +48,8 @@ def learn(
     """Climb the evidence with L-BFGS, from the default start or from an earlier result."""
     d = X.shape[1]
     pairs = first_pairs(d, seed) if warm is None else warm.pairs
+    if sizes.pair:
+        sizes = replace(sizes, pair=max(sizes.pair, len(pairs)))  # every pair has its feature
     draws = draw(generator(seed, 20), d, sizes, kernel, pairs)
     origin = start(d, linear)
     begin = origin if warm is None else warm.parameters
@@ -121,12 +123,41 @@ def first_pairs(d: int, seed: int, most: int = 200) -> tuple[tuple[int, int], ..
 
 
 def relevance(p: Parameters) -> Array:
-    """How much of the variance each input may carry in orders 1 and 2 and in the linear term."""
-    total: Array = np.exp(2 * p["amplitude1"]) + np.exp(2 * (p["amplitude2"] + p["pairs"]))
-    return total + np.exp(2 * p["linear"]) if "linear" in p else total
+    """The variance each standardised input may contribute, over all orders and the linear term.
+
+    A Gaussian process of variance a^2 and frequency scale s varies along a standard normal input by a^2 (1 - 1/sqrt(1 + 2 s^2)).
+    """
+
+    def moved(log_scale: Array) -> Array:
+        return np.asarray(1 - 1 / np.sqrt(1 + 2 * np.exp(2 * log_scale)))
+
+    total = np.exp(2 * p["amplitude1"]) * moved(p["scale1"])
+    partner = np.exp(2 * p["amplitude2"])
+    total = total + np.exp(2 * p["pairs"]) * partner * moved(p["scale2"]) * partner.max()
+    if "scale" in p:
+        total = total + np.exp(2 * p["full"]) * moved(p["scale"])
+    return np.asarray(total + np.exp(2 * p["linear"]) if "linear" in p else total)
 
 
-def best_pairs(p: Parameters, most: int = 200, leaders: int = 4) -> tuple[tuple[int, int], ...]:
+def strongest_pairs(p: Parameters, share: float = 0.99) -> tuple[tuple[int, int], ...]:
+    """The fewest pairs that carry this share of the variance of order 2: where the final features go."""
+    variance = np.exp(2 * p["amplitude2"]) * (1 - 1 / np.sqrt(1 + 2 * np.exp(2 * p["scale2"])))
+    every = list(combinations(range(len(variance)), 2)) if len(variance) > 2 else []
+    if not every:
+        return ()
+    carried = np.array([variance[i] * variance[j] for i, j in every])
+    order = np.argsort(-carried, kind="stable")
+    enough = int(np.searchsorted(np.cumsum(carried[order]), share * carried.sum())) + 1
+    return tuple(every[k] for k in order[: min(max(enough, 3), 200)])
+
+
+def restricted(result: Smooth, chosen: IntArray) -> Smooth:
+    """The same result for some of the inputs only."""
+    parameters = {name: value if len(value) == 1 else value[chosen] for name, value in result.parameters.items()}
+    return Smooth(parameters, best_pairs(parameters), result.value)
+
+
+def best_pairs(p: Parameters, most: int = 200, leaders: int = 3) -> tuple[tuple[int, int], ...]:
     """Pairs of relevant inputs, and every pair with one of the few most relevant: an input may act through its partner alone."""
     r = relevance(p)
     d = len(r)

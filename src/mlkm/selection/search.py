@@ -1,0 +1,189 @@
+"""The search for relevances on a sample of the rows: which inputs, on which scale, with what interactions.
+
+Every step is kept only if the evidence is for it: ranks instead of the inputs as they are, and a whole matrix of scales in the full order (d^2
+parameters) only if it also explains rows the search has not seen.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.optimize
+
+from .._seeds import generator
+from .._threads import side_by_side
+from .._types import Array, IntArray
+from ..features import features
+from ..kernels import Kernel
+from ..rows import Rows
+from ..warp import Warp, warped
+from . import rough, smooth
+from .evidence import kernel_evidence
+from .orders import Sizes, draw, feature_map
+
+_MOST_INPUTS = 150  # inputs a search can begin with
+_MOST_KEPT = 30  # inputs it goes on with
+_MOST_ROTATED = 25  # inputs up to which the full order may learn a matrix rather than scales
+_ROWS = 1500
+_WORTH_RANKS = 0.02  # nats per row: ranks carry sampling noise of their own
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the caller left open: interaction orders, kernel of the smooth part, number of features, whether there is a linear and a rough part."""
+
+    orders: tuple[int, ...]
+    kernel: Kernel
+    n_features: int | None
+    linear: bool
+    rough: bool
+
+
+def screen(rows: Rows, most: int = _MOST_INPUTS, n_waves: int = 5) -> IntArray:
+    """At most `most` inputs: those with the largest share of y explained by five cosines of their ranks."""
+    d = rows.X.shape[1]
+    if d <= most:
+        return np.arange(d)
+    target = rows.Y * rows.weights[:, None]
+    share = sum(((waves.T @ target) ** 2).sum(axis=1) for waves in _waves(rows.X, n_waves))
+    return np.sort(np.argsort(-share, kind="stable")[:most])
+
+
+def _waves(X: Array, n_waves: int) -> list[Array]:
+    """cos(pi k u) of the inputs' ranks u in (0, 1), for k = 1..n_waves: uncorrelated with variance 1/2 for every input."""
+    ranks = (np.argsort(np.argsort(X, axis=0, kind="stable"), axis=0, kind="stable") + 0.5) / len(X)
+    return [np.cos(np.pi * k * ranks) for k in range(1, n_waves + 1)]
+
+
+def telling_pairs(rows: Rows, kept: IntArray, leaders: IntArray, most: int = 100, n_waves: int = 3) -> list[tuple[int, int]]:
+    """Pairs of a leader and another input whose products of waves correlate with y beyond chance, the strongest first; places within `kept`.
+
+    An input may act through its partner alone (x_3 of Example 2 does), where neither a search by single inputs nor one on random pairs finds it.
+    Under independence a score is chi-squared with 9 degrees of freedom per output; 45 has probability 1e-6.
+    """
+    at = slice(0, 5000)
+    waves = _waves(rows.X[at][:, kept], n_waves)
+    target = rows.Y[at] * rows.weights[at, None]
+    scores: dict[tuple[int, int], float] = {}
+    for i in leaders.tolist():
+        score = np.zeros(len(kept))
+        for first in waves:
+            turned = first[:, [i]] * target
+            for second in waves:
+                score += ((second.T @ turned) ** 2).sum(axis=1) * 2 / (turned**2).sum()
+        for j in range(len(kept)):
+            if j != i:
+                pair = (min(i, j), max(i, j))
+                scores[pair] = max(scores.get(pair, 0.0), float(score[j]))
+    ordered = sorted(scores, key=lambda pair: -scores[pair])
+    return [pair for pair in ordered[:most] if scores[pair] > 45 * rows.Y.shape[1]]
+
+
+def fresh_rows(n: int, m: int = 700) -> slice:
+    """Rows that no search has seen, if there are enough; else the last rows."""
+    begin = max(0, min(n - m, _ROWS)) if n < _ROWS + 300 else _ROWS
+    return slice(begin, min(begin + m, n))
+
+
+def search_sizes(d: int, n: int, wanted: Wanted) -> Sizes:
+    """Features while searching: fewer per input where there are many inputs, and few in all where there are few rows."""
+    some = 60 if n < 150 else 200
+    return available_sizes(d, wanted, int(np.clip(400 // d, 3, 6 if n < 150 else 10)), some, some)
+
+
+def available_sizes(d: int, wanted: Wanted, single: int, pair: int, full: int) -> Sizes:
+    """Sizes with the orders that are not wanted, or that coincide with the full one, left out."""
+    has_full = wanted.orders[-1] > 2 or (d > 1 and wanted.orders[-1] == d)
+    return Sizes(single if 1 in wanted.orders else 0, pair if 2 in wanted.orders and d > 2 else 0, full if has_full and d > 1 else 0)
+
+
+def best_factors(kernels: Sequence[Array], Y: Array, begin: Sequence[float]) -> tuple[float, Array]:
+    """Non-negative factors of a sum of kernels with the largest evidence of Y, and the negative log evidence there."""
+
+    def objective(logs: Array) -> tuple[float, Array]:
+        factors = np.exp(logs)
+        value, dK = kernel_evidence(np.tensordot(factors, kernels, axes=1), Y)
+        return value, np.array([f * float(np.vdot(dK, K)) for f, K in zip(factors, kernels, strict=True)])
+
+    logs = np.log(np.maximum(begin, 1e-12))
+    bounds = [(-16.0, 3.0)] * (len(logs) - 1) + [(logs[-1] - 2, 1.0)]  # the last is the noise, which a search has already seen
+    result = scipy.optimize.minimize(objective, logs, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 15})
+    return float(result.fun), np.exp(result.x)
+
+
+class Search:
+    """Searches on the inputs and on their ranks; `on_ranks` says which of the two the smooth part uses."""
+
+    def __init__(self, rows: Rows, ranks: Warp, wanted: Wanted, seed: int) -> None:
+        self.rows, self.wanted, self.seed = rows, wanted, seed
+        sample = slice(0, fresh_rows(len(rows.X)).stop)
+        self.inputs = {False: rows.X[sample], True: warped(ranks, rows.X[sample])}
+        self.on_ranks = False
+
+    def learn(self, on_ranks: bool, kept: IntArray, m: int, **options: Any) -> smooth.Smooth:
+        """One climb of the smooth part's evidence on m rows."""
+        X, Y, weights = self.inputs[on_ranks][:m, kept], self.rows.Y[:m], self.rows.weights[:m]
+        sizes = search_sizes(len(kept), len(self.rows.X), self.wanted)
+        return smooth.learn(X, Y, weights, self.wanted.kernel, sizes, self.seed, linear=self.wanted.linear, **options)
+
+    def begin(self, kept: IntArray) -> tuple[smooth.Smooth, IntArray]:
+        """The better of inputs and ranks; of many inputs the relevant ones, after every input had its chance beside the most relevant."""
+        plain, ranked = side_by_side(lambda: self.learn(False, kept, 1000, max_iter=25), lambda: self.learn(True, kept, 1000, max_iter=25))
+        self.on_ranks = ranked.value < plain.value - _WORTH_RANKS
+        best = ranked if self.on_ranks else plain
+        if len(kept) > 12:
+            leaders = np.argsort(-smooth.relevance(best.parameters), kind="stable")[:5]
+            telling = telling_pairs(self.rows, kept, leaders)
+            best = replace(best, pairs=tuple(dict.fromkeys([*telling, *best.pairs])))
+            best, _ = side_by_side(lambda: self.learn(self.on_ranks, kept, _ROWS, max_iter=15, warm=best), lambda: None)
+            relevance = smooth.relevance(best.parameters)
+            chosen = np.argsort(-relevance, kind="stable")[:_MOST_KEPT]
+            chosen = np.union1d(chosen[relevance[chosen] > 3e-3 * relevance.max()], [j for pair in telling[:10] for j in pair]).astype(np.intp)
+            best, kept = smooth.restricted(best, chosen), kept[chosen]
+        return best, kept
+
+    def finish_smooth(self, begin: smooth.Smooth, kept: IntArray) -> smooth.Smooth:
+        """A longer climb, then one with a matrix in the full order; in float64 where the noise is small."""
+        best = self.learn(self.on_ranks, kept, _ROWS, max_iter=30, warm=begin)
+        if 1 < len(kept) <= _MOST_ROTATED and search_sizes(len(kept), len(self.rows.X), self.wanted).full:
+            turned = self.learn(self.on_ranks, kept, _ROWS, max_iter=30, warm=best, rotation=True)
+            if self._explains_better(turned, best, kept):
+                best = turned
+        if best.noise < 1e-3:
+            best = self.learn(self.on_ranks, kept, _ROWS, max_iter=60, warm=best, rotation="rotation" in best.parameters, precise=True)
+        return best
+
+    def _explains_better(self, turned: smooth.Smooth, straight: smooth.Smooth, kept: IntArray) -> bool:
+        """On fresh rows, by the evidence; without fresh rows, if the gain exceeds half a nat for every added parameter."""
+        n, d = len(self.rows.X), len(kept)
+        if n < _ROWS + 300:
+            return turned.value < straight.value - d * (d - 1) / (2 * min(n, _ROWS))
+        at = fresh_rows(n)
+        X, weights = self.inputs[self.on_ranks][at][:, kept], self.rows.weights[at]
+        Y = self.rows.Y[at] - weights @ self.rows.Y[at] / weights.sum()
+        values = []
+        for candidate in (turned, straight):
+            sizes = replace(search_sizes(d, n, self.wanted), full=400)
+            phi = feature_map(
+                draw(generator(self.seed, 22), d, sizes, self.wanted.kernel, smooth.strongest_pairs(candidate.parameters)), candidate.parameters
+            )
+            F = features(phi, X)
+            if self.wanted.linear:
+                F = np.hstack([F, X * np.exp(candidate.parameters["linear"])])
+            F -= weights @ F / weights.sum()
+            values.append(best_factors([F @ F.T, np.diag(1 / weights)], Y, [1.0, candidate.noise])[0])
+        return values[0] < values[1]
+
+    def learn_rough(self, begin: smooth.Smooth, kept: IntArray) -> tuple[rough.Rough, bool, IntArray] | None:
+        """Relevances of the Laplacian kernel; None where it is far from explaining y as the smooth part does."""
+
+        def learn(on_ranks: bool, m: int, **options: Any) -> rough.Rough:
+            return rough.learn(self.inputs[on_ranks][:m, kept], self.rows.Y[:m], self.rows.weights[:m], **options)
+
+        plain, ranked = learn(False, 500), learn(True, 500)
+        on_ranks = ranked.value < plain.value - _WORTH_RANKS / 10
+        best = ranked if on_ranks else plain
+        if best.value > begin.value + 0.5:
+            return None
+        return learn(on_ranks, 1000, warm=best, max_iter=20), on_ranks, kept

@@ -1,0 +1,107 @@
+"""Landmarks, ranks, joint maps, the blocked ridge, and depth by variable projection."""
+
+import numpy as np
+import pytest
+from scipy.stats import rankdata
+
+from mlkm import MLKMRegressor, RKMRegressor
+from mlkm.datasets import make_example1, make_example2
+from mlkm.features import JointMap, draw_features, features, pullback
+from mlkm.kernels import Gaussian
+from mlkm.landmarks import LandmarkMap
+from mlkm.solvers.blocked import blocked_ridge
+from mlkm.solvers.ridge import ridge
+from mlkm.warp import fit_warp, warped
+
+
+def maps(d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    cosines = draw_features(rng, d, 6, Gaussian())
+    landmarks = LandmarkMap(rng.normal(size=(5, d)), np.array([0.5, 0.0, 1.5])[:d])
+    warp = fit_warp(rng.normal(size=(50, d)), np.ones(50))
+    return {"cosines": cosines, "landmarks": landmarks, "joint": JointMap(((None, cosines), (warp, landmarks), (warp, cosines)))}
+
+
+@pytest.mark.parametrize("name", maps())
+def test_pullback_is_the_derivative(name):
+    phi = maps()[name]
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(7, 3)) * 0.7
+    G = rng.normal(size=(7, phi.n_features))
+    h = 1e-7
+    numeric = np.stack([((features(phi, X + h * e) - features(phi, X - h * e)) * G).sum(axis=1) / (2 * h) for e in np.eye(3)], axis=1)
+    np.testing.assert_allclose(pullback(phi, X, G), numeric, atol=1e-5)
+
+
+def test_warped_inputs_are_standardised_ranks():
+    x = np.random.default_rng(0).lognormal(size=(200, 1))
+    z = warped(fit_warp(x, np.ones(200)), x)
+    assert abs(z.mean()) < 1e-3
+    assert z.std() == pytest.approx(1, abs=1e-2)
+    np.testing.assert_array_equal(rankdata(z), rankdata(x))
+
+
+def test_a_weight_in_ranks_is_a_repetition():
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(30, 2)), rng.integers(1, 4, 30)
+    weighted, repeated = fit_warp(X, weights.astype(float)), fit_warp(np.repeat(X, weights, axis=0), np.ones(weights.sum()))
+    np.testing.assert_allclose(warped(weighted, X), warped(repeated, X))
+
+
+def test_blocked_ridge_is_ridge():
+    """The same solution and leave-one-out errors, over block borders, with weights and copies, two outputs and features far from zero."""
+    rng = np.random.default_rng(0)
+    n, D = 5000, 20
+    F, Y = rng.normal(size=(n, D)) + 3, rng.normal(size=(n, 2))
+    weights, copies = rng.uniform(0.5, 2, n), rng.integers(1, 3, n).astype(float)
+    weights /= weights.mean()
+    exact = ridge(F, Y, weights, 1e-3, copies)
+    blocked = blocked_ridge(lambda rows: F[rows].copy(), Y, weights, copies, 1e-3, search=False)
+    np.testing.assert_allclose(blocked.coefficients, exact.coefficients, atol=1e-10)
+    np.testing.assert_allclose(blocked.intercept, exact.intercept, atol=1e-10)
+    np.testing.assert_allclose(blocked.loo_residuals, exact.loo_residuals[-2000:], atol=1e-8)
+
+
+def test_blocked_ridge_walks_to_the_better_penalty():
+    rng = np.random.default_rng(0)
+    F = rng.normal(size=(600, 50))
+    Y = F[:, [0]] + rng.normal(size=(600, 1))
+    fits = {p: blocked_ridge(lambda rows: F[rows].copy(), Y, np.ones(600), np.ones(600), p) for p in (1e-6, 1e3)}
+    for fit in fits.values():
+        assert fit.loo_error <= ridge(F, Y).loo_error * 1.05
+
+
+def test_leave_one_out_leaves_out_one_copy():
+    """A row that stands for two copies is predicted with the other copy still there."""
+    rng = np.random.default_rng(0)
+    F, Y = rng.normal(size=(20, 5)), rng.normal(size=(20, 1))
+    copies = np.ones(20)
+    copies[3] = 2
+    merged = ridge(F, Y, copies, 0.1 * 20 / 21, copies)
+    repeated = ridge(np.vstack([F, F[3]]), np.vstack([Y, Y[3]]), None, 0.1 * 20 / 21)
+    assert merged.loo_residuals[3, 0] == pytest.approx(repeated.loo_residuals[3, 0], rel=1e-6)
+
+
+@pytest.mark.parametrize("Machine", [MLKMRegressor, RKMRegressor])
+@pytest.mark.parametrize("cv", [None, "rotate"])
+def test_depth_by_projection(Machine, cv):
+    """Two layers trained by variable projection, or by exact sweeps on rotated subsamples, fit Example 2 well in seconds."""
+    X, y, _ = make_example2(600, 4, noise=0.3, random_state=0)
+    X_test, _, f = make_example2(1000, 4, noise=0.3, random_state=1)
+    model = Machine(widths=(100, 8), cv=cv, random_state=0).fit(X, y)
+    assert np.mean((model.predict(X_test) - f) ** 2) < 0.1
+    assert len(model.machines_) == (1 if cv is None else 2)
+    assert model.n_iter_ >= 1
+
+
+def test_projection_never_ends_worse_than_it_began():
+    X, y, _ = make_example1(300, 4, random_state=0)
+    for seed in range(3):
+        curve = MLKMRegressor(widths=(60, 6), random_state=seed).fit(X, y).loss_curve_
+        assert min(curve) <= curve[0]
+
+
+def test_the_result_does_not_depend_on_n_jobs_with_exact_sweeps():
+    X, y, _ = make_example1(200, 4, random_state=0)
+    one, two = (MLKMRegressor(widths=(40, 5), cv="rotate", n_jobs=n, random_state=0).fit(X, y).predict(X) for n in (1, 2))
+    np.testing.assert_allclose(one, two, rtol=1e-9)
