@@ -198,7 +198,7 @@ def test_single_precision(model):
     np.testing.assert_array_equal(fit_predict(model, *single), fit_predict(model, *(a.astype(np.float64) for a in single)))
 
 
-@pytest.mark.parametrize(("model", "atol"), [(*p.values, 0.02) for p in modes(DEFAULT, UNORDERED)])
+@pytest.mark.parametrize(("model", "atol"), [(*p.values, 0.1 if p.id in (*DEFAULT, "ridge-loo") else 0.02) for p in modes(DEFAULT, UNORDERED)])
 def test_single_precision_is_close_to_double(model, atol):
     """A learned model moves a little more: its search stops at another iterate."""
     X, y = data()
