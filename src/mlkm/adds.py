@@ -137,18 +137,26 @@ def _epochs(
 
 
 def sweep_exactly(
-    starts: Sequence[Machine], runs: Sequence[Rotation], data: Data, penalty: float, *, max_sweeps: int = 20, n_jobs: int | None = None
+    starts: Sequence[Machine],
+    runs: Sequence[Rotation],
+    data: Data,
+    penalty: float,
+    *,
+    max_sweeps: int = 20,
+    patience: int = 2,
+    tol: float = 1e-3,
+    n_jobs: int | None = None,
 ) -> Trained:
-    """ADDS with every update solved well instead of one gradient step: sweeps until the overall loss has not fallen for two of them."""
+    """ADDS with every update solved well instead of one gradient step: sweeps until the overall loss has not fallen for `patience` of them."""
     machines = list(starts)
     losses: list[float] = []
     best, best_loss, since = machines, np.inf, 0
     with Parallel(n_jobs=n_jobs) as parallel:
-        while len(losses) < max_sweeps and since < 2:
+        while len(losses) < max_sweeps and since < patience:
             machines = list(parallel(delayed(_exact_sweep)(machine, run, data, penalty) for machine, run in zip(machines, runs, strict=True)))
             losses.append(float(np.mean([loss(machine, data) for machine in machines])))
             since += 1
-            if losses[-1] < best_loss * (1 - 1e-3):
+            if losses[-1] < best_loss * (1 - tol):
                 best, best_loss, since = machines, losses[-1], 0
     return Trained(tuple(best), losses, len(losses))
 
