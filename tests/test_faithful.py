@@ -7,7 +7,7 @@ from mlkm.datasets import make_example1
 
 
 def test_the_published_run_reaches_the_published_error():
-    """Example 1, d = 4, t = 0.3, 32-8, gamma 1, descent at 1e-3 with momentum 0.9 in batches of 128: 1.207 as published, here the mean of three seeds."""
+    """Example 1, d = 4, t = 0.3, 32-8, gamma 1, rate 1e-3, momentum 0.9, batches of 128: 1.207 as published, here the mean of three seeds."""
     errors = []
     for seed in range(3):
         X, y, _ = make_example1(2000, 4, t=0.3, random_state=1000 + seed)
