@@ -12,6 +12,7 @@ randomness from (seed, rotation, epoch): the state at the start of a stretch is 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -95,19 +96,10 @@ def train(
     return Trained(tuple(state[0] for state in best), losses, len(losses))
 
 
-def _run(
-    machine: Machine,
-    velocity: list[Array],
-    run: Rotation,
-    data: Data,
-    solver: GradientDescent,
-    seed: int,
-    begin: int,
-    end: int,
-) -> tuple[Machine, list[Array], list[float]]:
-    """Epochs begin..end-1 of one rotation, on copies of its weights."""
-    with threadpool_limits(None if run.rows is None else 1):  # as many threads wherever a rotation runs, for the same rounding
-        return _epochs(machine, velocity, run, data, solver, seed, begin, end)
+def _run(machine: Machine, velocity: list[Array], run: Rotation, *settings: Any) -> tuple[Machine, list[Array], list[float]]:
+    """`_epochs` with as many BLAS threads wherever a rotation runs, for the same rounding."""
+    with threadpool_limits(None if run.rows is None else 1):
+        return _epochs(machine, velocity, run, *settings)
 
 
 def _epochs(
@@ -120,6 +112,7 @@ def _epochs(
     begin: int,
     end: int,
 ) -> tuple[Machine, list[Array], list[float]]:
+    """Epochs begin..end-1 of one rotation, on copies of its weights."""
     machine = with_layers(machine, [W.copy() for W in flatten(machine.layers)])
     velocity = [V.copy() for V in velocity]
     everything = np.arange(len(data[0]))
