@@ -1,8 +1,8 @@
 """Two searches side by side, each on one BLAS thread.
 
-The matrices of a search are small: threads inside one product gain little, and the thread pools of NumPy and SciPy get in each other's way
-(a fit to 60 rows took 2.6 s with two threads and 0.17 s with one). Independent searches in two Python threads use two cores well, since products
-release the lock.
+The matrices of a search are small: threads inside one product gain little, and the thread pools of NumPy and SciPy get in each other's way, so
+that a fit to few rows is many times slower with two BLAS threads than with one. Independent searches in two Python threads use two cores well,
+since products release the lock.
 """
 
 from collections.abc import Callable

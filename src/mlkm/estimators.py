@@ -83,7 +83,7 @@ class RandomFeatureRidge(_KernelMachine):
     penalty : float or "auto", default="auto"
         lambda; "auto" chooses it by exact leave-one-out.
     random_state : int, RandomState or None, default=None
-        Seed of the features. They are those of `RandomFeatures` with the same seed and choices, on centred inputs.
+        Seed of the features. With a given scale they are those of `RandomFeatures` with the same seed and choices, on centred inputs.
 
     Attributes
     ----------
