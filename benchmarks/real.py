@@ -1,106 +1,88 @@
-"""The default against CatBoost, LightGBM and ridge on real data, in one run with the same threads.
+"""Real data: sets of `.npz` files under MLKM_DATA_HOME.
 
-    MLKM_DATA_HOME=... python benchmarks/real.py --splits 0 --models mlkm catboost lightgbm
-
-Prints RMSE (targets standardised on the training rows) and fit seconds for every set, the geometric mean of RMSE over CatBoost's (ratios clipped to
-[0.5, 2]) and both median fit times; with `--peers FILE` (columns dataset, split, method, rmse) also the ratio to each set's best peer in that file.
-Results go to results/real.csv as they come; sets already there are not run again.
+A file holds X, y and, where present, `test_mask` (n, k) or `is_test` (n,) and `categorical` (d,). Without a standard split a tenth of the rows is
+test, by `default_rng(1000 + split)`. At most 20,000 training rows (`default_rng(2000 + split)`) and 10,000 test rows. Categorical columns of at most 20
+levels are one-hot, centred but not scaled; all other columns and y are standardised on the training rows. Trees get the columns as they came.
 """
 
-import argparse
-import csv
-import time
-from pathlib import Path
-
 import numpy as np
-from splits import SETS, load
-from threadpoolctl import threadpool_limits
+
+from .problem import Problem, data_home
+
+SETS = [
+    "uci_evans/airfoil",
+    "uci_evans/concrete",
+    "uci_evans/energy",
+    "uci_evans/housing",
+    "uci_evans/yacht",
+    "uci_evans/wine",
+    "uci_evans/skillcraft",
+    "uci_evans/parkinsons",
+    "uci_evans/pumadyn32nm",
+    "uci_evans/pol",
+    "uci_evans/elevators",
+    "uci_evans/kin40k",
+    "uci_evans/protein",
+    "gal_splits/kin8nm",
+    "gal_splits/power-plant",
+    "gal_splits/naval-propulsion-plant",
+    "single/california_housing",
+    "single/king_county",
+    "single/miami_housing",
+    "single/bike_sharing_hour",
+    "single/seoul_bike",
+    "single/appliances_energy",
+    "single/sgemm_gpu",
+    "single/beijing_pm25",
+    "single/abalone",
+    "single/space_ga",
+    "single/sulfur",
+    "yearmsd/yearmsd_8k",
+]
 
 
-def fit(model: str, split, seed: int, threads: int):
-    """Predictions and fit seconds."""
-    X, X_test = (split.T, split.T_test) if model in ("catboost", "lightgbm") else (split.X, split.X_test)
-    if model == "mlkm":
-        from mlkm import MLKMRegressor
-
-        estimator = MLKMRegressor(random_state=seed)
-    elif model == "catboost":
-        from catboost import CatBoostRegressor
-
-        estimator = CatBoostRegressor(random_seed=seed, thread_count=threads, verbose=False, allow_writing_files=False)
-    elif model == "lightgbm":
-        from lightgbm import LGBMRegressor
-
-        estimator = LGBMRegressor(n_estimators=1000, learning_rate=0.05, num_leaves=63, random_state=seed, n_jobs=threads, verbose=-1)
-    else:
-        from sklearn.linear_model import RidgeCV
-
-        estimator = RidgeCV(alphas=np.logspace(-4, 4, 17))
-    begin = time.perf_counter()
-    with threadpool_limits(threads):
-        estimator.fit(X, split.y)
-    seconds = time.perf_counter() - begin
-    return estimator.predict(X_test), seconds
-
-
-def geometric_mean(ratios) -> float:
-    return float(np.exp(np.log(np.clip(ratios, 0.5, 2)).mean()))
+def load(name: str, split: int, most_train: int = 20_000, most_test: int = 10_000, most_levels: int = 20) -> Problem | None:
+    """One split of one set; None where the set has no such split."""
+    with np.load(data_home() / f"{name}.npz", allow_pickle=False) as file:
+        X, y = file["X"], file["y"].astype(np.float64).ravel()
+        categorical = file["categorical"].astype(bool) if "categorical" in file.files else np.zeros(X.shape[1], bool)
+        masks = file["test_mask"].astype(bool) if "test_mask" in file.files else None
+        if masks is None and "is_test" in file.files:
+            masks = file["is_test"].astype(bool)[:, None]
+    if masks is not None and split >= masks.shape[1]:
+        return None
+    train, test = _rows(len(y), split, None if masks is None else masks[:, split])
+    test = test[:most_test]
+    if len(train) > most_train:
+        train = train[np.random.default_rng(2000 + split).permutation(len(train))[:most_train]]
+    raw, raw_test = X[train].astype(np.float64), X[test].astype(np.float64)
+    medians = np.nan_to_num(np.nanmedian(raw, axis=0))
+    raw, raw_test = np.where(np.isnan(raw), medians, raw), np.where(np.isnan(raw_test), medians, raw_test)
+    few_levels = [
+        is_nominal and len(np.unique(column[~np.isnan(column)])) <= most_levels for is_nominal, column in zip(categorical, X.T, strict=True)
+    ]
+    encoded, encoded_test = _encoded(raw, raw_test, np.array(few_levels, bool))
+    center, scale = y[train].mean(), y[train].std()
+    return Problem(encoded, (y[train] - center) / scale, encoded_test, (y[test] - center) / scale, raw, raw_test)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="*", default=SETS)
-    parser.add_argument("--splits", nargs="*", type=int, default=[0])
-    parser.add_argument("--models", nargs="*", default=["mlkm", "catboost"], choices=["mlkm", "catboost", "lightgbm", "ridge"])
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--peers", type=Path)
-    parser.add_argument("--out", type=Path, default=Path("results/real.csv"))
-    args = parser.parse_args()
-    args.out.parent.mkdir(exist_ok=True)
-    done: dict[tuple[str, int, str], tuple[float, float]] = {}
-    if args.out.exists():
-        with args.out.open() as file:
-            done = {(r["dataset"], int(r["split"]), r["model"]): (float(r["rmse"]), float(r["seconds"])) for r in csv.DictReader(file)}
-    else:
-        args.out.write_text("dataset,split,model,rmse,seconds,threads\n")
-    for name in args.sets:
-        for number in args.splits:
-            split = load(name, number)
-            if split is None:
-                continue
-            for model in args.models:
-                if (name, number, model) not in done:
-                    prediction, seconds = fit(model, split, number, args.threads)
-                    done[name, number, model] = float(np.sqrt(np.mean((prediction - split.y_test) ** 2))), seconds
-                    with args.out.open("a") as file:
-                        file.write(f"{name},{number},{model},{done[name, number, model][0]:.6g},{seconds:.3f},{args.threads}\n")
-            row = "  ".join(f"{model} {done[name, number, model][0]:.4f} ({done[name, number, model][1]:.1f} s)" for model in args.models)
-            print(f"{name} split {number}, n = {len(split.y)}, d = {split.X.shape[1]}: {row}", flush=True)
-    summary(done, args)
+def _rows(n: int, split: int, is_test: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Training and test rows: the standard split, or a tenth at random."""
+    if is_test is not None:
+        return np.flatnonzero(~is_test), np.flatnonzero(is_test)
+    order, n_test = np.random.default_rng(1000 + split).permutation(n), round(0.1 * n)
+    return order[n_test:], order[:n_test]
 
 
-def summary(done, args) -> None:
-    """Geometric means and the ratio of median times."""
-    cells = [(name, number) for name in args.sets for number in args.splits if (name, number, "mlkm") in done]
-    for other in args.models:
-        pairs = [(done[(*cell, "mlkm")], done[(*cell, other)]) for cell in cells if (*cell, other) in done]
-        if other != "mlkm" and pairs:
-            times = np.median([a[1] for a, _ in pairs]), np.median([b[1] for _, b in pairs])
-            mean = geometric_mean([a[0] / b[0] for a, b in pairs])
-            print(
-                f"RMSE of mlkm over {other}: geometric mean {mean:.3f} on {len(pairs)} splits; median fit {times[0]:.1f} s against {times[1]:.1f} s"
-            )
-    if args.peers:
-        best: dict[tuple[str, int], float] = {}
-        with args.peers.open() as file:
-            for r in csv.DictReader(file):
-                key, rmse = (r["dataset"], int(r["split"])), float(r["rmse"])
-                if np.isfinite(rmse):
-                    best[key] = min(best.get(key, np.inf), rmse)
-        ratios = {cell: done[(*cell, "mlkm")][0] / best[cell] for cell in cells if cell in best}
-        print(f"RMSE over the best peer of {args.peers.name}: geometric mean {geometric_mean(list(ratios.values())):.3f}; above 1.4:", end=" ")
-        print(", ".join(f"{name} {ratio:.2f}" for (name, _), ratio in ratios.items() if ratio > 1.4) or "none")
-
-
-if __name__ == "__main__":
-    main()
+def _encoded(raw: np.ndarray, raw_test: np.ndarray, one_hot: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Standardised columns first, then the one-hot blocks of the others; a level not seen in training is all zeros before centring."""
+    A, B = raw[:, ~one_hot], raw_test[:, ~one_hot]
+    mean, sd = A.mean(axis=0), A.std(axis=0)
+    sd = np.where(sd > 1e-12 * np.maximum(1, np.abs(mean)), sd, 1)
+    blocks, blocks_test = [(A - mean) / sd], [(B - mean) / sd]
+    for j in np.flatnonzero(one_hot):
+        levels = np.unique(raw[:, j])
+        on, on_test = (raw[:, [j]] == levels).astype(np.float64), (raw_test[:, [j]] == levels).astype(np.float64)
+        blocks.append(on - on.mean(axis=0))
+        blocks_test.append(on_test - on.mean(axis=0))
+    return np.hstack(blocks), np.hstack(blocks_test)

@@ -1,0 +1,1 @@
+"""What is measured, against whom, and on which data; see `python -m benchmarks --help`."""

@@ -1,0 +1,94 @@
+"""What each lever of the default is worth: the default with one lever switched off at a time.
+
+A lever is either an argument of the public constructor or a constant of the package, changed while the fit runs. To add one, write a line in LEVERS:
+
+    "no-ranks": constants("no ranks of inputs", {"mlkm.selection.search:_WORTH_RANKS": np.inf}),
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from . import real, simulations
+from .models import OURS, Model
+from .problem import Problem
+
+REAL = [
+    "uci_evans/yacht",
+    "uci_evans/energy",
+    "uci_evans/concrete",
+    "uci_evans/airfoil",
+    "uci_evans/housing",
+    "single/abalone",
+    "single/seoul_bike",
+    "gal_splits/kin8nm",
+    "gal_splits/power-plant",
+    "uci_evans/pol",
+]
+SIMULATED = [
+    "example1 d=8",
+    "example1 d=64",
+    "example2 d=8",
+    "example2 d=32",
+    "example3 trig uniform d=10",
+    "example3 mix normal d=10",
+    "example4 d=100",
+]
+SETS = REAL + SIMULATED
+
+
+def load(name: str, repetition: int) -> Problem | None:
+    return simulations.load(name, repetition) if name in simulations.BY_NAME else real.load(name, repetition)
+
+
+@contextmanager
+def patched(values: dict[str, Any]) -> Iterator[None]:
+    """Change constants, named "package.module:NAME", for as long as the context lasts."""
+    places = {}
+    for place, value in values.items():
+        module, name = place.split(":")
+        owner = import_module(module)
+        if not hasattr(owner, name):
+            raise AttributeError(f"The lever names {place}, but {module} has no {name}; bring the ablation up to date with the package.")
+        places[place] = owner, name, getattr(owner, name), value
+    try:
+        for owner, name, _, value in places.values():
+            setattr(owner, name, value)
+        yield
+    finally:
+        for owner, name, old, _ in places.values():
+            setattr(owner, name, old)
+
+
+def arguments(label: str, **options: Any) -> Model:
+    """The default with some arguments of the constructor given."""
+
+    def build(seed: int, threads: int) -> Any:
+        from mlkm import MLKMRegressor
+
+        return MLKMRegressor(random_state=seed, **options)
+
+    return Model(label, build, ours=True)
+
+
+def constants(label: str, values: dict[str, Any]) -> Model:
+    """The default with some constants of the package changed."""
+    return Model(label, OURS["mlkm"].build, ours=True, around=partial(patched, values))
+
+
+LEVERS = {
+    "default": arguments("the default"),
+    "no-relevance": arguments("one scale for all inputs", relevance=False),
+    "full-only": arguments("full order only", interactions="full"),
+    "additive-only": arguments("order 1 only", interactions=1),
+    "no-linear": arguments("no linear term", linear=False),
+    "gaussian": arguments("Gaussian kernel", kernels="gaussian"),
+    "matern": arguments("Matern kernel", kernels="matern"),
+    "no-rough": Model("no rough part (RandomFeatureRidge)", OURS["rfr"].build, ours=True),
+    "no-ranks": constants("no ranks of inputs", {"mlkm.selection.search:_WORTH_RANKS": np.inf}),
+    "no-rotation": constants("no matrix of scales", {"mlkm.selection.search:_MOST_ROTATED": 0}),
+}
