@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from mlkm import MLKMRegressor
+
 from . import real, simulations
 from .models import OURS, Model
 from .problem import Problem
@@ -68,8 +70,6 @@ def arguments(label: str, **options: Any) -> Model:
     """The default with some arguments of the constructor given."""
 
     def build(seed: int, threads: int) -> Any:
-        from mlkm import MLKMRegressor
-
         return MLKMRegressor(random_state=seed, **options)
 
     return Model(label, build, ours=True)

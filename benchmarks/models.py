@@ -13,6 +13,8 @@ from sklearn.linear_model import LinearRegression, RidgeCV
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPRegressor
 
+from mlkm import MLKMRegressor, RandomFeatureRidge, RKMRegressor
+
 from . import peers, scale
 
 
@@ -49,20 +51,14 @@ class Model:
 
 
 def _mlkm(seed: int, threads: int) -> Any:
-    from mlkm import MLKMRegressor
-
     return MLKMRegressor(random_state=seed)
 
 
 def _rkm(seed: int, threads: int) -> Any:
-    from mlkm import RKMRegressor
-
     return RKMRegressor(random_state=seed)
 
 
 def _rfr(seed: int, threads: int, **options: Any) -> Any:
-    from mlkm import RandomFeatureRidge
-
     return RandomFeatureRidge(random_state=seed, **options)
 
 

@@ -1,8 +1,8 @@
 """Real data: sets of `.npz` files under MLKM_DATA_HOME.
 
 A file holds X, y and, where present, `test_mask` (n, k) or `is_test` (n,) and `categorical` (d,). Without a standard split a tenth of the rows is
-test, by `default_rng(1000 + split)`. At most 20,000 training rows (`default_rng(2000 + split)`) and 10,000 test rows. Categorical columns of at most 20
-levels are one-hot, centred but not scaled; all other columns and y are standardised on the training rows. Trees get the columns as they came.
+test, by `default_rng(1000 + split)`. At most 20,000 training rows (`default_rng(2000 + split)`) and 10,000 test rows. Categorical columns of at
+most 20 levels are one-hot, centred but not scaled; all other columns and y are standardised on the training rows. Trees get the columns as they came.
 """
 
 import numpy as np

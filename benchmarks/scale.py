@@ -10,6 +10,8 @@ The error is the mean squared distance to the noiseless truth.
 import numpy as np
 from scipy.linalg.blas import sgemm
 
+from mlkm.datasets import make_example1
+
 from .problem import Problem, standardised
 
 MODELS = {"sgemm": ["sgemm", "rfr2000"], "rows": ["mlkm", "lightgbm"], "grid": ["mlkm", "krr-grid"]}
@@ -19,8 +21,6 @@ LABELS = {"sgemm": "200,000 x 30, float32, 2000 features", "rows": "500,000 x 20
 
 def load(name: str, seed: int) -> Problem:
     if name == "grid":
-        from mlkm.datasets import make_example1
-
         X, y, _ = make_example1(4000, 8, random_state=seed)
         X_test, _, truth = make_example1(4000, 8, random_state=5000 + seed)
         return standardised(X, y, X_test, truth)

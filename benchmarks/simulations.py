@@ -7,9 +7,11 @@ none. Seed s draws the data and the model.
 from dataclasses import dataclass
 from typing import Any
 
+from mlkm.datasets import make_example1, make_example2, make_example3, make_example4
+
 from .problem import Problem, standardised
 
-MAKE = {1: "make_example1", 2: "make_example2", 3: "make_example3", 4: "make_example4"}
+MAKE = {1: make_example1, 2: make_example2, 3: make_example3, 4: make_example4}
 ROWS = {1: (2000, 4000), 2: (2000, 4000), 3: (500, 1000), 4: (1000, 1000)}
 
 
@@ -48,10 +50,8 @@ BY_NAME = {example.name: example for example in EXAMPLES}
 
 
 def load(name: str, seed: int) -> Problem:
-    from mlkm import datasets
-
     example = BY_NAME[name]
-    make, (n, n_test) = getattr(datasets, MAKE[example.number]), ROWS[example.number]
+    make, (n, n_test) = MAKE[example.number], ROWS[example.number]
     X, y, _ = make(n, example.d, random_state=seed, **example.options)
     X_test, _, truth = make(n_test, example.d, random_state=5000 + seed, **example.options)
     return standardised(X, y, X_test, truth)
