@@ -29,6 +29,7 @@ def main() -> None:
     run.add_argument("--retry", action="store_true", help="try cells that failed once more")
     page = commands.add_parser("page", help="write the page")
     page.add_argument("--peers", type=Path, help="further results of peers: a CSV file with columns dataset, split, method, rmse")
+    page.add_argument("--threads", type=int, help="of the results to show (default: the number with most results)")
     page.add_argument("--out", type=Path, default=Path("docs/benchmarks"), help="folder of the page")
     for command in (run, page):
         command.add_argument("--results", type=Path, default=Path("results/cells.csv"))
@@ -46,7 +47,7 @@ def main() -> None:
     elif args.command == "page":
         from .page import write
 
-        for file in write(args.results, args.out, args.peers):
+        for file in write(args.results, args.out, args.peers, args.threads):
             print(file)
     else:
         for name, suite in SUITES.items():

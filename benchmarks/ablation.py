@@ -1,8 +1,8 @@
 """What each lever of the default is worth: the default with one lever switched off at a time.
 
-A lever is either an argument of the public constructor or a constant of the package, changed while the fit runs. To add one, write a line in LEVERS:
+A lever is either an argument of the public constructor or a constant of the package, changed while the fit runs. To add one, write a line in LEVERS, with a label that completes "without":
 
-    "no-ranks": constants("no ranks of inputs", {"mlkm.selection.search:_WORTH_RANKS": np.inf}),
+    "no-ranks": constants("ranks of inputs", {"mlkm.selection.search:_WORTH_RANKS": np.inf}),
 """
 
 from collections.abc import Iterator
@@ -82,13 +82,13 @@ def constants(label: str, values: dict[str, Any]) -> Model:
 
 LEVERS = {
     "default": arguments("the default"),
-    "no-relevance": arguments("one scale for all inputs", relevance=False),
-    "full-only": arguments("full order only", interactions="full"),
-    "additive-only": arguments("order 1 only", interactions=1),
-    "no-linear": arguments("no linear term", linear=False),
-    "gaussian": arguments("Gaussian kernel", kernels="gaussian"),
-    "matern": arguments("Matern kernel", kernels="matern"),
-    "no-rough": Model("no rough part (RandomFeatureRidge)", OURS["rfr"].build, ours=True),
-    "no-ranks": constants("no ranks of inputs", {"mlkm.selection.search:_WORTH_RANKS": np.inf}),
-    "no-rotation": constants("no matrix of scales", {"mlkm.selection.search:_MOST_ROTATED": 0}),
+    "no-relevance": arguments("relevance: one scale for all inputs", relevance=False),
+    "full-only": arguments("orders 1 and 2", interactions="full"),
+    "additive-only": arguments("order 2 and full order", interactions=1),
+    "no-linear": arguments("linear term", linear=False),
+    "matern": arguments("Gaussian kernel: Matern instead", kernels="matern"),
+    "laplacian": arguments("Gaussian kernel: Laplacian instead", kernels="laplacian"),
+    "no-rough": Model("rough part (RandomFeatureRidge)", OURS["rfr"].build, ours=True),
+    "no-ranks": constants("ranks of inputs", {"mlkm.selection.search:_WORTH_RANKS": np.inf}),
+    "no-rotation": constants("matrix of scales", {"mlkm.selection.search:_MOST_ROTATED": 0}),
 }

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .problem import data_home
 from .suites import ALL_MODELS, SUITES
 
 FIELDS = [
@@ -58,6 +59,8 @@ def run(wanted: Sequence[Cell], path: Path, *, again: Sequence[str] = (), retry:
         if reason := ALL_MODELS[model].missing():
             print(f"Left out: {reason}", flush=True)
             wanted = [cell for cell in wanted if cell.model != model]
+    if any(cell.suite in ("real", "sml2010") or "/" in cell.dataset for cell in wanted):
+        data_home()  # stops here, not in every cell, where there is none
     done = read(path)
     left = [cell for cell in wanted if cell not in done or cell.model in again or (retry and done[cell]["status"] in ("failed", "timeout"))]
     print(f"{len(wanted)} cells, {len(wanted) - len(left)} of them in {path.name} already", flush=True)

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from .models import OURS, PEERS
+from .suites import ALL_MODELS
 
 CLIP = (0.5, 2.0)  # of ratios in a geometric mean: no single set decides it
 
@@ -16,6 +17,7 @@ def read(path: Path, threads: int | None = None) -> pd.DataFrame:
     table = pd.read_csv(path)
     chosen = threads if threads is not None else int(table["threads"].mode().iloc[0])
     table = table[table["threads"] == chosen]
+    table = table[table["model"].isin(ALL_MODELS)]
     return table.drop_duplicates(["suite", "dataset", "repetition", "model"], keep="last").reset_index(drop=True)
 
 
