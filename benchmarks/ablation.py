@@ -1,6 +1,7 @@
 """What each lever of the default is worth: the default with one lever switched off at a time.
 
-A lever is either an argument of the public constructor or a constant of the package, changed while the fit runs. To add one, write a line in LEVERS, with a label that completes "without":
+A lever is either an argument of the public constructor or a constant of the package, changed while the fit runs. To add one, write a line in LEVERS,
+with a label that completes "without":
 
     "no-ranks": constants("ranks of inputs", {"mlkm.selection.search:_WORTH_RANKS": np.inf}),
 """

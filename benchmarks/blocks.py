@@ -38,11 +38,11 @@ class Figure:
 Block = Heading | Text | Table | Figure
 
 _CSS = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #22262a; background: #fff; max-width: 1080px; margin: 2em auto; padding: 0 1em; }
+body { font: 15px/1.5 system-ui, sans-serif; color: #22262a; background: #fff; max-width: 1200px; margin: 2em auto; padding: 0 1em; }
 h1, h2, h3 { line-height: 1.2; margin: 1.8em 0 0.5em; } h1 { margin-top: 0; }
 .table { overflow-x: auto; margin: 1em 0; }
 table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
-th, td { padding: 0.25em 0.7em; text-align: right; border-bottom: 1px solid #e6e8ea; white-space: nowrap; }
+th, td { padding: 0.25em 0.55em; text-align: right; border-bottom: 1px solid #e6e8ea; white-space: nowrap; }
 th { border-bottom: 2px solid #9aa3ad; vertical-align: bottom; white-space: normal; }
 th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: #fff; }
 tr:hover td { background: #f2f6fb; }

@@ -34,6 +34,7 @@ class Model:
     most_rows: int | None = None
     most_inputs: int | None = None
     around: Callable[[], AbstractContextManager[Any]] = nullcontext
+    short: str = ""  # for the heads of columns
 
     def missing(self) -> str | None:
         """Why the model cannot run here, if it cannot."""
@@ -116,21 +117,21 @@ def _realmlp(seed: int, threads: int) -> Any:
 
 
 OURS = {
-    "mlkm": Model("MLKMRegressor", _mlkm, ours=True),
-    "rkm": Model("RKMRegressor", _rkm, ours=True),
-    "rfr": Model("RandomFeatureRidge", _rfr, ours=True),
+    "mlkm": Model("MLKMRegressor", _mlkm, ours=True, short="MLKM"),
+    "rkm": Model("RKMRegressor", _rkm, ours=True, short="RKM"),
+    "rfr": Model("RandomFeatureRidge", _rfr, ours=True, short="RF ridge"),
 }
 PEERS = {
     "catboost": Model("CatBoost", _catboost, "catboost", raw=True),
     "lightgbm": Model("LightGBM", _lightgbm, "lightgbm", raw=True),
     "xgboost": Model("XGBoost", _xgboost, "xgboost", raw=True),
-    "hgb": Model("HistGradientBoosting", _hist_gradient_boosting, raw=True),
+    "hgb": Model("HistGradientBoosting", _hist_gradient_boosting, raw=True, short="HistGB"),
     "xrfm": Model("xRFM", _xrfm, "xrfm"),
     "realmlp": Model("RealMLP", _realmlp, "pytabkit", most_rows=6000),
     "mlp": Model("MLP", _mlp),
-    "gp": Model("Gaussian process (ARD)", lambda seed, threads: peers.GaussianProcess(seed), most_inputs=128),
-    "krr": Model("kernel ridge", lambda seed, threads: peers.GaussianKernelRidge(seed)),
-    "fourier": Model("RBFSampler + ridge", lambda seed, threads: peers.FourierRidge(seed)),
+    "gp": Model("Gaussian process (ARD)", lambda seed, threads: peers.GaussianProcess(seed), most_inputs=128, short="GP"),
+    "krr": Model("kernel ridge", lambda seed, threads: peers.GaussianKernelRidge(seed), short="KRR"),
+    "fourier": Model("RBFSampler + ridge", lambda seed, threads: peers.FourierRidge(seed), short="RBF sampler"),
     "ridge": Model("ridge", _ridge),
 }
 SPECIAL = {

@@ -53,8 +53,8 @@ def _how(table: pd.DataFrame) -> Iterator[Block]:
     threads = int(table["threads"].iloc[0])
     commits = ", ".join(dict.fromkeys(table.loc[table["model"].map(is_ours), "commit"].dropna().astype(str)))
     yield Text(
-        f"Every fit ran in a process of its own with {threads} thread{'s' * (threads > 1)}, one after the other. Fit time contains all tuning; memory is "
-        "the peak during the fit above what the process held before it, the data among that. Our estimators have no argument but the seed (commit "
+        f"Every fit ran in a process of its own with {threads} thread{'s' * (threads > 1)}, one after the other. Fit time contains all tuning; "
+        "memory is the peak during the fit above what the process held before it, the data among that. Our estimators have no argument but the seed (commit "
         f"{commits or 'unknown'}). `python -m benchmarks run` measures again, `python -m benchmarks page` writes this page."
     )
     found = dict.fromkeys(part for line in table["versions"].dropna() for part in str(line).split("; "))
@@ -147,7 +147,7 @@ def _errors_table(errors: pd.DataFrame, caption: str, bold: bool = True) -> Tabl
     rows = []
     for name, line in errors.iterrows():
         best = line.min()
-        rows.append([str(name), *(f"**{_number(v)}**" if bold and v <= best * 1.0005 else _number(v) for v in line)])
+        rows.append([str(name).split("/")[-1], *(f"**{_number(v)}**" if bold and v <= best * 1.0005 else _number(v) for v in line)])
     return Table(["set", *(_label(model, short=True) for model in errors)], rows, caption)
 
 
@@ -157,8 +157,8 @@ def _simulations(table: pd.DataFrame) -> Iterator[Block]:
     goals, published = ({name: getattr(simulations.BY_NAME[name], field) for name in errors.index} for field in ("goal", "published"))
     yield Heading("The paper's examples", 2)
     yield Text(
-        f"Mean squared distance to the noiseless truth, mean over {n_seeds} seeds; in Examples 1 and 2, whose noise has variance 1, this is the excess "
-        "over the noise. Settings are those the paper states (t = 1, e^-1); 2000 training rows in Examples 1 and 2, 500 in 3, 1000 in 4."
+        f"Mean squared distance to the noiseless truth, mean over {n_seeds} seeds; in Examples 1 and 2, whose noise has variance 1, this is the "
+        "excess over the noise. Settings are those the paper states (t = 1, e^-1); 2000 training rows in Examples 1 and 2, 500 in 3, 1000 in 4."
     )
     yield Figure("examples.svg", plots.examples(errors, goals, published), "Distance to the truth on every example")
     header = ["example", "goal", "paper's best", *(_label(model, short=True) for model in errors)]
@@ -221,8 +221,10 @@ def _left_out(table: pd.DataFrame) -> Iterator[Block]:
 
 
 def _label(model: str, short: bool = False) -> str:
-    label = ALL_MODELS[model].label
-    return (label.removesuffix("Regressor") if short else f"**{label}**") if is_ours(model) else label
+    who = ALL_MODELS[model]
+    if short:
+        return who.short or who.label
+    return f"**{who.label}**" if is_ours(model) else who.label
 
 
 def _number(value: float) -> str:

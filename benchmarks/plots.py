@@ -76,8 +76,9 @@ def _label(axes, points: dict[str, tuple[float, float]]) -> None:
     """Names beside the points, moved up or down where they would overlap."""
     figure = axes.figure
     figure.canvas.draw()
-    taken: list[tuple[float, float, float]] = []  # left end, right end, height of labels, in points
     scale = 72 / figure.dpi
+    markers = [axes.transData.transform(place) * scale for place in points.values()]
+    taken = [(x - 3, x + 3, y) for x, y in markers]  # left end, right end and height of what is drawn, in points
     for model, place in sorted(points.items(), key=lambda item: item[1][1]):
         if not np.isfinite(place).all():
             continue
