@@ -48,7 +48,7 @@ th:first-child, td:first-child { text-align: left; position: sticky; left: 0; ba
 tr:hover td { background: #f2f6fb; }
 .caption { color: #60676e; font-size: 13px; }
 figure { margin: 1.5em 0; } img { max-width: 100%; }
-code { background: #f1f3f5; padding: 0 0.25em; border-radius: 3px; }
+code { white-space: nowrap; background: #f1f3f5; padding: 0 0.25em; border-radius: 3px; }
 """
 
 

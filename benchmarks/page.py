@@ -54,8 +54,8 @@ def _how(table: pd.DataFrame) -> Iterator[Block]:
     commits = ", ".join(dict.fromkeys(table.loc[table["model"].map(is_ours), "commit"].dropna().astype(str)))
     yield Text(
         f"Every fit ran in a process of its own with {threads} thread{'s' * (threads > 1)}, one after the other. Fit time contains all tuning; "
-        "memory is the peak during the fit above what the process held before it, the data among that. Our estimators have no argument but the seed (commit "
-        f"{commits or 'unknown'}). `python -m benchmarks run` measures again, `python -m benchmarks page` writes this page."
+        "memory is the peak during the fit above what the process held before it, the data among that. Our estimators have no argument but the seed "
+        f"(commit {commits or 'unknown'}). `python -m benchmarks run` measures again, `python -m benchmarks page` writes this page."
     )
     found = dict.fromkeys(part for line in table["versions"].dropna() for part in str(line).split("; "))
     yield Text(f"Versions: {', '.join(found)}.")

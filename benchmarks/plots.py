@@ -153,7 +153,7 @@ def examples(errors: pd.DataFrame, goals: dict[str, float], published: dict[str,
         _rows(axes, errors, list(errors.index))
         places = np.arange(len(errors))[::-1]
         axes.plot([goals[name] for name in errors.index], places, "|", color=_INK, ms=11, mew=1.5, zorder=7)
-        axes.plot([published[name] for name in errors.index], places, "x", color="#b03030", ms=5, mew=1.2, zorder=2)
+        axes.plot([published[name] for name in errors.index], places, "x", color="#b03030", ms=6, mew=1.4, zorder=7)
         axes.set_xlabel("mean squared distance to the truth (mean over seeds)")
         goal = Line2D([], [], marker="|", color=_INK, ms=10, mew=1.5, ls="", label="goal")
         paper = Line2D([], [], marker="x", color="#b03030", ms=5, ls="", label="paper's best")
