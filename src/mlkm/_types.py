@@ -7,4 +7,5 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.float64]  # float32 where the caller gave float32
 IntArray: TypeAlias = NDArray[np.intp]
+BoolArray: TypeAlias = NDArray[np.bool_]
 RandomState: TypeAlias = int | np.random.RandomState | None

@@ -40,9 +40,9 @@ class FeatureMap:
 
 
 def angles(phi: FeatureMap, X: Array) -> Array:
-    """Omega'x + b for every row x."""
-    z = X @ phi.frequencies
-    z += phi.phases
+    """Omega'x + b for every row x, in the precision of X."""
+    z = X @ phi.frequencies.astype(X.dtype, copy=False)
+    z += phi.phases.astype(X.dtype, copy=False)
     return z
 
 
@@ -56,7 +56,7 @@ def features(phi: Any, X: Array) -> Array:
 def _(phi: FeatureMap, X: Array) -> Array:
     z = angles(phi, X)
     np.cos(z, out=z)
-    z *= phi.amplitudes
+    z *= phi.amplitudes.astype(X.dtype, copy=False)
     return z
 
 

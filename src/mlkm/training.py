@@ -178,8 +178,8 @@ def _fit_one_layer(rows: Rows, plan: _Plan, first: FirstLayer, parts: list[IntAr
     """The closed form, on all rows or once on every part."""
     every: Sequence[IntArray | None] = parts or [None]
     fits = [fit_last_layer(first, rows, plan.penalty, part) for part in every]
-    machines = tuple(machine for machine, _ in fits)
-    penalty, loo = float(np.mean([fit.penalty for _, fit in fits])), np.mean([fit.loo_error for _, fit in fits], axis=0)
+    machines = tuple(machine for _, machine, _ in fits)
+    penalty, loo = float(np.mean([fit.penalty for *_, fit in fits])), np.mean([fit.loo_error for *_, fit in fits], axis=0)
     return _fitted(rows, machines, (machines[0].maps[0].n_features,), (_scale_of(first),), penalty, [], 1, loo)
 
 
@@ -187,7 +187,7 @@ def _fit_by_projection(
     rows: Rows, plan: _Plan, first: FirstLayer, residual: bool, seed: int, descent: Descent, parts: list[IntArray] | None
 ) -> Fitted:
     """Hidden layers by variable projection from the one-layer solution, or by exact sweeps of ADDS on the given parts."""
-    one_layer, fit = fit_last_layer(first, rows, plan.penalty)
+    first, one_layer, fit = fit_last_layer(first, rows, plan.penalty)
     phi, d = first.parts[0].phi, rows.X.shape[1]
     if not isinstance(phi, FeatureMap) or first.parts[0].warp is not None:
         phi = one_layer.maps[0]

@@ -9,10 +9,11 @@
 Searches work on 500 to 1500 rows, so that steps 1 to 4 cost the same for any number of rows.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg import blas
 from threadpoolctl import threadpool_limits
 
 from .._seeds import generator
@@ -22,15 +23,21 @@ from ..features import FeatureMap, JointMap, features
 from ..landmarks import LandmarkMap
 from ..machine import Machine
 from ..rows import Rows
-from ..solvers.blocked import blocked_ridge
+from ..solvers.blocked import Products, best_penalty, line_search, loo, products, restricted, solve, solved
 from ..solvers.ridge import RidgeFit, ridge
 from ..warp import Warp, fit_warp, warped
 from . import rough
 from .orders import Sizes, draw, feature_map
-from .search import Search, Wanted, available_sizes, best_factors, fresh_rows, screen, search_sizes
+from .search import Search, Wanted, available_sizes, best_factors, best_two_factors, fresh_rows, screen, search_sizes
 from .smooth import strongest_pairs
 
 _MOST_LANDMARKS = 2000
+_MOST_FULL = 1200
+_WIDEST = 3000  # features of full order where leave-one-out asks for more
+_WORTH_WIDTH = 1.08  # ratio of leave-one-out errors that asks for more
+_WIDEN_ROWS = 8000
+_WORTH_A_LOSS = 1.01  # leave-one-out error, relative to the best, at which the rough part is left away
+_LOO_DECIDES = 5000  # rows from which leave-one-out, not the evidence on some rows, weighs the rough part
 _EXACT_ROWS = 1500  # up to this many rows the last ridge is one eigendecomposition in float64
 _WORTH_A_PART = 10.0  # nats over all rows that the rough part must promise, by the evidence on fresh rows: it pays with many rows
 
@@ -51,13 +58,15 @@ class FirstLayer:
     parts: tuple[Part, ...]
     linear: Array | None
     noise: float
+    n_full: int = 0  # how many features, the last of the first part, are of full order
+    wider: "FirstLayer | None" = None  # the same layer with more of them
 
     def rows_of_features(self, X: Array) -> Array:
         """Features with unit prior variance."""
         columns = []
         for part in self.parts:
             F = features(part.phi, X if part.warp is None else warped(part.warp, X).astype(X.dtype, copy=False))
-            columns.append(F @ part.factor.astype(X.dtype) if isinstance(part.factor, np.ndarray) else F * X.dtype.type(part.factor))
+            columns.append(_times_triangle(F, part.factor) if isinstance(part.factor, np.ndarray) else F * X.dtype.type(part.factor))
         if self.linear is not None:
             columns.append(X * self.linear.astype(X.dtype))
         return np.hstack(columns)
@@ -82,39 +91,106 @@ def learn_first_layer(rows: Rows, wanted: Wanted, seed: int) -> FirstLayer:
     begin, kept = search.begin(screen(rows))
     best, found = side_by_side(lambda: search.finish_smooth(begin, kept), lambda: search.learn_rough(begin, kept) if wanted.rough else None)
     n, d = rows.X.shape
-    sizes = _final_sizes(len(kept), n, wanted, rough=found is not None)
-    draws = draw(generator(seed, 30), len(kept), sizes, wanted.kernel, strongest_pairs(best.parameters))
-    phi = _embed(feature_map(draws, best.parameters), kept, d)
     linear = np.zeros(d) if wanted.linear else None
     if linear is not None:
         linear[kept] = np.exp(best.parameters["linear"])
-    layer = FirstLayer((Part(ranks if search.on_ranks else None, phi, 1.0),), linear, best.noise + 1e-12)
-    if found is None:
-        return layer
-    with threadpool_limits(1):
-        return _with_rough(layer, found, ranks, rows)
+
+    def smooth_layer(sizes: Sizes) -> FirstLayer:
+        draws = draw(generator(seed, 30), len(kept), sizes, wanted.kernel, strongest_pairs(best.parameters))
+        phi = _embed(feature_map(draws, best.parameters), kept, d)
+        return FirstLayer((Part(ranks if search.on_ranks else None, phi, 1.0),), linear, best.noise + 1e-12, sizes.full)
+
+    sizes = _final_sizes(len(kept), n, wanted)
+    layer = smooth_layer(sizes)
+    if found is not None:
+        with threadpool_limits(1):
+            layer = _with_rough(layer, found, ranks, rows)
+    if wanted.n_features is None and n >= _WIDEN_ROWS and sizes.full:
+        more = smooth_layer(replace(sizes, full=_WIDEST))
+        first = replace(layer.parts[0], phi=more.parts[0].phi)
+        layer = replace(layer, wider=replace(layer, parts=(first, *layer.parts[1:]), n_full=_WIDEST))
+    return layer
 
 
-def fit_last_layer(layer: FirstLayer, rows: Rows, penalty: float | None, part: IntArray | None = None) -> tuple[Machine, RidgeFit]:
-    """Step 5, on all rows or on a part of them."""
+def fit_last_layer(layer: FirstLayer, rows: Rows, penalty: float | None, part: IntArray | None = None) -> tuple[FirstLayer, Machine, RidgeFit]:
+    """Step 5, on all rows or on a part of them. The layer returned is the one in use: where rows are many, its width and the weight of its rough
+    part are chosen here, by leave-one-out."""
     at = slice(None) if part is None else part
     X, Y, weights, copies = rows.X[at], rows.Y[at], rows.weights[at] / rows.weights[at].mean(), rows.copies[at]
     n = len(X)
     if n <= _EXACT_ROWS:
         fit = ridge(layer.rows_of_features(X), Y, weights, penalty, copies)
-    else:
-        inputs: Array = X if layer.noise < 1e-3 else X.astype(np.float32)
-        begin = layer.noise / n if penalty is None else penalty
-        fit = blocked_ridge(lambda block: layer.rows_of_features(inputs[block]), Y, weights, copies, begin, search=penalty is None)
-    return layer.machine(fit), fit
+        return layer, layer.machine(fit), fit
+    inputs: Array = X if layer.noise < 1e-3 else X.astype(np.float32)
+    sums = products(lambda block: layer.rows_of_features(inputs[block]), Y, weights, copies)
+    if penalty is not None:
+        fit = solved(sums, penalty)
+        return layer, layer.machine(fit), fit
+    chosen, fit, penalties = _balanced(layer, sums, layer.noise / n)
+    if layer.wider is not None and _width_pays(layer, sums, penalties, loo(fit)):
+        chosen = replace(layer.wider, parts=(layer.wider.parts[0], *chosen.parts[1:]))
+        sums = products(lambda block: chosen.rows_of_features(inputs[block]), Y, weights, copies)
+        fit = best_penalty(sums, fit.penalty)
+    return chosen, chosen.machine(fit), fit
 
 
-def _final_sizes(d: int, n: int, wanted: Wanted, rough: bool) -> Sizes:
+def _balanced(layer: FirstLayer, sums: Products, begin: float) -> tuple[FirstLayer, RidgeFit, Array]:
+    """The penalty and, where there is a rough part, its weight, by leave-one-out; the weight is taken into the layer returned, and the penalty of
+    every feature without it is returned, too."""
+    if len(layer.parts) == 1:
+        fit = best_penalty(sums, begin)
+        return layer, fit, np.full(len(sums.gram), fit.penalty)
+    D = layer.parts[0].phi.n_features
+    rough_columns = slice(D, D + layer.parts[1].phi.n_features)
+    fits: dict[tuple[float, float], RidgeFit | None] = {}
+
+    def error(penalty: float, ratio: float) -> float:
+        every = np.full(len(sums.gram), penalty)
+        every[rough_columns] *= ratio
+        fits[penalty, ratio] = solve(sums, every)
+        return loo(fits[penalty, ratio])
+
+    penalty = line_search(lambda value: error(value, 1.0), begin)
+    ratio = line_search(lambda value: error(penalty, value), 1.0, steps=(6.0,), most=50.0)
+    every = np.full(len(sums.gram), penalty)
+    every[rough_columns] *= ratio
+    best = fits[penalty, ratio] or solved(sums, every)
+    smooth_part, rough_part = layer.parts
+    if ratio > 1:  # less of the rough part: perhaps none
+        kept = np.ones(len(every), dtype=bool)
+        kept[rough_columns] = False
+        alone = solve(restricted(sums, kept), penalty)
+        if alone is not None and loo(alone) < _WORTH_A_LOSS * loo(best):
+            return replace(layer, parts=(smooth_part,)), alone, every[kept]
+    weighted = replace(layer, parts=(smooth_part, replace(rough_part, factor=rough_part.factor / np.sqrt(ratio))))
+    return weighted, replace(best, coefficients=best.coefficients * np.sqrt(every / penalty)[:, None], penalty=penalty), every
+
+
+def _width_pays(layer: FirstLayer, sums: Products, penalties: Array, error: float) -> bool:
+    """Whether half of the features of full order, with twice the variance each, do notably worse: then more of them would do better."""
+    D, half = layer.parts[0].phi.n_features, layer.n_full // 2
+    kept = np.ones(len(sums.gram), dtype=bool)
+    kept[D - half : D] = False
+    if len(penalties) < len(kept):  # without the rough part
+        kept[D : D + layer.parts[1].phi.n_features] = False
+        penalties = np.full(len(kept), penalties[0])
+    penalties = penalties.copy()
+    penalties[D - layer.n_full : D - half] /= 2
+    return loo(solve(restricted(sums, kept), penalties[kept])) > _WORTH_WIDTH * error
+
+
+def _times_triangle(F: Array, U: Array) -> Array:
+    """F U for an upper triangular U, at half the price. F is overwritten."""
+    times = blas.strmm if F.dtype == np.float32 else blas.dtrmm
+    return np.asarray(times(1.0, U.astype(F.dtype, copy=False).T, F.T, lower=1, overwrite_b=1).T)
+
+
+def _final_sizes(d: int, n: int, wanted: Wanted) -> Sizes:
     if wanted.n_features is not None:
         return _shared(d, wanted, wanted.n_features)
     if n < 150:
         return search_sizes(d, n, wanted)
-    return available_sizes(d, wanted, int(np.clip(1200 // d, 2, 24)), 400, 500 if n < 5000 else (800 if rough else 2000))
+    return available_sizes(d, wanted, int(np.clip(1200 // d, 2, 24)), 300, int(np.clip(n // 12, 500, _MOST_FULL)))
 
 
 def _shared(d: int, wanted: Wanted, D: int) -> Sizes:
@@ -130,29 +206,31 @@ def _shared(d: int, wanted: Wanted, D: int) -> Sizes:
 def _with_rough(layer: FirstLayer, found: tuple[rough.Rough, bool, IntArray], ranks: Warp, rows: Rows) -> FirstLayer:
     """Add the rough part if the evidence on fresh rows asks for it, and set the variances of both parts and of the noise."""
     part, on_ranks, seen = found
+    n = len(rows.X)
     relevance = np.zeros(rows.X.shape[1])
     relevance[seen] = part.relevance
     warp = ranks if on_ranks else None
-    points = rows.X[:_MOST_LANDMARKS]
-    phi = LandmarkMap(points if warp is None else warped(warp, points), relevance)
-    at = fresh_rows(len(rows.X))
+    at = fresh_rows(n)
     X, Y, weights = rows.X[at], rows.Y[at], rows.weights[at]
     F = layer.rows_of_features(X)
     F -= weights @ F / weights.sum()
     Z = X if warp is None else warped(warp, X)
-    kernels = [F @ F.T, part.variance * features(LandmarkMap(Z, relevance), Z), np.diag(1 / weights)]
     Y = Y - weights @ Y / weights.sum()
-    alone, smooth_only = best_factors([kernels[0], kernels[2]], Y, [1.0, layer.noise])
-    together, both = best_factors(kernels, Y, [0.5, 0.5, min(layer.noise, part.noise)])
-    if together > alone - _WORTH_A_PART / len(rows.X):
-        return FirstLayer(layer.parts, layer.linear, float(smooth_only[1] / smooth_only[0]))
+    smooth_kernel = F @ F.T
+    without, only = best_two_factors(smooth_kernel, Y, weights, layer.noise)
+    kernels = [smooth_kernel, part.variance * features(LandmarkMap(Z, relevance), Z), np.diag(1 / weights)]
+    together, both = best_factors(kernels, Y, [0.5 * only[0], 0.5, min(only[1], part.noise)])
+    if together > without - _WORTH_A_PART / n and n < _LOO_DECIDES:
+        return replace(layer, noise=float(only[1] / only[0]))
     a_smooth, a_rough, noise = both
+    points = rows.X[: int(np.clip(n // 6, min(n, 1000), _MOST_LANDMARKS))]
+    phi = LandmarkMap(points if warp is None else warped(warp, points), relevance)
     K = features(phi, phi.points)
     K[np.diag_indices(len(K))] += 1e-4  # keeps the factor of nearly equal landmarks finite
     whitening = scipy.linalg.solve_triangular(np.linalg.cholesky(K), np.eye(len(K)), lower=True, check_finite=False).T
     smoothest = Part(layer.parts[0].warp, layer.parts[0].phi, float(np.sqrt(a_smooth)))
     linear = None if layer.linear is None else layer.linear * np.sqrt(a_smooth)
-    return FirstLayer((smoothest, Part(warp, phi, np.sqrt(a_rough * part.variance) * whitening)), linear, float(noise))
+    return replace(layer, parts=(smoothest, Part(warp, phi, np.sqrt(a_rough * part.variance) * whitening)), linear=linear, noise=float(noise))
 
 
 def _embed(phi: FeatureMap, kept: IntArray, d: int) -> FeatureMap:

@@ -15,41 +15,70 @@ from scipy.linalg import lapack
 from .._types import Array
 
 IMPOSSIBLE = 1e3  # the value of a point where a factorisation fails: the line search turns back
+_SINGLE = 1e-2  # noise variance below which features in float32 are summed and factorised in float64
 
 
 def evidence(F: Array, Y: Array, noise: float) -> tuple[float, Array, float]:
     """Negative log evidence of centred features F, with its gradients in F and in the noise variance."""
     n, D = F.shape
+    if F.dtype == np.float32 and noise < _SINGLE:  # the sums of products must be finer than the noise
+        F, Y = F.astype(np.float64), Y.astype(np.float64)
+    return _from_rows(F, Y, noise) if n < D else _from_features(F, Y, noise)
+
+
+def _from_rows(F: Array, Y: Array, noise: float) -> tuple[float, Array, float]:
+    """By the n x n matrix F F' + s2 I."""
+    K = F @ F.T
+    K[np.diag_indices(len(K))] += K.dtype.type(noise)
+    value, dK = kernel_evidence(K, Y)
+    return value, 2 * (dK @ F), float(np.trace(dK))
+
+
+def _from_features(F: Array, Y: Array, noise: float) -> tuple[float, Array, float]:
+    """By the D x D matrix F'F + s2 I."""
+    n, D = F.shape
     k = Y.shape[1]
-    A = (F.T @ F).astype(np.float64)
-    A[np.diag_indices(D)] += noise
-    L, failed = lapack.dpotrf(A, lower=1, overwrite_a=1)
-    if failed:
+    A = F.T @ F
+    A[np.diag_indices(D)] += A.dtype.type(noise)
+    L, inverse = factor_and_inverse(A)
+    if inverse is None:
         return IMPOSSIBLE, np.zeros_like(F), 0.0
-    FY = (F.T @ Y).astype(np.float64)
-    C = scipy.linalg.cho_solve((L, True), FY, check_finite=False)
-    R = Y - F @ C.astype(F.dtype)
-    logdet = 2 * float(np.log(np.diag(L)).sum()) + (n - D) * np.log(noise)
-    quadratic = (float(np.vdot(Y, Y)) - float(np.vdot(FY, C))) / noise
-    inverse = _symmetric(lapack.dpotri(L, lower=1, overwrite_c=1)[0])
-    dF = F @ (k * inverse).astype(F.dtype)
-    dF -= R @ (C.T / noise).astype(F.dtype)
+    FY = F.T @ Y
+    C = inverse @ FY
+    R = Y - F @ C
+    logdet = 2 * float(np.log(L.astype(np.float64)).sum()) + (n - D) * np.log(noise)
+    quadratic = (float(np.vdot(Y, R))) / noise
+    dF = F @ (k * inverse)
+    dF -= R @ (C.T / noise)
     dnoise = 0.5 * (k * ((n - D) / noise + float(np.trace(inverse))) - float(np.vdot(R, R)) / noise**2)
     scale = n * k
-    return 0.5 * (k * logdet + quadratic) / scale, dF / F.dtype.type(scale), dnoise / scale
+    dF *= F.dtype.type(1 / scale)
+    return 0.5 * (k * logdet + quadratic) / scale, dF, dnoise / scale
+
+
+def factor_and_inverse(A: Array) -> tuple[Array, Array | None]:
+    """The diagonal of the Cholesky factor of A, and the inverse of A; None where A is not positive definite. A is overwritten."""
+    factor, invert = (lapack.spotrf, lapack.spotri) if A.dtype == np.float32 else (lapack.dpotrf, lapack.dpotri)
+    # A symmetric matrix in C order is its own transpose in Fortran order: LAPACK works in place.
+    L, failed = factor(A.T, lower=1, overwrite_a=1)
+    if failed:
+        return np.zeros(0), None
+    diagonal = np.diag(L).copy()
+    inverse = invert(L, lower=1, overwrite_c=1)[0]
+    return diagonal, _symmetric(inverse)
 
 
 def kernel_evidence(K: Array, Y: Array) -> tuple[float, Array]:
     """Negative log evidence of targets N(0, K), K with the noise on its diagonal, and its gradient in K. K is overwritten."""
     n, k = Y.shape
-    factor, invert = (lapack.spotrf, lapack.spotri) if K.dtype == np.float32 else (lapack.dpotrf, lapack.dpotri)
-    L, failed = factor(K, lower=1, overwrite_a=1)
-    if failed:
+    L, inverse = factor_and_inverse(K)
+    if inverse is None:
         return IMPOSSIBLE, np.zeros_like(K)
-    alpha = scipy.linalg.cho_solve((L, True), Y, check_finite=False)
-    value = 0.5 * (float(np.vdot(Y, alpha)) + 2 * k * float(np.log(np.diag(L).astype(np.float64)).sum()))
-    dK = _symmetric(invert(L, lower=1, overwrite_c=1)[0])
-    dK *= k
+    alpha = inverse @ Y
+    value = 0.5 * (float(np.vdot(Y, alpha)) + 2 * k * float(np.log(L.astype(np.float64)).sum()))
+    dK: Array = inverse
+    if k > 1:
+        dK *= K.dtype.type(k)
     dK -= alpha @ alpha.T
     dK *= K.dtype.type(0.5 / (n * k))
     return value / (n * k), dK

@@ -26,6 +26,13 @@ _MOST_INPUTS = 150  # inputs a search can begin with
 _MOST_KEPT = 30  # inputs it goes on with
 _MOST_ROTATED = 25  # inputs up to which the full order may learn a matrix rather than scales
 _ROWS = 1500
+_SMALL = 1500
+_FIRST_ROWS = 1000
+_FIRST = 25
+_CLIMB = 30
+_STEPS = 20
+_ROUGH_FIRST = 500
+_ROUGH_ROWS = 1000
 _WORTH_RANKS = 0.02  # nats per row: ranks carry sampling noise of their own
 
 
@@ -80,7 +87,7 @@ def telling_pairs(rows: Rows, kept: IntArray, leaders: IntArray, most: int = 100
     return [pair for pair in ordered[:most] if scores[pair] > 45 * rows.Y.shape[1]]
 
 
-def fresh_rows(n: int, m: int = 700) -> slice:
+def fresh_rows(n: int, m: int = 500) -> slice:
     """Rows that no search has seen, if there are enough; else the last rows."""
     begin = max(0, min(n - m, _ROWS)) if n < _ROWS + 300 else _ROWS
     return slice(begin, min(begin + m, n))
@@ -108,7 +115,27 @@ def best_factors(kernels: Sequence[Array], Y: Array, begin: Sequence[float]) -> 
 
     logs = np.log(np.maximum(begin, 1e-12))
     bounds = [(-16.0, 3.0)] * (len(logs) - 1) + [(logs[-1] - 2, 1.0)]  # the last is the noise, which a search has already seen
-    result = scipy.optimize.minimize(objective, logs, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 15})
+    result = scipy.optimize.minimize(objective, logs, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 10})
+    return float(result.fun), np.exp(result.x)
+
+
+def best_two_factors(kernel: Array, Y: Array, weights: Array, noise: float) -> tuple[float, Array]:
+    """As `best_factors` for one kernel and noise of variance proportional to 1/weights: one eigendecomposition, then sums over eigenvalues."""
+    root = np.sqrt(weights)
+    eigenvalues, U = np.linalg.eigh(root[:, None] * kernel * root)
+    eigenvalues = np.maximum(eigenvalues, 0)
+    squares = ((U.T @ (root[:, None] * Y)) ** 2).mean(axis=1)
+    n, shift = len(Y), float(np.log(weights).sum())
+
+    def objective(logs: Array) -> tuple[float, Array]:
+        factor, s2 = np.exp(logs)
+        total = factor * eigenvalues + s2
+        slope = 0.5 * (1 / total - squares / total**2) / n
+        return 0.5 * (float((np.log(total) + squares / total).sum()) - shift) / n, np.array([factor * slope @ eigenvalues, s2 * slope.sum()])
+
+    begin = np.array([0.0, np.log(max(noise, 1e-12))])
+    bounds = [(-16.0, 3.0), (begin[1] - 2, 1.0)]
+    result = scipy.optimize.minimize(objective, begin, jac=True, method="L-BFGS-B", bounds=bounds)
     return float(result.fun), np.exp(result.x)
 
 
@@ -120,6 +147,7 @@ class Search:
         sample = slice(0, fresh_rows(len(rows.X)).stop)
         self.inputs = {False: rows.X[sample], True: warped(ranks, rows.X[sample])}
         self.on_ranks = False
+        self.m = _SMALL if len(rows.X) <= _SMALL else _ROWS
 
     def learn(self, on_ranks: bool, kept: IntArray, m: int, **options: Any) -> smooth.Smooth:
         """One climb of the smooth part's evidence on m rows."""
@@ -129,14 +157,18 @@ class Search:
 
     def begin(self, kept: IntArray) -> tuple[smooth.Smooth, IntArray]:
         """The better of inputs and ranks; of many inputs the relevant ones, after every input had its chance beside the most relevant."""
-        plain, ranked = side_by_side(lambda: self.learn(False, kept, 1000, max_iter=25), lambda: self.learn(True, kept, 1000, max_iter=25))
+        plain, ranked = side_by_side(
+            lambda: self.learn(False, kept, _FIRST_ROWS, max_iter=_FIRST), lambda: self.learn(True, kept, _FIRST_ROWS, max_iter=_FIRST)
+        )
         self.on_ranks = ranked.value < plain.value - _WORTH_RANKS
         best = ranked if self.on_ranks else plain
+        telling = []
         if len(kept) > 12:
             leaders = np.argsort(-smooth.relevance(best.parameters), kind="stable")[:5]
             telling = telling_pairs(self.rows, kept, leaders)
             best = replace(best, pairs=tuple(dict.fromkeys([*telling, *best.pairs])))
-            best, _ = side_by_side(lambda: self.learn(self.on_ranks, kept, _ROWS, max_iter=15, warm=best), lambda: None)
+        best, _ = side_by_side(lambda: self.learn(self.on_ranks, kept, self.m, max_iter=_CLIMB, warm=best), lambda: None)
+        if len(kept) > 12:
             relevance = smooth.relevance(best.parameters)
             chosen = np.argsort(-relevance, kind="stable")[:_MOST_KEPT]
             chosen = np.union1d(chosen[relevance[chosen] > 3e-3 * relevance.max()], [j for pair in telling[:10] for j in pair]).astype(np.intp)
@@ -144,14 +176,16 @@ class Search:
         return best, kept
 
     def finish_smooth(self, begin: smooth.Smooth, kept: IntArray) -> smooth.Smooth:
-        """A longer climb, then one with a matrix in the full order; in float64 where the noise is small."""
-        best = self.learn(self.on_ranks, kept, _ROWS, max_iter=30, warm=begin)
+        """A longer climb where inputs were dropped, then one with a matrix in the full order; in float64 where the noise is small."""
+        best = begin
+        if len(kept) < len(begin.parameters["scale1"]) or len(self.rows.X[0]) > 12:
+            best = self.learn(self.on_ranks, kept, self.m, max_iter=_STEPS, warm=begin)
         if 1 < len(kept) <= _MOST_ROTATED and search_sizes(len(kept), len(self.rows.X), self.wanted).full:
-            turned = self.learn(self.on_ranks, kept, _ROWS, max_iter=30, warm=best, rotation=True)
+            turned = self.learn(self.on_ranks, kept, self.m, max_iter=_STEPS, warm=best, rotation=True)
             if self._explains_better(turned, best, kept):
                 best = turned
         if best.noise < 1e-3:
-            best = self.learn(self.on_ranks, kept, _ROWS, max_iter=60, warm=best, rotation="rotation" in best.parameters, precise=True)
+            best = self.learn(self.on_ranks, kept, self.m, max_iter=60, warm=best, rotation="rotation" in best.parameters, precise=True)
         return best
 
     def _explains_better(self, turned: smooth.Smooth, straight: smooth.Smooth, kept: IntArray) -> bool:
@@ -172,7 +206,7 @@ class Search:
             if self.wanted.linear:
                 F = np.hstack([F, X * np.exp(candidate.parameters["linear"])])
             F -= weights @ F / weights.sum()
-            values.append(best_factors([F @ F.T, np.diag(1 / weights)], Y, [1.0, candidate.noise])[0])
+            values.append(best_two_factors(F @ F.T, Y, weights, candidate.noise)[0])
         return values[0] < values[1]
 
     def learn_rough(self, begin: smooth.Smooth, kept: IntArray) -> tuple[rough.Rough, bool, IntArray] | None:
@@ -181,9 +215,9 @@ class Search:
         def learn(on_ranks: bool, m: int, **options: Any) -> rough.Rough:
             return rough.learn(self.inputs[on_ranks][:m, kept], self.rows.Y[:m], self.rows.weights[:m], **options)
 
-        plain, ranked = learn(False, 500), learn(True, 500)
+        plain, ranked = learn(False, _ROUGH_FIRST), learn(True, _ROUGH_FIRST)
         on_ranks = ranked.value < plain.value - _WORTH_RANKS / 10
         best = ranked if on_ranks else plain
         if best.value > begin.value + 0.5:
             return None
-        return learn(on_ranks, 1000, warm=best, max_iter=20), on_ranks, kept
+        return learn(on_ranks, _ROUGH_ROWS, warm=best, max_iter=15), on_ranks, kept

@@ -97,7 +97,7 @@ class _Objective:
         value, dF, dnoise = evidence(F, self.Y, variance + self.floor)
         d_log_amplitudes = np.einsum("nk,nk->k", dF, F).astype(np.float64)
         D = phi.n_features
-        dF = dF[:, :D] * self.root
+        dF = dF[:, :D].astype(F.dtype, copy=False) * self.root
         dF -= np.outer(self.share, dF.sum(axis=0))  # the centring of F
         slope = np.sin(theta, out=theta)
         slope *= -phi.amplitudes

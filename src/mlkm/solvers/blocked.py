@@ -1,92 +1,130 @@
 """Ridge on features that are computed block by block: memory O(block x D + D^2), whatever the number of rows.
 
-Sums of products are taken in the features' own precision within a block and added in float64. Each candidate penalty costs one Cholesky
+Sums of products are taken in the features' own precision within a block and added in float64. Each candidate for the penalties costs one Cholesky
 factorisation, and is judged by exact leave-one-out errors at a sample of rows.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import cho_solve, lapack, solve_triangular
 
-from .._types import Array
+from .._types import Array, BoolArray
 from .ridge import RidgeFit
 
 _BLOCK = 4096
 
 
-def blocked_ridge(
-    rows_of_features: Callable[[slice], Array],
-    Y: Array,
-    weights: Array,
-    copies: Array,
-    penalty: float,
-    *,
-    search: bool = True,
-    n_left_out: int = 2000,
-) -> RidgeFit:
-    """Fit Y (n, k) on features given by slices of rows; with `search`, the penalty moves by factors of 3 as long as the leave-one-out error falls."""
+@dataclass(frozen=True)
+class Products:
+    """F'WF and F'WY of centred features and targets, their means, and the rows at which leave-one-out errors are taken."""
+
+    gram: Array
+    FY: Array
+    f_mean: Array
+    y_mean: Array
+    n: int
+    left_out: Array
+    Y: Array
+    weights: Array
+    copies: Array
+
+
+def products(rows_of_features: Callable[[slice], Array], Y: Array, weights: Array, copies: Array, n_left_out: int = 1000) -> Products:
+    """One pass over the rows, whose features are given by slices."""
     n = len(Y)
     sample = slice(max(0, n - n_left_out), n)
     left = rows_of_features(sample)
     shift = left.mean(axis=0)  # products of shifted features lose no digits to the mean
     y_mean = weights @ Y / n
-    A, FY, mean = _products(rows_of_features, Y - y_mean, weights, shift)
-    left -= shift + mean.astype(left.dtype)
-    w = weights[sample]
-
-    def solve(candidate: float) -> tuple[float, Array, Array, float]:
-        """Leave-one-out error, coefficients, residuals; an infinite error where the system cannot be factorised."""
-        damped = A.copy()
-        damped[np.diag_indices(len(A))] += n * candidate
-        L, failed = lapack.dpotrf(damped, lower=1, overwrite_a=1)
-        if failed:
-            return np.inf, FY, left, candidate
-        C = cho_solve((L, True), FY, check_finite=False)
-        H = solve_triangular(L.astype(left.dtype), left.T, lower=True, check_finite=False)
-        leverage = w / copies[sample] * (np.einsum("dn,dn->n", H, H).astype(np.float64) + 1 / n)
-        residuals = (Y[sample] - y_mean - left @ C.astype(left.dtype)) / np.maximum(1 - leverage, 1e-8)[:, None]
-        return float((w @ residuals**2).sum()), C, residuals, candidate
-
-    best = solve(penalty)
-    if search:
-        best = _descend(solve, best)
-    error, C, residuals, penalty = best
-    if not np.isfinite(error):
-        raise np.linalg.LinAlgError(f"The ridge system could not be factorised at penalty {penalty:.3g}; give a larger penalty.")
-    return RidgeFit(C, y_mean - (mean + shift) @ C, penalty, w @ residuals**2 / w.sum(), residuals)
-
-
-def _products(rows_of_features: Callable[[slice], Array], Yc: Array, weights: Array, shift: Array) -> tuple[Array, Array, Array]:
-    """F'WF and F'WY of centred features, and the mean of F - shift."""
-    n, D = len(Yc), len(shift)
-    A, FY, total = np.zeros((D, D)), np.zeros((D, Yc.shape[1])), np.zeros(D)
+    D = len(shift)
+    gram, FY, total = np.zeros((D, D)), np.zeros((D, Y.shape[1])), np.zeros(D)
     for begin in range(0, n, _BLOCK):
         block = slice(begin, min(begin + _BLOCK, n))
         F = rows_of_features(block)
         F -= shift
         w = weights[block].astype(F.dtype)
-        total += (w @ F).astype(np.float64)
-        FY += (F.T @ (w[:, None] * Yc[block]).astype(F.dtype)).astype(np.float64)
+        total += w @ F
+        FY += F.T @ (w[:, None] * (Y[block] - y_mean)).astype(F.dtype)
         F *= np.sqrt(w)[:, None]
-        A += F.T @ F
+        gram += F.T @ F
     mean = total / n
-    A -= n * np.outer(mean, mean)
-    A[np.diag_indices(D)] += 8 * np.finfo(shift.dtype).eps * np.trace(A) / D  # rounding of the products must not look like information
-    return A, FY, mean
+    gram -= n * np.outer(mean, mean)
+    gram[np.diag_indices(D)] += 8 * np.finfo(shift.dtype).eps * np.trace(gram) / D  # rounding of the products must not look like information
+    left -= shift + mean.astype(left.dtype)
+    return Products(gram, FY, mean + shift, y_mean, n, left, Y[sample] - y_mean, weights[sample], copies[sample])
 
 
-def _descend(
-    solve: Callable[[float], tuple[float, Array, Array, float]], best: tuple[float, Array, Array, float]
-) -> tuple[float, Array, Array, float]:
-    """Step the penalty up or down by factors of 3 while the error falls."""
-    begin = best[3]
-    for step in (1 / 3, 3.0):
-        candidate = begin * step
-        while (trial := solve(candidate))[0] < best[0] or not np.isfinite(best[0]):
-            best, candidate = trial, candidate * step
-            if not 1e-4 < candidate / begin < 1e8:
+def solve(sums: Products, penalty: Array | float) -> RidgeFit | None:
+    """The ridge at one penalty, or at one for every feature; None where the system cannot be factorised."""
+    D = len(sums.gram)
+    damped = sums.gram.copy()
+    damped[np.diag_indices(D)] += sums.n * penalty
+    L, failed = lapack.dpotrf(damped.T, lower=1, overwrite_a=1)
+    if failed:
+        return None
+    C = cho_solve((L, True), sums.FY, check_finite=False)
+    dtype = sums.left_out.dtype
+    H = solve_triangular(L.astype(dtype, copy=False), sums.left_out.T, lower=True, check_finite=False)
+    leverage = sums.weights / sums.copies * (np.einsum("dn,dn->n", H, H).astype(np.float64) + 1 / sums.n)
+    residuals = (sums.Y - sums.left_out @ C.astype(dtype)) / np.maximum(1 - leverage, 1e-8)[:, None]
+    error = sums.weights @ residuals**2 / sums.weights.sum()
+    return RidgeFit(C, sums.y_mean - sums.f_mean @ C, float(np.max(penalty)), error, residuals)
+
+
+def restricted(sums: Products, kept: BoolArray) -> Products:
+    """The products of some of the features."""
+    return replace(sums, gram=sums.gram[np.ix_(kept, kept)], FY=sums.FY[kept], f_mean=sums.f_mean[kept], left_out=sums.left_out[:, kept])
+
+
+def line_search(objective: Callable[[float], float], begin: float, steps: tuple[float, ...] = (5.0,), most: float = 1e8) -> float:
+    """A number near which the objective is least: from `begin` down or up by factors while it falls, by each step in turn."""
+    known = {begin: objective(begin)}
+
+    def value(x: float) -> float:
+        if x not in known:
+            known[x] = objective(x)
+        return known[x]
+
+    best = begin
+    for step in steps:
+        for factor in (1 / step, step):
+            moved = False
+            while 1 / most < best * factor / begin < most and (value(best * factor) < value(best) or not np.isfinite(value(best))):
+                best, moved = best * factor, True
+            if moved:
                 break
-        if best[3] < begin:
-            break
     return best
+
+
+def blocked_ridge(
+    rows_of_features: Callable[[slice], Array], Y: Array, weights: Array, copies: Array, penalty: float, *, search: bool = True
+) -> RidgeFit:
+    """Fit Y (n, k) on features given by slices of rows; with `search`, the penalty moves as long as the leave-one-out error falls."""
+    sums = products(rows_of_features, Y, weights, copies)
+    return best_penalty(sums, penalty) if search else solved(sums, penalty)
+
+
+def best_penalty(sums: Products, begin: float) -> RidgeFit:
+    """The fit with the least leave-one-out error along the line of penalties."""
+    fits: dict[float, RidgeFit | None] = {}
+
+    def error(penalty: float) -> float:
+        fits[penalty] = solve(sums, penalty)
+        return loo(fits[penalty])
+
+    best = fits[line_search(error, begin)]
+    return solved(sums, begin) if best is None else best
+
+
+def loo(fit: RidgeFit | None) -> float:
+    return np.inf if fit is None else float(fit.loo_error.sum())
+
+
+def solved(sums: Products, penalty: Array | float) -> RidgeFit:
+    """The fit, or an error that says what to do."""
+    fit = solve(sums, penalty)
+    if fit is None:
+        raise np.linalg.LinAlgError(f"The ridge system could not be factorised at penalty {np.min(penalty):.3g}; give a larger penalty.")
+    return fit
