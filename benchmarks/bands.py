@@ -1,7 +1,7 @@
 """The bands' bars, each with its figure: python benchmarks/bands.py [name ...]; names: repeats example1 noise sml2010 yearmsd speed memory.
 
-`repeats` draws Example 1 again and again and checks the guarantee of every score and method. `sml2010` and `yearmsd` read the files of these data sets
-from the folder in the environment variable MLKM_DATA_HOME, and are skipped without it.
+`repeats` draws Example 1 again and again and checks the guarantee of every score and method. `sml2010` and `yearmsd` read the files of these data
+sets from the folder in the environment variable MLKM_DATA_HOME, and are skipped without it.
 """
 
 import argparse
@@ -11,15 +11,17 @@ import time
 from pathlib import Path
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit
 from scipy.stats import norm
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression
 
 from mlkm import ConformalRegressor, MLKMRegressor, OnlineConformal, RandomFeatureRidge, metrics
 from mlkm.datasets import make_example1
-from mlkm.machine import Machine, layer_shapes
 from mlkm.features import draw_features
 from mlkm.kernels import Gaussian
+from mlkm.machine import Machine, layer_shapes
 from mlkm.variance import Training, Variance
 
 COVARIATES = [*range(6, 19), 22, 23]  # the paper's columns of SML2010; its target is column 4
@@ -39,7 +41,12 @@ def repeats(n_draws=400, n=200, m=199):
     dummy = DummyRegressor()
     cases = [(ridge, "split", s, None) for s in ("variance", "absolute", "residual", "quantile")]
     cases += [(dummy, "split", s, None) for s in ("absolute", "residual", "quantile")]
-    cases += [(ridge, "cross", "absolute", 5), (ridge, "cross", "variance", 5), (ridge, "cross", "absolute", "loo"), (ridge, "cross", "variance", "loo")]
+    cases += [
+        (ridge, "cross", "absolute", 5),
+        (ridge, "cross", "variance", 5),
+        (ridge, "cross", "absolute", "loo"),
+        (ridge, "cross", "variance", "loo"),
+    ]
     hits = np.zeros((len(cases), 2, n_draws))
     for draw in range(n_draws):
         X, y, _ = make_example1(n + m, 4, random_state=10_000 + draw)
@@ -55,7 +62,7 @@ def repeats(n_draws=400, n=200, m=199):
             margin = norm.isf(5e-4) * se
             low, high = (level - margin, level + 1 / (m + 1) + margin) if method == "split" else (level - 0.02, level + 0.02)
             verdict = "ok" if low <= mean <= high else "FAIL"
-            print(f"repeats {type(model).__name__:18s} {method:5s} {score:8s} cv={cv!s:4s} {level}: {mean:.4f} (se {se:.4f}) in [{low:.4f}, {high:.4f}] {verdict}")
+            print(f"repeats {type(model).__name__:18s} {method:5s} {score:8s} cv={cv!s:4s} {level}: {mean:.4f} in [{low:.4f}, {high:.4f}] {verdict}")
 
 
 def example1(dimensions=(4, 8, 128), score="variance"):
@@ -67,29 +74,45 @@ def example1(dimensions=(4, 8, 128), score="variance"):
         interval = band.predict_interval(X_test)[1]
         share = metrics.coverage(y_test, interval)
         seconds = time.perf_counter() - begin
-        print(f"example1 d={d}: coverage {share.share:.4f} (0.94 to 0.96), mean length {metrics.mean_width(interval):.3f} (bar {bar}), {seconds:.0f} s", flush=True)
+        print(
+            f"example1 d={d}: coverage {share.share:.4f} (0.94 to 0.96), mean length {metrics.mean_width(interval):.3f} (bar {bar}), {seconds:.0f} s",
+            flush=True,
+        )
+
+
+LAWS = {
+    "linear": lambda x: 0.2 + 1.8 * x,
+    "geometric": lambda x: 0.2 * 10**x,
+    "steep": lambda x: 0.2 + 1.8 * expit(20 * (x - 0.5)),
+}
+
+
+def best_ratio(law, level=0.9):
+    """Mean width of the true conditional quantiles over the width of the best band of one width."""
+    sd = law((np.arange(100_000) + 0.5) / 100_000)
+    one = brentq(lambda q: np.mean(2 * norm.cdf(q / sd) - 1) - level, 0.1, 10)
+    return norm.ppf((1 + level) / 2) * sd.mean() / one
 
 
 def noise(n=4000):
-    """Noise of standard deviation 0.2 to 2 along x_1."""
-    rng = np.random.default_rng(0)
-
-    def draw(n):
-        X = rng.random((n, 4))
-        return X, np.sin(4 * X[:, 0]) + X[:, 1] + (0.2 + 1.8 * X[:, 0]) * rng.standard_normal(n)
-
-    (X, y), (X_test, y_test) = draw(n), draw(10_000)
-    widths = {}
-    for score in ("absolute", "variance", "residual", "quantile"):
-        model = RandomFeatureRidge(random_state=0)
-        interval = ConformalRegressor(model, confidence_level=0.9, score=score, random_state=0).fit(X, y).predict_interval(X_test)[1]
-        bins = metrics.coverage_by_bin(y_test, interval, X_test[:, 0])
-        widths[score] = metrics.mean_width(interval)
-        print(
-            f"noise {score}: coverage {metrics.coverage(y_test, interval).share:.4f}, worst quintile {min(c.share for *_, c in bins):.4f} (bar 0.86), "
-            f"worst slice {metrics.worst_slice_coverage(X_test, y_test, interval):.4f}, width {widths[score]:.3f}, "
-            f"of absolute {widths[score] / widths['absolute']:.3f} (bar 0.80)", flush=True,
-        )  # fmt: skip
+    """Noise of standard deviation 0.2 to 2 along x_1, rising in three ways."""
+    for name, law in LAWS.items():
+        rng = np.random.default_rng(0)
+        X, X_test = rng.random((n, 4)), rng.random((10_000, 4))
+        y, y_test = (np.sin(4 * Z[:, 0]) + Z[:, 1] + law(Z[:, 0]) * rng.standard_normal(len(Z)) for Z in (X, X_test))
+        print(f"noise {name}: true quantiles are {best_ratio(law):.3f} as wide as the best band of one width")
+        for score in ("absolute", "variance", "residual", "quantile"):
+            model = RandomFeatureRidge(random_state=0)
+            interval = ConformalRegressor(model, confidence_level=0.9, score=score, random_state=0).fit(X, y).predict_interval(X_test)[1]
+            width = metrics.mean_width(interval)
+            if score == "absolute":
+                first = width
+            worst = min(part.share for *_, part in metrics.coverage_by_bin(y_test, interval, X_test[:, 0]))
+            print(
+                f"noise {name} {score}: coverage {metrics.coverage(y_test, interval).share:.4f}, worst quintile {worst:.4f} (bar 0.86), "
+                f"worst slice {metrics.worst_slice_coverage(X_test, y_test, interval):.4f}, of absolute's width {width / first:.3f} (bar 0.80)",
+                flush=True,
+            )
 
 
 def read_sml2010(folder):
@@ -139,7 +162,10 @@ def speed(n=100_000):
             job()
             clock.append(time.perf_counter())
         plain, factor, band = np.diff(clock)
-        print(f"speed D={model.widths_[0]}: predict {plain:.1f} s, factorisation {factor:.2f} s, band {band:.1f} s, ratio {band / plain:.2f} (bar 3)", flush=True)
+        print(
+            f"speed D={model.widths_[0]}: predict {plain:.1f} s, factorisation {factor:.2f} s, band {band:.1f} s, ratio {band / plain:.2f} (bar 3)",
+            flush=True,
+        )
 
 
 def memory(n=20_000, d=8, widths=(256, 128, 64)):

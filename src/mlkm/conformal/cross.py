@@ -79,7 +79,7 @@ def fit_cross(estimator: Any, score: str, level: Fraction, X: Any, y: Array, cv:
     fold, n = np.full(len(y), -1, dtype=np.intp), len(y)
     splitter: BaseCrossValidator = check_cv(cv)
     fits, below, above = [], np.empty(columns(y).shape), np.empty(columns(y).shape)
-    for number, (train, test) in enumerate(splitter.split(X, y, groups)):
+    for number, (train, test) in enumerate(splitter.split(X, y)):
         if (fold[test] >= 0).any():
             raise ValueError(f"The test folds of cv must not overlap; fold {number} shares rows with an earlier one.")
         fold[test] = number

@@ -11,16 +11,17 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
 
 from .._types import Array, RandomState
 from ..estimators import MLKMRegressor
+from .naming import WithScoreParameter
 from .rank import exact_level
 from .scores import as_targets, fit_scored, fitted_or_raise, prefit
 
 
-class OnlineConformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A band that learns from every outcome: `predict_interval`, then `update(y)`; or `predict_online(X, y)` on arrays in time order.
 
     Parameters
@@ -33,9 +34,9 @@ class OnlineConformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # typ
         As in `ConformalRegressor`.
     method : {"adaptive", "decaying"}, default="adaptive"
         Whether the level moves with a fixed step, or the threshold with a decaying one.
-    step : float, default=0.05
-        gamma of "adaptive"; for "decaying" the first step in units of the mean absolute score.
-    decay : float, default=0.6
+    step : float or None, default=None
+        gamma of "adaptive", 0.05 by default; for "decaying" the first step in units of the mean absolute score, 3 by default.
+    decay : float, default=0.55
         Exponent of the decaying step, above 1/2 and at most 1.
     window : int or None, default=200
         How many of the latest scores "adaptive" looks at; None keeps all.
@@ -65,8 +66,8 @@ class OnlineConformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # typ
         confidence_level: float = 0.95,
         score: Literal["absolute", "variance", "residual", "quantile"] = "absolute",
         method: Literal["adaptive", "decaying"] = "adaptive",
-        step: float = 0.05,
-        decay: float = 0.6,
+        step: float | None = None,
+        decay: float = 0.55,
         window: int | None = 200,
         calibration_size: float = 0.5,
         random_state: RandomState = None,
@@ -86,7 +87,7 @@ class OnlineConformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # typ
         level = exact_level(self.confidence_level)
         validate_data(self, X, y, skip_check_array=True)
         check_consistent_length(X, y)
-        Y = as_targets(y)
+        (X,), Y = indexable(X), as_targets(y)
         n = len(Y)
         kept = self.calibration_size if isinstance(self.calibration_size, (int, np.integer)) else int(n * self.calibration_size)
         if not 0 < kept < n:
@@ -164,13 +165,14 @@ class OnlineConformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # typ
 class _End:
     """One end of the band: how far it reaches, in units of the score."""
 
-    def __init__(self, scores: Array, alpha: float, method: str, step: float, decay: float, window: int | None) -> None:
+    def __init__(self, scores: Array, alpha: float, method: str, step: float | None, decay: float, window: int | None) -> None:
         if method not in ("adaptive", "decaying"):
             raise ValueError(f"method must be 'adaptive' or 'decaying'; got {method!r}.")
         if method == "decaying" and not 0.5 < decay <= 1:
             raise ValueError(f"decay must be above 1/2 and at most 1; got {decay!r}.")
         self.alpha = self.level = alpha
-        self.adaptive, self.step, self.decay, self.window = method == "adaptive", step, decay, window
+        self.adaptive, self.decay, self.window = method == "adaptive", decay, window
+        self.step = (0.05 if self.adaptive else 3.0) if step is None else step
         self.recent = list(scores[-(window or len(scores)) :])
         self.unit = float(np.abs(scores).mean()) or 1.0
         self.t = 0

@@ -7,13 +7,14 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import train_test_split
-from sklearn.utils import _safe_indexing, check_array, get_tags
+from sklearn.utils import _safe_indexing, check_array, get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
 
 from .._seeds import generator, root_seed
 from .._types import Array, RandomState
 from ..estimators import MLKMRegressor
 from .cross import Cross, cross_interval, fit_cross, left_out
+from .naming import WithScoreParameter
 from .rank import exact_levels
 from .scores import as_targets, check_score, columns, fit_scored, fitted_or_raise, prefit
 from .split import Request, as_interval, calibrate, split_interval
@@ -21,7 +22,7 @@ from .split import Request, as_interval, calibrate, split_interval
 _REPLICATES = 80  # as in the paper
 
 
-class ConformalRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A prediction band around any regressor, with coverage that holds for finite samples, whatever the model and the noise.
 
     Parameters
@@ -88,7 +89,7 @@ class ConformalRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # 
             check_score(self.score, estimator)
         validate_data(self, X, y, skip_check_array=True)
         check_consistent_length(X, y)
-        Y = as_targets(y)
+        (X,), Y = indexable(X), as_targets(y)
         self._reset()
         self._single_output = Y.ndim == 1
         seed, level = root_seed(self.random_state), max(levels)
@@ -161,6 +162,7 @@ class ConformalRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # 
         if not y_min < y_max:
             raise ValueError(f"y_min must be below y_max; got {y_min} and {y_max}.")
         levels = exact_levels(self.confidence_level if confidence_level is None else confidence_level)
+        (X,) = indexable(X)
         n = _num_samples(X)
         if sample_weight is not None and getattr(getattr(self, "_calibration", None), "weights", None) is None:
             raise ValueError("sample_weight needs a band calibrated with weights: conformalize(X, y, sample_weight=...).")

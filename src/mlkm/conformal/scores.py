@@ -71,6 +71,7 @@ def _has_std(model: Any) -> bool:
 
 def fit_scored(estimator: Any, score: str, level: Fraction, X: Any, y: Array, cv: Any, seed: int) -> Scored:
     """Fit the regressor and what its score needs."""
+    score = str(score)
     check_score(score, estimator)
     model = clone(estimator).fit(X, y)
     if score == "residual":
@@ -85,6 +86,7 @@ def fit_scored(estimator: Any, score: str, level: Fraction, X: Any, y: Array, cv
 
 def prefit(model: Any, score: str) -> Scored:
     """A model that was fitted elsewhere."""
+    score = str(score)
     check_score(score, model)
     if score in ("residual", "quantile"):
         raise ValueError(f"score={score!r} needs a second fit to the training rows: call fit(X, y), or take score='absolute' or 'variance'.")
