@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
-from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
 
 from .._types import Array, RandomState
@@ -87,11 +87,11 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
         level = exact_level(self.confidence_level)
         validate_data(self, X, y, skip_check_array=True)
         check_consistent_length(X, y)
-        (X,), Y = indexable(X), as_targets(y)
+        (X,), Y = indexable(X), _one_output(y)
         n = len(Y)
         kept = self.calibration_size if isinstance(self.calibration_size, (int, np.integer)) else int(n * self.calibration_size)
         if not 0 < kept < n:
-            raise ValueError(f"calibration_size must leave rows on both sides of the split; got {self.calibration_size!r} for {n} rows.")
+            raise ValueError(f"calibration_size must leave rows on both sides of the split; got {self.calibration_size!r} with n_samples={n}.")
         estimator = MLKMRegressor(random_state=self.random_state) if self.estimator is None else self.estimator
         early, late = np.arange(n - kept), np.arange(n - kept, n)
         self._scored = fit_scored(clone(estimator), self.score, level, _safe_indexing(X, early), Y[early], 5, 0)
@@ -101,11 +101,9 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
         """Start the calibration of a fitted regressor with rows it has not seen, in time order."""
         if not hasattr(self, "_scored"):
             self._scored = prefit(fitted_or_raise(self.estimator), self.score)
-        return self._start(X, as_targets(y))
+        return self._start(X, _one_output(y))
 
     def _start(self, X: Any, y: Array) -> Self:
-        if y.ndim > 1:
-            raise ValueError(f"OnlineConformal follows one output; got y of shape {y.shape}.")
         self.estimator_: Any = self._scored.model
         below, above = self._signed(self._bases(X), y)
         alpha = float(1 - exact_level(self.confidence_level))
@@ -130,9 +128,8 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
         """The outcomes of the rows last predicted, in their order; some may still be missing at the end."""
         outcomes = np.atleast_1d(np.asarray(y, np.float64))
         if len(outcomes) > len(self._waiting):
-            raise ValueError(
-                f"update got {len(outcomes)} outcomes, but {len(self._waiting)} predicted rows wait for theirs; call predict_interval first."
-            )
+            waiting = f"{len(self._waiting)} predicted rows wait for theirs"
+            raise ValueError(f"update got {len(outcomes)} outcomes where {waiting}; call predict_interval first.")
         for value, (lower, upper, unit) in zip(outcomes, self._waiting, strict=False):
             self._ends[0].update((lower - value) / unit)
             self._ends[1].update((value - upper) / unit)
@@ -142,7 +139,7 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
     def predict_online(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
         """Predict and update row by row, in time order; the model itself is asked once, for all rows."""
         check_is_fitted(self, "_ends")
-        Y = as_targets(y)
+        Y = _one_output(y)
         check_consistent_length(X, Y)
         bases = self._bases(X)
         reach = np.empty((_num_samples(X), 2))
@@ -152,6 +149,11 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
                 bound.update(float(score))
         f, lower, upper, unit = bases
         return f, _ordered(lower - reach[:, 0] * unit, upper + reach[:, 1] * unit)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(MLKMRegressor() if self.estimator is None else self.estimator).input_tags
+        return tags
 
     def _bases(self, X: Any) -> tuple[Array, ...]:
         return tuple(array[:, 0] for array in self._scored.base(X))
@@ -190,6 +192,13 @@ class _End:
             self.threshold = _upper_quantile(self.recent, self.level)
         else:
             self.threshold += self.step * self.unit * self.t**-self.decay * (miss - self.alpha)
+
+
+def _one_output(y: Any) -> Array:
+    Y = as_targets(y)
+    if Y.ndim > 1 and Y.shape[1] > 1:
+        raise ValueError(f"OnlineConformal follows one output; got y of shape {Y.shape}.")
+    return np.asarray(column_or_1d(Y, warn=True))
 
 
 def _upper_quantile(scores: list[float], alpha: float) -> float:
