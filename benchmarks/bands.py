@@ -176,7 +176,7 @@ def memory(n=20_000, d=8, widths=(256, 128, 64)):
     layers = tuple(tuple(rng.standard_normal(shape) / np.sqrt(shape[0]) for shape in layer) for layer in layer_shapes(maps, 1))
     machine = Machine(maps, layers)
     X = rng.standard_normal((n, d))
-    training = Training(X, rng.standard_normal((n, 1)), np.ones(n), np.ones(n), None, 1e-4, 1e-4)
+    training = Training(X, rng.standard_normal((n, 1)), np.ones(n), np.ones(n), None, 1e-8, 1e-8)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     begin = time.perf_counter()
     variance = Variance([machine], training)

@@ -54,7 +54,7 @@ def median_width(interval: ArrayLike) -> float:
 
 def widths(interval: ArrayLike) -> Array:
     """Upper minus lower of every interval."""
-    low, high = _ends(interval)
+    low, high = ends(interval)
     return np.asarray(high - low)
 
 
@@ -135,17 +135,18 @@ def _share(hits: NDArray[np.bool_], confidence_level: float) -> Coverage:
     return Coverage(k / n, n, low, high)
 
 
-def _ends(interval: ArrayLike) -> tuple[Array, Array]:
-    ends = np.asarray(interval, np.float64)
-    if ends.ndim == 3 and ends.shape[2] == 1:
-        ends = ends[:, :, 0]
-    if ends.ndim != 2 or ends.shape[1] != 2:
-        raise ValueError(f"interval must have shape (n, 2) or (n, 2, 1), one level at a time; got {ends.shape}.")
-    return ends[:, 0], ends[:, 1]
+def ends(interval: ArrayLike) -> tuple[Array, Array]:
+    """Lower and upper ends of one level, each (n,)."""
+    both = np.asarray(interval, np.float64)
+    if both.ndim == 3 and both.shape[2] == 1:
+        both = both[:, :, 0]
+    if both.ndim != 2 or both.shape[1] != 2:
+        raise ValueError(f"interval must have shape (n, 2) or (n, 2, 1), one level at a time; got {both.shape}.")
+    return both[:, 0], both[:, 1]
 
 
 def _checked(y: ArrayLike, interval: ArrayLike) -> tuple[Array, tuple[Array, Array]]:
-    y, ends = np.asarray(y, np.float64), _ends(interval)
-    if y.shape != ends[0].shape:
-        raise ValueError(f"y must have one outcome per interval, shape {ends[0].shape}; got shape {y.shape}.")
-    return y, ends
+    y, both = np.asarray(y, np.float64), ends(interval)
+    if y.shape != both[0].shape:
+        raise ValueError(f"y must have one outcome per interval, shape {both[0].shape}; got shape {y.shape}.")
+    return y, both
