@@ -50,7 +50,7 @@ def plot_band(
     return figure
 
 
-def plot_predictions(y: ArrayLike, mean: ArrayLike, interval: ArrayLike, *, most: int = 200) -> Figure:
+def plot_predictions(y: ArrayLike, mean: ArrayLike, interval: ArrayLike, *, most: int = 150) -> Figure:
     """Observed against predicted, each with its interval; at most `most` rows, evenly spread along the predictions. Misses are red."""
     y, mean = np.asarray(y, np.float64), np.asarray(mean, np.float64)
     low, high = metrics.ends(interval)
@@ -61,7 +61,7 @@ def plot_predictions(y: ArrayLike, mean: ArrayLike, interval: ArrayLike, *, most
     bottom, top = finite.min(), finite.max()
     figure = Figure(figsize=(5.2, 4.6), layout="constrained")
     ax = figure.subplots()
-    ax.vlines(mean[shown], np.maximum(low[shown], bottom), np.minimum(high[shown], top), color=_BAND, linewidth=1.2, label="interval")
+    ax.vlines(mean[shown], np.maximum(low[shown], bottom), np.minimum(high[shown], top), color=_BAND, linewidth=1.0, alpha=0.7, label="interval")
     ax.plot([mean.min(), mean.max()], [mean.min(), mean.max()], color="grey", linewidth=1)
     for inside, colour, label in ((True, _INK, "inside"), (False, _MISS, "outside")):
         rows = shown[hits[shown] == inside]
