@@ -327,7 +327,7 @@ def _primal(gradients: Gradients, training: Training) -> Primal:
 
 def _in_float32(exact: Primal, X: Array) -> Primal:
     """The same in float32, unless a sample of rows tells the difference."""
-    M = np.asfortranarray(np.where(np.abs(exact.M) < 1e-20, 0, exact.M), np.float32)  # processors are slow on denormal numbers
+    M: Any = np.asfortranarray(np.where(np.abs(exact.M) < 1e-20, 0, exact.M), np.float32)  # processors are slow on denormal numbers
     fast = replace(exact, M=M, fast=True)
     a, b = exact.leverage(X)[1] + 1, fast.leverage(X)[1] + 1
     return fast if np.abs(b / a - 1).max() < 1e-4 else exact
