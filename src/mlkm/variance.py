@@ -206,7 +206,7 @@ class Primal:
 
     def leverage(self, X: Array) -> tuple[Array, Array]:
         f, g = self.gradients.rows(X)
-        g = np.ascontiguousarray(g - self.mean, np.float32 if self.fast else np.float64)
+        g = np.subtract(g, self.mean, out=np.empty(g.shape, np.float32 if self.fast else np.float64), casting="same_kind")
         z = _triangular_product(self.M, g) if self.triangular else g @ self.M.T
         return f, np.einsum("np,np->n", z, z).astype(np.float64) + 1 / self.n
 
