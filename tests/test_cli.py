@@ -16,11 +16,12 @@ def test_demo_prints_a_table_and_saves_a_picture(tmp_path, monkeypatch):
     picture = tmp_path / "components.png"
     result = CliRunner().invoke(app, ["demo", "--n", "200", "--picture", str(picture)])
     assert result.exit_code == 0, result.output
-    for text in ("test MSE", "excess over noise", "fit seconds", "200 training rows", *MODELS):
+    for text in ("test MSE", "excess over noise", "fit seconds", "coverage", "length", "3.92", "200 training rows", *MODELS):
         assert text in result.output
     assert result.output.count("│") >= 5 * 5 or result.output.count("|") >= 5 * 5
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert picture.stat().st_size > 20_000
+    assert (tmp_path / "components-band.png").stat().st_size > 20_000
 
 
 def test_demo_refuses_too_few_rows(tmp_path):

@@ -7,9 +7,20 @@
 (200,)
 """
 
-from . import datasets, kernels
+from . import datasets, kernels, metrics
+from .conformal import ConformalRegressor, OnlineConformal
 from .estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from .random_features import RandomFeatures
 
 __version__ = "0.1.0"
-__all__ = ["MLKMRegressor", "RKMRegressor", "RandomFeatureRidge", "RandomFeatures", "datasets", "kernels"]
+__all__ = [
+    "ConformalRegressor",
+    "MLKMRegressor",
+    "OnlineConformal",
+    "RKMRegressor",
+    "RandomFeatureRidge",
+    "RandomFeatures",
+    "datasets",
+    "kernels",
+    "metrics",
+]

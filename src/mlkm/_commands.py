@@ -33,16 +33,19 @@ def demo(
             task = progress.add_task(f"fitting {name}", total=None)
             results.append(fit_and_score(name, model, data))
             progress.remove_task(task)
-    table = Table(title=f"Example 1, d = 8: {n} training rows, {len(data.y_test)} test rows, noise variance 1")
-    for heading in ("model", "test MSE", "excess over noise", "fit seconds"):
+    table = Table(title=f"Example 1, d = 8: {n} training rows, {n} for calibration, {len(data.y_test)} test rows, noise variance 1")
+    for heading in ("model", "test MSE", "excess over noise", "95 % band: coverage", "length", "fit seconds"):
         table.add_column(heading, justify="left" if heading == "model" else "right")
     for r in results:
-        table.add_row(r.name, f"{r.mse:.3f}", f"{r.excess:.3f}", f"{r.seconds:.2f}")
+        table.add_row(r.name, f"{r.mse:.3f}", f"{r.excess:.3f}", f"{100 * r.coverage:.1f} %", f"{r.length:.2f}", f"{r.seconds:.2f}")
     console.print(table)
+    console.print("With noise of variance 1, the shortest band that covers 95 % has length 3.92.")
     try:
-        from .plotting import plot_components
+        from .plotting import plot_components, plot_demo_band
     except ModuleNotFoundError as missing:
         console.print(f"No picture: it needs the package {missing.name!r} (pip install 'mlkm[plot]').")
         return
     plot_components(results, data).savefig(picture, dpi=120)
-    console.print(f"The fitted components are in {picture}.")
+    band_picture = picture.with_name(f"{picture.stem}-band{picture.suffix}")
+    plot_demo_band(results[-1], data).savefig(band_picture, dpi=120)
+    console.print(f"The fitted components are in {picture}, and the band of {results[-1].name} in {band_picture}.")

@@ -20,6 +20,7 @@ from .machine import predict
 from .rows import Rows, distinct_rows
 from .scaling import standardiser
 from .training import Choices, Descent, Fitted, is_auto, train_machine
+from .variance import Training, Variance
 
 Auto: TypeAlias = Literal["auto"]
 
@@ -38,25 +39,49 @@ class _KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.x_scaler_, self.y_scaler_ = standardiser(rows.X, rows.weights), standardiser(rows.Y, rows.weights)
         return replace(rows, X=self.x_scaler_.forward(rows.X), Y=self.y_scaler_.forward(rows.Y))
 
-    def _store(self, fitted: Fitted) -> Self:
+    def _store(self, fitted: Fitted, rows: Rows) -> Self:
         """Fitted attributes, in the units of y where they have any."""
         self.machines_ = fitted.machines
         self.widths_, self.scales_, self.penalty_ = fitted.widths, fitted.scales, fitted.penalty
         self.n_iter_, self.loss_curve_ = fitted.n_iter, fitted.losses
         self.loo_error_ = float(np.mean(fitted.loo_error * self.y_scaler_.sd**2))
         self.feature_relevance_ = fitted.relevance
+        counts = rows.weights * (rows.copies.sum() / len(rows.X))
+        self._training = Training(rows.X, rows.Y, counts, rows.copies, fitted.first, fitted.hidden_penalty, fitted.penalty)
+        self.__dict__.pop("_variance", None)
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the factorisation behind `return_std`, which is made again when needed."""
+        state: dict[str, Any] = {**super().__getstate__()}
+        state.pop("_variance", None)
+        return state
+
+    def _sigma(self) -> Variance:
+        """The factorised variance estimator, made at first use."""
+        if not hasattr(self, "_variance"):
+            self._variance = Variance(self.machines_, self._training)
+        return self._variance
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
 
-    def predict(self, X: ArrayLike) -> Array:
-        """The mean of y at every row of X: the average over the fitted machines."""
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
+        """The mean of y at every row of X: the average over the fitted machines.
+
+        With `return_std`, also the standard deviation of a new y there by the paper's estimator (`mlkm.variance`): noise of one size everywhere, plus
+        what the rows leave undetermined. The first such call factorises, which takes about as long as a fit with all choices given.
+        """
         check_is_fitted(self)
         Z = self.x_scaler_.forward(validate_data(self, X, reset=False, dtype=np.float64))
-        Y = self.y_scaler_.backward(np.mean([predict(machine, Z) for machine in self.machines_], axis=0))
+        if not return_std:
+            return self._shaped(self.y_scaler_.backward(np.mean([predict(machine, Z) for machine in self.machines_], axis=0)))
+        f, sigma = self._sigma().predict(Z)
+        return self._shaped(self.y_scaler_.backward(f)), self._shaped(sigma * self.y_scaler_.sd)
+
+    def _shaped(self, Y: Array) -> Array:
         return Y[:, 0] if self._single_output else Y
 
 
@@ -140,7 +165,7 @@ class RandomFeatureRidge(_KernelMachine):
             residual=False,
             landmarks=False,
         )
-        return self._store(train_machine(rows, choices, root_seed(self.random_state), self.x_scaler_.sd, Descent()))
+        return self._store(train_machine(rows, choices, root_seed(self.random_state), self.x_scaler_.sd, Descent()), rows)
 
 
 class _MultiLayer(_KernelMachine):
@@ -204,7 +229,7 @@ class _MultiLayer(_KernelMachine):
             landmarks=True,
         )
         seed = root_seed(self.random_state)
-        return self._store(train_machine(rows, choices, seed, self.x_scaler_.sd, descent, rotate=self.cv is not None))
+        return self._store(train_machine(rows, choices, seed, self.x_scaler_.sd, descent, rotate=self.cv is not None), rows)
 
     def _descent(self) -> Descent:
         """The settings of gradient descent, checked."""

@@ -1,12 +1,134 @@
 """Pictures, with matplotlib (the extra `plot`)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
+from . import metrics
+from ._types import Array
 from .datasets import example1_truth
 from .demo import DemoData, Result
+
+_INK, _BAND, _MISS = "#1f4e79", "#9cc3e6", "#c0392b"
+
+
+def plot_band(
+    band: Any,
+    inputs: Sequence[int],
+    at: ArrayLike,
+    limits: ArrayLike,
+    *,
+    truth: Callable[[Array], Array] | None = None,
+    names: Sequence[str] | None = None,
+    confidence_level: float | None = None,
+) -> Figure:
+    """The band along each of some inputs, the others fixed at `at`, as in the paper's Figures 3 and 4.
+
+    `limits` is (low, high), for all inputs or one pair each; `truth` maps rows to the noiseless mean, where it is known.
+    """
+    at, limits = np.asarray(at, np.float64), np.broadcast_to(np.asarray(limits, np.float64), (len(inputs), 2))
+    figure = Figure(figsize=(max(3.0 * len(inputs), 4.5), 3.6), layout="constrained")
+    axes = figure.subplots(1, len(inputs), sharey=True, squeeze=False)[0]
+    for ax, j, (low, high) in zip(axes, inputs, limits, strict=True):
+        grid = np.linspace(low, high, 200)
+        X = np.tile(at, (len(grid), 1))
+        X[:, j] = grid
+        mean, interval = band.predict_interval(X, confidence_level)
+        ax.fill_between(grid, interval[:, 0, 0], interval[:, 1, 0], color=_BAND, alpha=0.6, linewidth=0, label="band")
+        ax.plot(grid, mean, color=_INK, linestyle="--", linewidth=1.8, label="fit")
+        if truth is not None:
+            ax.plot(grid, truth(X), color=_MISS, linewidth=1.4, label="truth")
+        ax.set_xlabel(f"$x_{{{j + 1}}}$" if names is None else names[j])
+        _plain(ax)
+    axes[0].set_ylabel("y, other inputs fixed")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    return figure
+
+
+def plot_predictions(y: ArrayLike, mean: ArrayLike, interval: ArrayLike, *, most: int = 150) -> Figure:
+    """Observed against predicted, each with its interval; at most `most` rows, evenly spread along the predictions. Misses are red."""
+    y, mean = np.asarray(y, np.float64), np.asarray(mean, np.float64)
+    low, high = metrics.ends(interval)
+    order = np.argsort(mean, kind="stable")
+    shown = order[np.unique(np.linspace(0, len(y) - 1, min(most, len(y))).astype(int))]
+    hits = metrics.inside(y, interval)
+    finite = np.concatenate([y[shown], low[shown][np.isfinite(low[shown])], high[shown][np.isfinite(high[shown])]])
+    bottom, top = finite.min(), finite.max()
+    figure = Figure(figsize=(5.2, 4.6), layout="constrained")
+    ax = figure.subplots()
+    ax.vlines(mean[shown], np.maximum(low[shown], bottom), np.minimum(high[shown], top), color=_BAND, linewidth=1.0, alpha=0.7, label="interval")
+    ax.plot([mean.min(), mean.max()], [mean.min(), mean.max()], color="grey", linewidth=1)
+    for inside, colour, label in ((True, _INK, "inside"), (False, _MISS, "outside")):
+        rows = shown[hits[shown] == inside]
+        ax.scatter(mean[rows], y[rows], s=14, color=colour, label=label, zorder=3)
+    share = metrics.coverage(y, interval)
+    ax.set(xlabel="predicted", ylabel="observed", title=f"{100 * share.share:.1f} % of {share.n} outcomes inside")
+    ax.legend(frameon=False, loc="upper left")
+    _plain(ax)
+    return figure
+
+
+def plot_coverage_by_bin(
+    y: ArrayLike, interval: ArrayLike, values: ArrayLike | None = None, *, confidence_level: float = 0.95, n_bins: int = 5, name: str | None = None
+) -> Figure:
+    """Coverage with its binomial interval in bins of equal counts, along the widths or any other values."""
+    bins = metrics.coverage_by_bin(y, interval, values, n_bins)
+    shares = np.array([part.share for *_, part in bins])
+    ends = np.array([[part.low, part.high] for *_, part in bins])
+    figure = Figure(figsize=(1.1 * len(bins) + 1.5, 3.6), layout="constrained")
+    ax = figure.subplots()
+    at = np.arange(len(bins))
+    ax.errorbar(at, shares, yerr=[shares - ends[:, 0], ends[:, 1] - shares], fmt="o", color=_INK, capsize=4)
+    ax.axhline(confidence_level, color=_MISS, linewidth=1, linestyle="--", label=f"level {confidence_level:g}")
+    ax.set_xticks(at, [f"{low:.3g}\nto {high:.3g}" for low, high, _ in bins])
+    ax.set(xlabel=name or ("width" if values is None else "value"), ylabel="coverage", xlim=(-0.5, len(bins) - 0.5), ylim=(None, 1.005))
+    ax.legend(frameon=False, loc="best")
+    _plain(ax)
+    return figure
+
+
+def plot_widths(y: ArrayLike, mean: ArrayLike, interval: ArrayLike) -> Figure:
+    """Width against |residual|: a useful band is wide where errors are large. The line joins the medians of ten bins."""
+    width, residual = metrics.widths(interval), np.abs(np.asarray(y, np.float64) - np.asarray(mean, np.float64))
+    width, residual = width[np.isfinite(width)], residual[np.isfinite(width)]
+    figure = Figure(figsize=(5.2, 4.0), layout="constrained")
+    ax = figure.subplots()
+    ax.scatter(width, residual, s=9, color=_INK, alpha=0.35, linewidths=0)
+    parts = [part for part in np.array_split(np.argsort(width, kind="stable"), 10) if len(part)]
+    medians = [(np.median(width[part]), np.median(residual[part])) for part in parts]
+    ax.plot(*np.transpose(medians), color=_MISS, marker="o", label="median by tenth of the rows")
+    ax.set(xlabel="width of the interval", ylabel="|residual|", ylim=(0, None))
+    ax.legend(frameon=False)
+    _plain(ax)
+    return figure
+
+
+def plot_convergence(models: dict[str, Any]) -> Figure:
+    """`loss_curve_` of fitted models by name, on logarithmic axes."""
+    figure = Figure(figsize=(5.2, 3.8), layout="constrained")
+    ax = figure.subplots()
+    for name, model in models.items():
+        ax.plot(np.arange(1, len(model.loss_curve_) + 1), model.loss_curve_, label=name, linewidth=1.6)
+    ax.set(xscale="log", yscale="log", xlabel="epoch", ylabel="loss")
+    ax.legend(frameon=False)
+    _plain(ax)
+    return figure
+
+
+def _plain(ax: Axes) -> None:
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def plot_demo_band(result: Result, data: DemoData, n_components: int = 5) -> Figure:
+    """The band of one model of the demonstration along the first inputs, the others at 1/2."""
+    mean = data.y.mean()
+    at = np.full(data.X.shape[1], 0.5)
+    return plot_band(result.band, range(n_components), at, (0.02, 0.98), truth=lambda X: example1_truth(X) - mean)
 
 
 def plot_components(results: Sequence[Result], data: DemoData, n_components: int = 5) -> Figure:

@@ -74,6 +74,8 @@ class Fitted:
     n_iter: int
     loo_error: Array
     relevance: Array
+    first: FirstLayer | None = None  # of one layer in closed form: its ridge is on features of unit prior variance
+    hidden_penalty: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,8 @@ def _fit_one_layer(rows: Rows, plan: _Plan, first: FirstLayer, parts: list[IntAr
     fits = [fit_last_layer(first, rows, plan.penalty, part) for part in every]
     machines = tuple(machine for _, machine, _ in fits)
     penalty, loo = float(np.mean([fit.penalty for *_, fit in fits])), np.mean([fit.loo_error for *_, fit in fits], axis=0)
-    return _fitted(rows, machines, (machines[0].maps[0].n_features,), (_scale_of(first),), penalty, [], 1, loo)
+    fitted = _fitted(rows, machines, (machines[0].maps[0].n_features,), (_scale_of(first),), penalty, [], 1, loo)
+    return replace(fitted, first=replace(fits[0][0], wider=None))
 
 
 def _fit_by_projection(
@@ -219,7 +222,8 @@ def _fit_by_projection(
     loo = np.mean([error for _, error, _ in finished], axis=0)
     scales = (_scale_of(first), *(s for s in plan.scales[1:]))
     used = float(np.mean([value for _, _, value in finished]))
-    return _fitted(rows, tuple(machine for machine, _, _ in finished), widths, scales, used, losses, max(n_iter, 1), loo)
+    fitted = _fitted(rows, tuple(machine for machine, _, _ in finished), widths, scales, used, losses, max(n_iter, 1), loo)
+    return replace(fitted, hidden_penalty=_HIDDEN_PENALTY)
 
 
 def _deeper_maps(plan: _Plan, widths: tuple[int, ...], seed: int) -> list[FeatureMap]:
@@ -272,7 +276,8 @@ def _fit_by_descent(rows: Rows, plan: _Plan, residual: bool, seed: int, descent:
     machines = tuple(_rescaled(machine, 1 / TARGET_SD) for machine in trained.machines)
     loo = np.mean([_last_layer_loo(machine, rows, penalty) for machine in machines], axis=0)
     losses = [loss / TARGET_SD**2 for loss in trained.losses]
-    return _fitted(rows, machines, widths, (scale, *plan.scales[1:]), penalty, losses, trained.n_iter, loo)
+    fitted = _fitted(rows, machines, widths, (scale, *plan.scales[1:]), penalty, losses, trained.n_iter, loo)
+    return replace(fitted, hidden_penalty=penalty / TARGET_SD**2)  # hidden weights carry the scaled targets, the last layer was scaled back
 
 
 def _parts(rows: Rows, L: int, seed: int) -> list[IntArray]:

@@ -123,8 +123,8 @@ def fit_last_layer(layer: FirstLayer, rows: Rows, penalty: float | None, part: I
         return layer, layer.machine(fit), fit
     inputs: Array = X if layer.noise < 1e-3 else X.astype(np.float32)
     sums = products(lambda block: layer.rows_of_features(inputs[block]), Y, weights, copies)
-    if penalty is not None:
-        fit = solved(sums, penalty)
+    if penalty is not None or part is not None:  # all parts share one layer
+        fit = best_penalty(sums, layer.noise / n) if penalty is None else solved(sums, penalty)
         return layer, layer.machine(fit), fit
     chosen, fit, penalties = _balanced(layer, sums, layer.noise / n)
     if layer.wider is not None and _width_pays(layer, sums, penalties, loo(fit)):

@@ -1,0 +1,196 @@
+"""The bands' bars, each with its figure: python benchmarks/bands.py [name ...]; names: repeats example1 noise sml2010 yearmsd speed memory.
+
+`repeats` draws Example 1 again and again and checks the guarantee of every score and method. `sml2010` and `yearmsd` read the files of these data
+sets from the folder in the environment variable MLKM_DATA_HOME, and are skipped without it.
+"""
+
+import argparse
+import os
+import resource
+import time
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit
+from scipy.stats import norm
+from sklearn.dummy import DummyRegressor
+from sklearn.linear_model import LinearRegression
+
+from mlkm import ConformalRegressor, MLKMRegressor, OnlineConformal, RandomFeatureRidge, metrics
+from mlkm.datasets import make_example1
+from mlkm.features import draw_features
+from mlkm.kernels import Gaussian
+from mlkm.machine import Machine, layer_shapes
+from mlkm.variance import Training, Variance
+
+COVARIATES = [*range(6, 19), 22, 23]  # the paper's columns of SML2010; its target is column 4
+
+
+def data_home(folder):
+    home = os.environ.get("MLKM_DATA_HOME")
+    if home is None or not (Path(home) / folder).exists():
+        print(f"{folder}: skipped, MLKM_DATA_HOME names no folder with {folder} in it")
+        return None
+    return Path(home) / folder
+
+
+def repeats(n_draws=400, n=200, m=199):
+    """Mean coverage over draws of (n + m training rows, 50 test rows), and its standard error."""
+    ridge = RandomFeatureRidge(60, "gaussian", 1.0, penalty=1e-3, random_state=0)
+    dummy = DummyRegressor()
+    cases = [(ridge, "split", s, None) for s in ("variance", "absolute", "residual", "quantile")]
+    cases += [(dummy, "split", s, None) for s in ("absolute", "residual", "quantile")]
+    cases += [
+        (ridge, "cross", "absolute", 5),
+        (ridge, "cross", "variance", 5),
+        (ridge, "cross", "absolute", "loo"),
+        (ridge, "cross", "variance", "loo"),
+    ]
+    hits = np.zeros((len(cases), 2, n_draws))
+    for draw in range(n_draws):
+        X, y, _ = make_example1(n + m, 4, random_state=10_000 + draw)
+        X_test, y_test, _ = make_example1(50, 4, random_state=50_000 + draw)
+        for c, (model, method, score, cv) in enumerate(cases):
+            band = ConformalRegressor(model, score=score, method=method, cv=cv or 5, calibration_size=m, random_state=draw).fit(X, y)
+            interval = band.predict_interval(X_test, [0.9, 0.95])[1]
+            for k in range(2):
+                hits[c, k, draw] = metrics.inside(y_test, interval[:, :, k]).mean()
+    for c, (model, method, score, cv) in enumerate(cases):
+        for k, level in enumerate((0.9, 0.95)):
+            mean, se = hits[c, k].mean(), hits[c, k].std(ddof=1) / np.sqrt(n_draws)
+            margin = norm.isf(5e-4) * se
+            low, high = (level - margin, level + 1 / (m + 1) + margin) if method == "split" else (level - 0.02, level + 0.02)
+            verdict = "ok" if low <= mean <= high else "FAIL"
+            print(f"repeats {type(model).__name__:18s} {method:5s} {score:8s} cv={cv!s:4s} {level}: {mean:.4f} in [{low:.4f}, {high:.4f}] {verdict}")
+
+
+def example1(dimensions=(4, 8, 128), score="variance"):
+    for d, bar in zip(dimensions, (4.10, 4.15, 4.35), strict=True):
+        X, y, _ = make_example1(4000, d, random_state=0)
+        X_test, y_test, _ = make_example1(4000, d, random_state=1)
+        begin = time.perf_counter()
+        band = ConformalRegressor(MLKMRegressor(random_state=0), score=score, random_state=0).fit(X, y)
+        interval = band.predict_interval(X_test)[1]
+        share = metrics.coverage(y_test, interval)
+        seconds = time.perf_counter() - begin
+        print(
+            f"example1 d={d}: coverage {share.share:.4f} (0.94 to 0.96), mean length {metrics.mean_width(interval):.3f} (bar {bar}), {seconds:.0f} s",
+            flush=True,
+        )
+
+
+LAWS = {
+    "linear": lambda x: 0.2 + 1.8 * x,
+    "geometric": lambda x: 0.2 * 10**x,
+    "steep": lambda x: 0.2 + 1.8 * expit(20 * (x - 0.5)),
+}
+
+
+def best_ratio(law, level=0.9):
+    """Mean width of the true conditional quantiles over the width of the best band of one width."""
+    sd = law((np.arange(100_000) + 0.5) / 100_000)
+    one = brentq(lambda q: np.mean(2 * norm.cdf(q / sd) - 1) - level, 0.1, 10)
+    return norm.ppf((1 + level) / 2) * sd.mean() / one
+
+
+def noise(n=4000):
+    """Noise of standard deviation 0.2 to 2 along x_1, rising in three ways."""
+    for name, law in LAWS.items():
+        rng = np.random.default_rng(0)
+        X, X_test = rng.random((n, 4)), rng.random((10_000, 4))
+        y, y_test = (np.sin(4 * Z[:, 0]) + Z[:, 1] + law(Z[:, 0]) * rng.standard_normal(len(Z)) for Z in (X, X_test))
+        print(f"noise {name}: true quantiles are {best_ratio(law):.3f} as wide as the best band of one width")
+        for score in ("absolute", "variance", "residual", "quantile"):
+            model = RandomFeatureRidge(random_state=0)
+            interval = ConformalRegressor(model, confidence_level=0.9, score=score, random_state=0).fit(X, y).predict_interval(X_test)[1]
+            width = metrics.mean_width(interval)
+            if score == "absolute":
+                first = width
+            worst = min(part.share for *_, part in metrics.coverage_by_bin(y_test, interval, X_test[:, 0]))
+            print(
+                f"noise {name} {score}: coverage {metrics.coverage(y_test, interval).share:.4f}, worst quintile {worst:.4f} (bar 0.86), "
+                f"worst slice {metrics.worst_slice_coverage(X_test, y_test, interval):.4f}, of absolute's width {width / first:.3f} (bar 0.80)",
+                flush=True,
+            )
+
+
+def read_sml2010(folder):
+    tables = [np.loadtxt(folder / f"NEW-DATA-{i}.T15.txt", skiprows=1, usecols=range(2, 24)) for i in (1, 2)]
+    return [(table[:, [c - 3 for c in COVARIATES]], table[:, 1]) for table in tables]
+
+
+def sml2010():
+    folder = data_home("sml2010")
+    if folder is None:
+        return
+    (X, y), (X_test, y_test) = read_sml2010(folder)
+    for name, model in (("least squares", LinearRegression()), ("MLKM", MLKMRegressor(random_state=0))):
+        for method in ("adaptive", "decaying"):
+            band = OnlineConformal(model, method=method).fit(X, y)
+            interval = band.predict_online(X_test, y_test)[1]
+            share, width = metrics.coverage(y_test, interval).share, metrics.mean_width(interval)
+            print(f"sml2010 {name}, {method}: coverage {share:.4f} (0.945 to 0.955), mean length {width:.3f} (bar 4.3)", flush=True)
+
+
+def yearmsd():
+    folder = data_home("yearmsd")
+    if folder is None:
+        return
+    data = np.load(folder / "yearmsd_8k.npz", allow_pickle=False)
+    X, y, test = data["X"], data["y"].astype(float), data["is_test"]
+    for score in ("variance", "absolute"):
+        band = ConformalRegressor(MLKMRegressor(random_state=0), score=score, random_state=0).fit(X[~test], y[~test])
+        interval = band.predict_interval(X[test])[1]
+        share = metrics.coverage(y[test], interval)
+        print(f"yearmsd {score}: coverage {share.share:.4f} (0.94 to 0.96), mean length {metrics.mean_width(interval):.2f}", flush=True)
+
+
+def speed(n=100_000):
+    """Calibrating on half of the rows and predicting the other half, beside a plain predict of them all."""
+    for d, rough in ((8, False), (4, True)):
+        X, y, _ = make_example1(2000 + n, d, random_state=0)
+        if rough:
+            y = y + 3 * np.sign(np.sin(12 * X[:, 0]))
+        model = MLKMRegressor(random_state=0).fit(X[:2000], y[:2000])
+        clock = [time.perf_counter()]
+        for job in (
+            lambda: model.predict(X[2000:]),  # noqa: B023
+            lambda: model.predict(X[:1], return_std=True),  # noqa: B023
+            lambda: ConformalRegressor(model).conformalize(X[2000 : 2000 + n // 2], y[2000 : 2000 + n // 2]).predict_interval(X[2000 + n // 2 :]),  # noqa: B023
+        ):
+            job()
+            clock.append(time.perf_counter())
+        plain, factor, band = np.diff(clock)
+        print(
+            f"speed D={model.widths_[0]}: predict {plain:.1f} s, factorisation {factor:.2f} s, band {band:.1f} s, ratio {band / plain:.2f} (bar 3)",
+            flush=True,
+        )
+
+
+def memory(n=20_000, d=8, widths=(256, 128, 64)):
+    """p = 41,217 weights and n = 20,000 rows."""
+    rng = np.random.default_rng(0)
+    sizes = [(d, widths[0]), *((D, D) for D in widths[1:])]
+    maps = tuple(draw_features(rng, into, D, Gaussian(), 1 / np.sqrt(into)) for into, D in sizes)
+    layers = tuple(tuple(rng.standard_normal(shape) / np.sqrt(shape[0]) for shape in layer) for layer in layer_shapes(maps, 1))
+    machine = Machine(maps, layers)
+    X = rng.standard_normal((n, d))
+    training = Training(X, rng.standard_normal((n, 1)), np.ones(n), np.ones(n), None, 1e-8, 1e-8)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    begin = time.perf_counter()
+    variance = Variance([machine], training)
+    sigma = variance.predict(X)[1]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    print(
+        f"memory p={machine.n_parameters} n={n}: {time.perf_counter() - begin:.0f} s for the factorisation and {n} rows, peak {peak:.0f} MB "
+        f"({before:.0f} MB before), tr H {variance.sides[0][0].trace:.0f}, all finite and positive: {bool((np.isfinite(sigma) & (sigma > 0)).all())}"
+    )
+
+
+if __name__ == "__main__":
+    jobs = {f.__name__: f for f in (repeats, example1, noise, sml2010, yearmsd, speed, memory)}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*")
+    for name in parser.parse_args().names or jobs:
+        jobs[name]()

@@ -1,0 +1,218 @@
+"""Bands for data in time order, where outcomes arrive after each prediction and yesterday is not like today.
+
+Adaptive conformal inference (Gibbs and Candes 2021) moves the level: after each outcome alpha_t rises by step (alpha - err_t), err_t being 1 for a
+miss, and the interval is the 1 - alpha_t quantile of the most recent scores. The version with decaying step (Angelopoulos, Barber and Bates 2024)
+moves the threshold itself, q <- q + eta_t (err_t - alpha) with eta_t ~ t^-decay. Both keep the share of misses near alpha along any sequence, without
+any assumption on it. The two ends are followed one by one, alpha/2 each, so that the band can move with a drift of the mean.
+"""
+
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
+from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
+from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
+
+from .._types import Array, RandomState
+from ..estimators import MLKMRegressor
+from .naming import WithScoreParameter
+from .rank import exact_level
+from .scores import as_targets, fit_scored, fitted_or_raise, prefit
+
+
+class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """A band that learns from every outcome: `predict_interval`, then `update(y)`; or `predict_online(X, y)` on arrays in time order.
+
+    Parameters
+    ----------
+    estimator : regressor or None, default=None
+        What predicts the mean; None is `MLKMRegressor()`. It is fitted once. A fitted one is used as it is by `conformalize`.
+    confidence_level : float, default=0.95
+        1 - alpha.
+    score : {"absolute", "variance", "residual", "quantile"}, default="absolute"
+        As in `ConformalRegressor`.
+    method : {"adaptive", "decaying"}, default="adaptive"
+        Whether the level moves with a fixed step, or the threshold with a decaying one.
+    step : float or None, default=None
+        gamma of "adaptive", 0.05 by default; for "decaying" the first step in units of the mean absolute score, 3 by default.
+    decay : float, default=0.55
+        Exponent of the decaying step, above 1/2 and at most 1.
+    window : int or None, default=200
+        How many of the latest scores "adaptive" looks at; None keeps all.
+    calibration_size : float or int, default=0.5
+        Share or number of the last rows given to `fit` that start the calibration.
+    random_state : int, RandomState or None, default=None
+        Seed of the default regressor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((2000, 2))
+    >>> y = X[:, 0] + np.linspace(1, 4, 2000) * rng.standard_normal(2000)
+    >>> band = OnlineConformal(LinearRegression(), confidence_level=0.9).fit(X[:500], y[:500])
+    >>> mean, interval = band.predict_online(X[500:], y[500:])
+    >>> inside = (interval[:, 0, 0] <= y[500:]) & (y[500:] <= interval[:, 1, 0])
+    >>> bool(abs(inside.mean() - 0.9) < 0.01)
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        confidence_level: float = 0.95,
+        score: Literal["absolute", "variance", "residual", "quantile"] = "absolute",
+        method: Literal["adaptive", "decaying"] = "adaptive",
+        step: float | None = None,
+        decay: float = 0.55,
+        window: int | None = 200,
+        calibration_size: float = 0.5,
+        random_state: RandomState = None,
+    ) -> None:
+        self.estimator = estimator
+        self.confidence_level = confidence_level
+        self.score = score
+        self.method = method
+        self.step = step
+        self.decay = decay
+        self.window = window
+        self.calibration_size = calibration_size
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Fit the regressor to the earlier rows, and start the calibration with the later ones."""
+        level = exact_level(self.confidence_level)
+        validate_data(self, X, y, skip_check_array=True)
+        check_consistent_length(X, y)
+        (X,), Y = indexable(X), _one_output(y)
+        n = len(Y)
+        kept = self.calibration_size if isinstance(self.calibration_size, (int, np.integer)) else int(n * self.calibration_size)
+        if not 0 < kept < n:
+            raise ValueError(f"calibration_size must leave rows on both sides of the split; got {self.calibration_size!r} with n_samples={n}.")
+        estimator = MLKMRegressor(random_state=self.random_state) if self.estimator is None else self.estimator
+        early, late = np.arange(n - kept), np.arange(n - kept, n)
+        self._scored = fit_scored(clone(estimator), self.score, level, _safe_indexing(X, early), Y[early], 5, 0)
+        return self._start(_safe_indexing(X, late), Y[late])
+
+    def conformalize(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Start the calibration of a fitted regressor with rows it has not seen, in time order."""
+        if not hasattr(self, "_scored"):
+            self._scored = prefit(fitted_or_raise(self.estimator), self.score)
+        return self._start(X, _one_output(y))
+
+    def _start(self, X: Any, y: Array) -> Self:
+        self.estimator_: Any = self._scored.model
+        below, above = self._signed(self._bases(X), y)
+        alpha = float(1 - exact_level(self.confidence_level))
+        self._ends = [_End(scores, alpha / 2, self.method, self.step, self.decay, self.window) for scores in (below, above)]
+        self._waiting: list[tuple[float, float, float]] = []
+        return self
+
+    def predict(self, X: ArrayLike) -> Array:
+        """The mean of y: the prediction of `estimator_`."""
+        check_is_fitted(self, "estimator_")
+        return np.asarray(self.estimator_.predict(X))
+
+    def predict_interval(self, X: ArrayLike) -> tuple[Array, Array]:
+        """The mean, and the interval at the level as it stands now, (n, 2, 1). Each row waits for its outcome in `update`."""
+        check_is_fitted(self, "_ends")
+        f, lower, upper, unit = (array[:, 0] for array in self._scored.base(X))
+        low, high = lower - self._ends[0].threshold * unit, upper + self._ends[1].threshold * unit
+        self._waiting = list(zip(lower, upper, unit, strict=True))
+        return f, _ordered(low, high)
+
+    def update(self, y: ArrayLike) -> Self:
+        """The outcomes of the rows last predicted, in their order; some may still be missing at the end."""
+        outcomes = np.atleast_1d(np.asarray(y, np.float64))
+        if len(outcomes) > len(self._waiting):
+            waiting = f"{len(self._waiting)} predicted rows wait for theirs"
+            raise ValueError(f"update got {len(outcomes)} outcomes where {waiting}; call predict_interval first.")
+        for value, (lower, upper, unit) in zip(outcomes, self._waiting, strict=False):
+            self._ends[0].update((lower - value) / unit)
+            self._ends[1].update((value - upper) / unit)
+        self._waiting = self._waiting[len(outcomes) :]
+        return self
+
+    def predict_online(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+        """Predict and update row by row, in time order; the model itself is asked once, for all rows."""
+        check_is_fitted(self, "_ends")
+        Y = _one_output(y)
+        check_consistent_length(X, Y)
+        bases = self._bases(X)
+        reach = np.empty((_num_samples(X), 2))
+        for t, scores in enumerate(zip(*self._signed(bases, Y), strict=True)):
+            for end, (bound, score) in enumerate(zip(self._ends, scores, strict=True)):
+                reach[t, end] = bound.threshold
+                bound.update(float(score))
+        f, lower, upper, unit = bases
+        return f, _ordered(lower - reach[:, 0] * unit, upper + reach[:, 1] * unit)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(MLKMRegressor() if self.estimator is None else self.estimator).input_tags
+        return tags
+
+    def _bases(self, X: Any) -> tuple[Array, ...]:
+        return tuple(array[:, 0] for array in self._scored.base(X))
+
+    @staticmethod
+    def _signed(bases: tuple[Array, ...], y: Array) -> tuple[Array, Array]:
+        _, lower, upper, unit = bases
+        return (lower - y) / unit, (y - upper) / unit
+
+
+class _End:
+    """One end of the band: how far it reaches, in units of the score."""
+
+    def __init__(self, scores: Array, alpha: float, method: str, step: float | None, decay: float, window: int | None) -> None:
+        if method not in ("adaptive", "decaying"):
+            raise ValueError(f"method must be 'adaptive' or 'decaying'; got {method!r}.")
+        if method == "decaying" and not 0.5 < decay <= 1:
+            raise ValueError(f"decay must be above 1/2 and at most 1; got {decay!r}.")
+        self.alpha = self.level = alpha
+        self.adaptive, self.decay, self.window = method == "adaptive", decay, window
+        self.step = (0.05 if self.adaptive else 3.0) if step is None else step
+        self.recent = list(scores[-(window or len(scores)) :])
+        self.unit = float(np.abs(scores).mean()) or 1.0
+        self.t = 0
+        self.threshold = _upper_quantile(self.recent, alpha)
+
+    def update(self, score: float) -> None:
+        """A new outcome: a miss widens this end, a hit narrows it."""
+        miss = float(score > self.threshold)
+        self.t += 1
+        if self.adaptive:
+            self.level += self.step * (self.alpha - miss)
+            self.recent.append(score)
+            if self.window is not None and len(self.recent) > self.window:
+                self.recent.pop(0)
+            self.threshold = _upper_quantile(self.recent, self.level)
+        else:
+            self.threshold += self.step * self.unit * self.t**-self.decay * (miss - self.alpha)
+
+
+def _one_output(y: Any) -> Array:
+    Y = as_targets(y)
+    if Y.ndim > 1 and Y.shape[1] > 1:
+        raise ValueError(f"OnlineConformal follows one output; got y of shape {Y.shape}.")
+    return np.asarray(column_or_1d(Y, warn=True))
+
+
+def _upper_quantile(scores: list[float], alpha: float) -> float:
+    """The 1 - alpha quantile of the scores; beyond them, where alpha has left [0, 1], further out by their range."""
+    values = np.sort(scores)
+    if alpha <= 0:
+        return float(values[-1] - alpha * 10 * (values[-1] - values[0]))
+    if alpha >= 1:
+        return float(values[0])
+    return float(np.quantile(values, 1 - alpha))
+
+
+def _ordered(low: Array, high: Array) -> Array:
+    """Both ends as (n, 2, 1); where they have crossed, their middle."""
+    middle = (low + high) / 2
+    crossed = low > high
+    return np.stack([np.where(crossed, middle, low), np.where(crossed, middle, high)], axis=1)[:, :, None]

@@ -1,0 +1,132 @@
+"""What a residual is measured by. A score is a band lower(x), upper(x) with a unit u(x): the conformal interval is
+
+[lower(x) - q u(x), upper(x) + q u(x)],   q the conformal quantile of the scores max(lower - y, y - upper) / u.
+
+"variance"   lower = upper = f(x),   u = sigma_y(x), the paper's estimator          "absolute"   u = 1
+"residual"   u = a second fit, of |y - f(x)| at rows left out                       "quantile"   lower, upper = fitted quantiles, u = 1
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_predict
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
+
+from .._types import Array
+from .quantile import QuantileBand, fit_quantiles
+
+SCORES = ("variance", "absolute", "residual", "quantile")
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A fitted regressor with what its score needs beside it: a fit of |residual|, or of two quantiles."""
+
+    model: Any
+    score: str
+    spread: Any = None
+    least: Array | float = 0.0
+    band: QuantileBand | None = None
+    scale: Array | float = 1.0
+
+    def base(self, X: Any) -> tuple[Array, Array, Array, Array]:
+        """f, lower, upper and u at every row, each (n, k)."""
+        if self.score == "variance":
+            f, unit = (columns(array) for array in self.model.predict(X, return_std=True))
+            return f, f, f, _positive(unit)
+        f = columns(self.model.predict(X))
+        if self.score == "residual":
+            return f, f, f, np.maximum(columns(self.spread.predict(X)), self.least)
+        ones = np.ones_like(f) * self.scale
+        if self.score == "quantile" and self.band is not None:
+            lower, upper = self.band.predict(X)
+            return f, lower, upper, ones
+        return f, f, f, ones
+
+
+def check_score(score: str, model: Any) -> None:
+    if score not in SCORES:
+        raise ValueError(f"score must be one of {', '.join(map(repr, SCORES))}; got {score!r}.")
+    if score == "variance" and not _has_std(model):
+        raise ValueError(
+            f"score='variance' needs a regressor with predict(X, return_std=True), and {type(model).__name__} has none; "
+            "take score='absolute', 'residual' or 'quantile'."
+        )
+
+
+def _has_std(model: Any) -> bool:
+    predict = getattr(model, "predict", None)
+    if type(model).__name__ == "FrozenEstimator":
+        return _has_std(model.estimator)
+    if type(model).__name__ == "Pipeline":
+        return _has_std(model.steps[-1][1])
+    return predict is not None and "return_std" in signature(predict).parameters
+
+
+def fit_scored(estimator: Any, score: str, level: Fraction, X: Any, y: Array, cv: Any, seed: int) -> Scored:
+    """Fit the regressor and what its score needs."""
+    score = str(score)
+    check_score(score, estimator)
+    model = clone(estimator).fit(X, y)
+    if score == "residual":
+        left_out = np.abs(_left_out_residuals(model, estimator, X, y, cv))
+        spread = clone(estimator).fit(X, left_out if y.ndim > 1 else left_out[:, 0])
+        return Scored(model, score, spread=spread, least=np.maximum(0.1 * np.median(left_out, axis=0), np.finfo(float).tiny))
+    if score == "quantile":
+        return Scored(model, score, band=fit_quantiles(X, y, level, seed))
+    scale = 1.0 if y.ndim == 1 or score == "variance" else _positive(np.abs(columns(y) - columns(model.predict(X))).mean(axis=0))
+    return Scored(model, score, scale=scale)
+
+
+def prefit(model: Any, score: str) -> Scored:
+    """A model that was fitted elsewhere."""
+    score = str(score)
+    check_score(score, model)
+    if score in ("residual", "quantile"):
+        raise ValueError(f"score={score!r} needs a second fit to the training rows: call fit(X, y), or take score='absolute' or 'variance'.")
+    return Scored(model, score)
+
+
+def fitted_or_raise(estimator: Any) -> Any:
+    """The estimator as it is, if it is fitted."""
+    try:
+        check_is_fitted(estimator)
+    except (NotFittedError, TypeError) as unfitted:
+        raise NotFittedError("conformalize needs a fitted regressor: fit the estimator first, or call fit(X, y), which does both.") from unfitted
+    return estimator
+
+
+def _left_out_residuals(model: Any, estimator: Any, X: Any, y: Array, cv: Any) -> Array:
+    """Residuals of rows not used to predict them: by the exact leave-one-out of one layer, r / (1 - leverage), else out of fold."""
+    if not closed_form(model):
+        return columns(y) - columns(cross_val_predict(estimator, X, y, cv=5 if isinstance(cv, str) else cv))
+    f, std = (columns(array) for array in model.predict(X, return_std=True))
+    noise = np.maximum(model._sigma().noise * model.y_scaler_.sd**2, np.finfo(float).tiny)
+    return np.asarray((columns(y) - f) / np.clip(2 - std**2 / noise, 1e-12, 1))
+
+
+def closed_form(model: Any) -> bool:
+    """Whether leave-one-out fits of this model are known exactly: one layer, its features held fixed."""
+    training = getattr(model, "_training", None)
+    return training is not None and training.first is not None and len(model.machines_) == 1
+
+
+def as_targets(y: Any) -> Array:
+    """Outcomes as finite numbers, (n,) or (n, k)."""
+    return np.asarray(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
+
+
+def columns(Y: Any) -> Array:
+    array = np.asarray(Y, np.float64)
+    return np.asarray(array.reshape(len(array), -1))
+
+
+def _positive(unit: Array) -> Array:
+    """Where the unit is zero (a constant target, an exact fit), any positive one will do."""
+    return np.where(unit > 0, unit, max(float(unit.max(initial=0.0)) * 1e-12, 1e-300))

@@ -1,0 +1,152 @@
+"""How good a band is: does it cover, how wide is it, and where does it fail.
+
+An interval is an array (n, 2), or (n, 2, 1) as `predict_interval` returns it for one level. Infinite ends are allowed.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import beta
+
+from ._seeds import generator
+from ._types import Array
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Share of outcomes inside, how many there were, and the Clopper-Pearson interval for the true share."""
+
+    share: float
+    n: int
+    low: float
+    high: float
+
+
+def inside(y: ArrayLike, interval: ArrayLike) -> NDArray[np.bool_]:
+    """Whether each outcome lies in its interval, ends included."""
+    y, (low, high) = _checked(y, interval)
+    return np.asarray((low <= y) & (y <= high))
+
+
+def coverage(y: ArrayLike, interval: ArrayLike, confidence_level: float = 0.95) -> Coverage:
+    """Coverage with its exact binomial interval.
+
+    >>> coverage([0, 1, 2, 9], [[-1, 1], [0, 2], [1, 3], [0, 1]]).share
+    0.75
+    """
+    return _share(inside(y, interval), confidence_level)
+
+
+def mean_width(interval: ArrayLike) -> float:
+    """Mean of upper minus lower; infinite if one interval is."""
+    return float(np.mean(widths(interval)))
+
+
+def median_width(interval: ArrayLike) -> float:
+    """Median of upper minus lower, finite while more than half of the intervals are."""
+    values = np.sort(widths(interval))
+    with np.errstate(invalid="ignore"):
+        return float(values[(len(values) - 1) // 2] / 2 + values[len(values) // 2] / 2)
+
+
+def widths(interval: ArrayLike) -> Array:
+    """Upper minus lower of every interval."""
+    low, high = ends(interval)
+    return np.asarray(high - low)
+
+
+def winkler_score(y: ArrayLike, interval: ArrayLike, confidence_level: float = 0.95) -> float:
+    """Mean of width + (2 / alpha) x (how far y is outside): the proper score of an interval, small is good."""
+    y, (low, high) = _checked(y, interval)
+    alpha = float(1 - Fraction(str(confidence_level)))
+    miss = np.where(y < low, low - y, 0) + np.where(y > high, y - high, 0)
+    return float(np.mean(high - low + 2 / alpha * miss))
+
+
+def coverage_by_group(y: ArrayLike, interval: ArrayLike, groups: ArrayLike, confidence_level: float = 0.95) -> dict[Any, Coverage]:
+    """Coverage within each group.
+
+    >>> coverage_by_group([0, 5], [[-1, 1], [-1, 1]], ["a", "b"])["b"].share
+    0.0
+    """
+    hits, labels = inside(y, interval), np.asarray(groups)
+    if labels.shape != hits.shape:
+        raise ValueError(f"groups must have one label per row, shape {hits.shape}; got shape {labels.shape}.")
+    return {label.item(): _share(hits[labels == label], confidence_level) for label in np.unique(labels)}
+
+
+def coverage_by_bin(y: ArrayLike, interval: ArrayLike, values: ArrayLike | None = None, n_bins: int = 5) -> list[tuple[float, float, Coverage]]:
+    """Coverage in bins of equal counts along `values`, by default the widths: (least, largest, coverage) of each bin."""
+    hits = inside(y, interval)
+    along = widths(interval) if values is None else np.asarray(values, np.float64)
+    order = np.argsort(along, kind="stable")
+    parts = [part for part in np.array_split(order, n_bins) if len(part)]
+    return [(float(along[part[0]]), float(along[part[-1]]), _share(hits[part], 0.95)) for part in parts]
+
+
+def worst_slice_coverage(
+    X: ArrayLike, y: ArrayLike, interval: ArrayLike, *, share: float = 0.1, n_directions: int = 200, random_state: int = 0
+) -> float:
+    """The least coverage over slabs {a <= v'x <= b} that hold at least `share` of the rows, over random directions v and every input.
+
+    The slab is searched on one half of the rows and judged on the other, so that it does not profit from chance.
+    """
+    X, hits = np.asarray(X, np.float64), inside(y, interval).astype(np.float64)
+    n, d = X.shape
+    if not 0 < share <= 1 or n < 20:
+        raise ValueError(f"Slices need 0 < share <= 1 and at least 20 rows; got share={share} and {n} rows.")
+    rng = generator(random_state)
+    Z = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
+    V = np.hstack([np.eye(d), rng.standard_normal((d, n_directions))])
+    V /= np.linalg.norm(V, axis=0)
+    half = rng.permutation(n) < n // 2
+    worst, found = np.inf, (V[:, 0], -np.inf, np.inf)
+    for v in V.T:
+        least, low, high = _worst_slab((Z @ v)[half], hits[half], share)
+        if least < worst:
+            worst, found = least, (v, low, high)
+    v, low, high = found
+    along = (Z @ v)[~half]
+    own = (low <= along) & (along <= high)
+    return float(hits[~half][own].mean()) if own.any() else float(hits[~half].mean())
+
+
+def _worst_slab(along: Array, hits: Array, share: float) -> tuple[float, float, float]:
+    """The slab of least coverage whose ends are among 50 quantiles."""
+    order = np.argsort(along, kind="stable")
+    total = np.concatenate([[0.0], np.cumsum(hits[order])])
+    n = len(along)
+    cuts = np.unique(np.linspace(0, n, 51).astype(int))
+    size = cuts[None, :] - cuts[:, None]
+    mean = np.where(size >= max(1, share * n), (total[cuts][None, :] - total[cuts][:, None]) / np.maximum(size, 1), np.inf)
+    a, b = np.unravel_index(int(np.argmin(mean)), mean.shape)
+    return float(mean[a, b]), float(along[order[cuts[a]]]), float(along[order[cuts[b] - 1]])
+
+
+def _share(hits: NDArray[np.bool_], confidence_level: float) -> Coverage:
+    n, k, tail = len(hits), int(hits.sum()), (1 - confidence_level) / 2
+    if not n:
+        raise ValueError("Coverage needs at least one row.")
+    low = 0.0 if k == 0 else float(beta.ppf(tail, k, n - k + 1))
+    high = 1.0 if k == n else float(beta.ppf(1 - tail, k + 1, n - k))
+    return Coverage(k / n, n, low, high)
+
+
+def ends(interval: ArrayLike) -> tuple[Array, Array]:
+    """Lower and upper ends of one level, each (n,)."""
+    both = np.asarray(interval, np.float64)
+    if both.ndim == 3 and both.shape[2] == 1:
+        both = both[:, :, 0]
+    if both.ndim != 2 or both.shape[1] != 2:
+        raise ValueError(f"interval must have shape (n, 2) or (n, 2, 1), one level at a time; got {both.shape}.")
+    return both[:, 0], both[:, 1]
+
+
+def _checked(y: ArrayLike, interval: ArrayLike) -> tuple[Array, tuple[Array, Array]]:
+    y, both = np.asarray(y, np.float64), ends(interval)
+    if y.shape != both[0].shape:
+        raise ValueError(f"y must have one outcome per interval, shape {both[0].shape}; got shape {y.shape}.")
+    return y, both

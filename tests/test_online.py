@@ -1,0 +1,80 @@
+"""Bands in time order: the share of misses stays near alpha along any sequence."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mlkm import ConformalRegressor, OnlineConformal, RandomFeatureRidge, metrics
+
+
+@parametrize_with_checks([OnlineConformal(Ridge())])
+def test_scikit_learns_own_checks(estimator, check):
+    check(estimator)
+
+
+def drifting(n=3000, seed=0):
+    """The noise quadruples and the mean moves, from the middle on."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 2))
+    late = np.arange(n) > n // 2
+    return X, X[:, 0] + np.where(late, 2.0, 0.0) + np.where(late, 4.0, 1.0) * rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("level", [0.9, 0.95])
+def test_the_level_is_kept_through_a_drift(level):
+    """Misses are not independent, so the margin is two points rather than a standard error; a fixed band loses ten or more."""
+    X, y = drifting()
+    band = OnlineConformal(LinearRegression(), confidence_level=level).fit(X[:600], y[:600])
+    share = metrics.coverage(y[600:], band.predict_online(X[600:], y[600:])[1]).share
+    assert abs(share - level) < 0.02
+    fixed = ConformalRegressor(LinearRegression(), confidence_level=level, score="absolute", random_state=0).fit(X[:600], y[:600])
+    assert metrics.coverage(y[600:], fixed.predict_interval(X[600:])[1]).share < level - 0.1
+
+
+def test_the_decaying_step_settles_at_the_quantile():
+    """Where nothing drifts, both ends end near the true quantiles, 1.645, although the model is off by 1 and the start knows 20 rows."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((20_000, 1)), 1 + rng.standard_normal(20_000)
+    model = LinearRegression().fit(X[:2], [0, 0])
+    band = OnlineConformal(model, confidence_level=0.9, method="decaying").conformalize(X[:20], y[:20])
+    interval = band.predict_online(X[20:], y[20:])[1]
+    assert abs(metrics.coverage(y[20:], interval).share - 0.9) < 0.01
+    np.testing.assert_allclose(interval[-5000:, :, 0].mean(axis=0), [1 - 1.645, 1 + 1.645], atol=0.1)
+
+
+@pytest.mark.parametrize("method", ["adaptive", "decaying"])
+def test_row_by_row_and_at_once_are_the_same(method):
+    X, y = drifting(400)
+    model = OnlineConformal(RandomFeatureRidge(10, scale=1.0, random_state=0), score="variance", method=method)
+    at_once = clone(model).fit(X[:200], y[:200]).predict_online(X[200:], y[200:])[1]
+    band = clone(model).fit(X[:200], y[:200])
+    rows = []
+    for x, outcome in zip(X[200:], y[200:], strict=True):
+        rows.append(band.predict_interval(x[None])[1])
+        band.update(outcome)
+    np.testing.assert_allclose(np.vstack(rows), at_once, rtol=1e-9)
+
+
+def test_outcomes_may_come_late():
+    X, y = drifting(300)
+    band = OnlineConformal(LinearRegression()).conformalize
+    with pytest.raises(NotFittedError, match="needs a fitted regressor"):
+        band(X, y)
+    model = LinearRegression().fit(X[:100], y[:100])
+    band = OnlineConformal(model).conformalize(X[100:200], y[100:200])
+    band.predict_interval(X[200:210])
+    band.update(y[200:204]).update(y[204])
+    with pytest.raises(ValueError, match="6 outcomes where 5 predicted rows wait"):
+        band.update(y[205:211])
+
+
+@pytest.mark.parametrize(("parameters", "message"), [({"method": "x"}, "method must be"), ({"method": "decaying", "decay": 0.5}, "decay must be")])
+def test_messages(parameters, message):
+    X, y = drifting(100)
+    with pytest.raises(ValueError, match=message):
+        OnlineConformal(LinearRegression(), **parameters).fit(X, y)
+    with pytest.raises(ValueError, match="one output"):
+        OnlineConformal(LinearRegression()).fit(X, np.column_stack([y, y]))
