@@ -1,13 +1,14 @@
-"""The paper's simulated examples. Each returns X, y and f, the noiseless truth at X."""
+"""The paper's data: simulated examples, each returning X, y and f, the noiseless truth at X, and the two real data sets, fetched when asked for."""
 
 from typing import Literal
 
 import numpy as np
 
+from ._fetch import fetch_sml2010, fetch_year_prediction
 from ._seeds import generator, root_seed
 from ._types import Array, RandomState
 
-__all__ = ["make_example1", "make_example2", "make_example3", "make_example4"]
+__all__ = ["fetch_sml2010", "fetch_year_prediction", "make_example1", "make_example2", "make_example3", "make_example4"]
 
 
 _DATA = 4  # the purpose of these streams: a model with the same seed draws its features from another one
