@@ -6,7 +6,7 @@
     python -m paper all                        everything
     python -m paper --document                 put the tables of the full run into docs/paper.md
 
-Results go to paper/results (with --quick to results/paper-quick): raw numbers as CSV, tables as Markdown, figures, and index.html, which shows them all.
+Results go to paper/results (with --quick to results/paper-quick): raw numbers as CSV, tables as Markdown, figures, and index.html with all of them.
 Real data are looked for under MLKM_DATA_HOME. Needs the extra `paper`: pip install -e ".[paper]".
 """
 

@@ -149,8 +149,8 @@ def sml2010(version: str, seed: int = 0, data_home: str | None = None) -> Sample
 
 
 def small_years(version: str, seed: int = 0, data_home: str | None = None) -> Sample:
-    """700 training, 500 calibration and 300 test rows. As coded: three blocks of consecutive rows of the full file, standardised together. As written:
-    rows at random, training and calibration rows from the official training part, inputs to [0, 1]; `available rows`: the same from the sample."""
+    """700 training, 500 calibration and 300 test rows. As coded: three blocks of consecutive rows of the full file, standardised together. As
+    written: rows at random, training and calibration rows from the official training part, inputs to [0, 1]; `available rows`: from the sample."""
     if version == CODED:
         full = _full_years(data_home)
         blocks = [full.rows(start, start + n) for start, n in ((300_000, 700), (400_000, 500), (500_000, 300))]

@@ -12,8 +12,8 @@ from .runner import store_of
 from .tables import to_markdown
 
 LEGEND = (
-    "Mean ± standard error over seeds. Numbers in brackets are the published ones; those with * are in the published notebooks but not in the paper. Bold: "
-    "the lowest of its column. `as-written` follows the paper's text, `as-coded` has the data of the published program."
+    "Mean ± standard error over seeds. Numbers in brackets are the published ones; those with * are in the published notebooks but not in the "
+    "paper. Bold: the lowest of its column. `as-written` follows the paper's text, `as-coded` has the data of the published program."
 )
 STYLE = """
 :root { color-scheme: light; }

@@ -1,9 +1,9 @@
 """The systems that are compared: what each is, on which rows it is fitted, and what is measured of it.
 
-KRR, RF, NN, ResNet, MLKM, RKM and the cross-fitted MLKM+ and RKM+ are the paper's, in its settings. In the version `as-coded`, MLKM and RKM are trained
-exactly as the published program trains them (`paper.networks`); in the version `as-written` they are this package's own faithful estimators. The mean,
-least squares, kernel ridge with centred targets and a tuned scale, CatBoost and LightGBM are rows that the paper does not have. `mlkm` is the default
-of this package, nothing given but the seed; `mlkm (RKM)` the same with `RKMRegressor`.
+KRR, RF, NN, ResNet, MLKM, RKM and the cross-fitted MLKM+ and RKM+ are the paper's, in its settings. In the version `as-coded`, MLKM and RKM are
+trained exactly as the published program trains them (`paper.networks`); in the version `as-written` they are this package's own faithful estimators.
+The mean, least squares, kernel ridge with centred targets and a tuned scale, CatBoost and LightGBM are rows that the paper does not have. `mlkm` is
+the default of this package, nothing given but the seed; `mlkm (RKM)` the same with `RKMRegressor`.
 """
 
 import time

@@ -58,7 +58,7 @@ def comparison(
 
 def bands(results: Results, experiment: str, version: str, title: str, length: str = "length", coverage: str = "coverage") -> Table:
     """Mean length (coverage in per cent) of the bands, systems by rows of the experiment."""
-    columns = [row for row in results.names("row", version=version)]
+    columns = results.names("row", version=version)
     lines = []
     for system in ordered(results.names("system", version=version)):
         entries = []

@@ -53,8 +53,8 @@ def report(results: Results, folder: Path) -> list[Block]:
             lines,
         ),
         Text(
-            "Initial weights and features are the same in all samples. Rotations give each layer half of the rows; whether less dependence between layers "
-            "outweighs fewer rows is what the table shows."
+            "Initial weights and features are the same in all samples. Rotations give each layer half of the rows; whether less dependence "
+            "between layers outweighs fewer rows is what the table shows."
         ),
     ]
 

@@ -22,7 +22,8 @@ EPOCHS = 10
 
 def cells(options: Options) -> list[Cell]:
     sizes = (250, 500, 1000) if options.quick else (500, 1000, 2000, 4000, 8000)
-    return [Cell("measured", f"n = {n}", name, seed) for name in SYSTEMS for n in sizes for seed in range(min(options.seeds, 3))]
+    systems = SYSTEMS[:-1] if options.quick else SYSTEMS
+    return [Cell("measured", f"n = {n}", name, seed) for name in systems for n in sizes for seed in range(min(options.seeds, 3))]
 
 
 def model_of(name: str, n: int, seed: int) -> Any:
@@ -89,9 +90,10 @@ def report(results: Results, folder: Path) -> list[Block]:
     path = folder / "table1.png"
     canvas.savefig(path, dpi=110)
     text = (
-        "Example 1 with d = 8. RF and both layers of MLKM have D = sqrt(n) log n features; Table 1's exponents are for that D and leave out logarithms. The "
-        "paper counts one gradient pass for MLKM; a fit takes hundreds. Memory is what numpy allocates at most during the fit; MLKM here keeps the n by D "
-        "features of the first layer, which the paper's count leaves out. At these sizes KRR's cubic part is still mixed with its quadratic one."
+        "Example 1 with d = 8. RF and both layers of MLKM have D = sqrt(n) log n features; Table 1's exponents are for that D and leave out "
+        "logarithms. The paper counts one gradient pass for MLKM; a fit takes hundreds. Memory is what numpy allocates at most during the "
+        "fit; MLKM here keeps the n by D features of the first layer, which the paper's count leaves out. At these sizes KRR's cubic part is "
+        "still mixed with its quadratic one."
     )
     return [*blocks, Figure("Seconds and peak memory of a fit against n", path), Text(text)]
 

@@ -65,8 +65,8 @@ def report(results: Results, folder: Path) -> list[Block]:
     if WRITTEN not in results.names("version"):
         blocks.append(
             Text(
-                "The full file YearPredictionMSD.txt is not there: `available rows` trains on 6162 and tests on 2000 rows of a sample, and the entries of the "
-                "paper, 376.083 (NN), 376.102 (ResNet), 347.164 (MLKM) and 351.168 (RKM), wait for the file."
+                "The full file YearPredictionMSD.txt is not there: `available rows` trains on 6162 and tests on 2000 rows of a sample, and "
+                "the entries of the paper, 376.083 (NN), 376.102 (ResNet), 347.164 (MLKM) and 351.168 (RKM), wait for the file."
             )
         )
     blocks.append(Text("Published test errors are those of the last mini-batch of 430 test rows; with all rows they would be another number."))

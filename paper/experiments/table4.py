@@ -70,8 +70,8 @@ def report(results: Results, folder: Path) -> list[Block]:
         blocks.append(comparison(results, "table4", WRITTEN, "seconds", "Seconds of one fit, as-written", lowest_is_best=False))
     blocks.append(
         Text(
-            "On the published test rows of the mixtures the truth itself has a test MSE of 0.689 (uniform) and 0.962 (normal). Two published entries of "
-            "ResNet differ between paper and notebook: 2.030 against 3.598 (trig, uniform) and 1.906 against 1.381 (mix, uniform)."
+            "On the published test rows of the mixtures the truth itself has a test MSE of 0.689 (uniform) and 0.962 (normal). Two published "
+            "entries of ResNet differ between paper and notebook: 2.030 against 3.598 (trig, uniform) and 1.906 against 1.381 (mix, uniform)."
         )
     )
     return blocks

@@ -67,8 +67,9 @@ def report(results: Results, folder: Path) -> list[Block]:
         blocks.append(comparison(results, "table7", version, "seconds", f"Seconds of one fit, {version}", lowest_is_best=False))
     blocks.append(
         Text(
-            "The test rows are a later and warmer period (mean 22.8 against 18.8 degrees), so no band that is calibrated on file 1 has a guarantee on file 2. "
-            "The paper's variance formula needs fewer weights than training rows; here there are 5101 and 7651 weights and 1382 rows."
+            "The test rows are a later and warmer period (mean 22.8 against 18.8 degrees), so no band that is calibrated on file 1 has a "
+            "guarantee on file 2. The paper's variance formula needs fewer weights than training rows; here there are 5101 and 7651 weights "
+            "and 1382 rows."
         )
     )
     return blocks

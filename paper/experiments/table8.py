@@ -17,9 +17,9 @@ from ..tables import comparison
 
 SYSTEMS = ("RF", "NN", "ResNet", "MLKM", "RKM", "MLKM+", "RKM+", *systems.MISSING, *systems.OURS)
 NEEDS_FILE = (
-    "The versions `as-written` and `as-coded` need the full file YearPredictionMSD.txt, which is not there; they run as soon as it is put into the folder "
-    "`yearmsd` under MLKM_DATA_HOME. `available rows` draws 700, 500 and 300 rows at random from a sample of 8162 rows, so that published numbers, which "
-    "belong to other rows, can be compared in size only."
+    "The versions `as-written` and `as-coded` need the full file YearPredictionMSD.txt, which is not there; they run as soon as it is put "
+    "into the folder `yearmsd` under MLKM_DATA_HOME. `available rows` draws 700, 500 and 300 rows at random from a sample of 8162 rows, so "
+    "that published numbers, which belong to other rows, can be compared in size only."
 )
 
 

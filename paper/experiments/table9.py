@@ -26,6 +26,7 @@ def cells(options: Options) -> list[Cell]:
         for seed in range(options.seeds)
         for row, names in ROWS.items()
         for name in names
+        if not (row == "bootstrap" and name == "mlkm" and (options.quick or seed > 1))  # every replicate is a fit of its own
     ]
 
 
@@ -79,9 +80,9 @@ def report(results: Results, folder: Path) -> list[Block]:
         blocks.append(Text(NEEDS_FILE))
     blocks.append(
         Text(
-            "The bootstrap of the paper has no term for the noise: it is an interval for f, and its coverage of y is no fault of its own. The published "
-            "coverages of conformal MLKM, 90.62 % and 83.29 %, contain a counter that was not set back to zero; the counts are 271 and 249 of 300 rows, "
-            "90.33 % and 83.00 %."
+            "The bootstrap of the paper has no term for the noise: it is an interval for f, and its coverage of y is no fault of its own. The "
+            "published coverages of conformal MLKM, 90.62 % and 83.29 %, contain a counter that was not set back to zero; the counts are 271 "
+            "and 249 of 300 rows, 90.33 % and 83.00 %."
         )
     )
     return blocks
