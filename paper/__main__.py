@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = Options(given.seeds or (1 if given.quick else 5), given.quick, given.data_home)
     chosen = list(EXPERIMENTS.values()) if "all" in given.names else [EXPERIMENTS[name] for name in given.names]
     failures = _run(chosen, options, folder, given.jobs)
-    write_reports(folder)
+    write_reports(folder, given.quick)
     print(f"Results: {folder / 'index.html'}")
     if given.document:
         write_document(folder, ROOT / "docs" / "paper.md")

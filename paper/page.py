@@ -27,6 +27,7 @@ th, td { padding: .28rem .8rem .28rem 0; text-align: right; vertical-align: top;
 th:first-child { text-align: left; } thead th { border-bottom: 2px solid #9aa4af; }
 tr.ours th, tr.ours td { background: #eef6ff; }
 .best { font-weight: 700; } .published { display: block; color: #6a737d; font-size: 12px; }
+.notice { background: #fff4d6; padding: .5rem .8rem; border-radius: 4px; font-weight: 600; }
 figure { margin: 1rem 0; } figure img { max-width: 100%; height: auto; } figcaption { color: #57606a; font-size: 13px; }
 p { max-width: 62rem; } code { background: #f1f3f5; padding: 0 .25em; border-radius: 3px; }
 """
@@ -44,12 +45,16 @@ def reports(folder: Path) -> dict[str, list[Block]]:
     return found
 
 
-def write_reports(folder: Path) -> None:
-    blocks = reports(folder)
+QUICK = "Quick run: fewer seeds, rows, dimensions and epochs than in the paper, to see that everything works. Its numbers are not results."
+
+
+def write_reports(folder: Path, quick: bool = False) -> None:
+    """Markdown files and the page; those of a quick run say so at their beginning."""
+    blocks, legend = reports(folder), f"**{QUICK}** {LEGEND}" if quick else LEGEND
     for name, parts in blocks.items():
-        text = f"# {EXPERIMENTS[name].title}\n\n{LEGEND}\n\n" + "\n".join(to_markdown(part) for part in parts)
+        text = f"# {EXPERIMENTS[name].title}\n\n{legend}\n\n" + "\n".join(to_markdown(part) for part in parts)
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
-    (folder / "index.html").write_text(_page(blocks), encoding="utf-8")
+    (folder / "index.html").write_text(_page(blocks, quick), encoding="utf-8")
 
 
 def write_document(folder: Path, path: Path) -> None:
@@ -63,7 +68,8 @@ def write_document(folder: Path, path: Path) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def _page(blocks: dict[str, list[Block]]) -> str:
+def _page(blocks: dict[str, list[Block]], quick: bool) -> str:
+    notice = f'<p class="notice">{QUICK}</p>\n' if quick else ""
     links = "\n".join(f'<a href="#{name}">{html.escape(EXPERIMENTS[name].title)}</a>' for name in blocks)
     sections = "\n".join(
         f'<section id="{name}"><h2>{html.escape(EXPERIMENTS[name].title)}</h2>\n{"".join(_block(part) for part in parts)}</section>'
@@ -73,7 +79,7 @@ def _page(blocks: dict[str, list[Block]]) -> str:
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Multi-Layer Kernel Machines: the paper's experiments</title><link rel="icon" href="data:,"><style>{STYLE}</style></head>
 <body><h1>Multi-Layer Kernel Machines: the paper's experiments</h1>
-<p>Every table and figure, computed again by <code>python -m paper</code> with mlkm {mlkm.__version__}. {_words(LEGEND)}</p>
+{notice}<p>Every table and figure, computed again by <code>python -m paper</code> with mlkm {mlkm.__version__}. {_words(LEGEND)}</p>
 <nav>{links}</nav>
 {sections}
 </body></html>

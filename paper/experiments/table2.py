@@ -67,7 +67,8 @@ def _machine(example: int, d: int, cell: Cell, sample: Sample, options: Options)
 
 def report(name: str, results: Results, folder: Path) -> list[Block]:
     blocks: list[Block] = []
-    for version, what in ((WRITTEN, "t = 1; e^-1"), (CODED, "the published rows: t = 0.3; e^+1")):
+    kinds = ("t = 1", "t = 0.3, the published rows") if name == "table2" else ("e^-1", "e^+1, the published rows")
+    for version, what in zip((WRITTEN, CODED), kinds, strict=True):
         if not results.names("row", version=version):
             continue
         blocks.append(comparison(results, name, version, "test_mse", f"Test MSE, {version} ({what}); the noise alone gives 1"))
