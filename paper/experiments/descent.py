@@ -29,7 +29,7 @@ def run(cell: Cell, options: Options) -> dict[str, Any]:
     from ..networks import as_tensor, build, start
 
     sample = example1(WRITTEN, 4, cell.seed, (500, 1, 1))
-    n_steps = 400 if options.quick else 10_000
+    n_steps = 1000 if options.quick else 10_000
     rotations = 1 if cell.system == "joint" else 2
     parts = [np.arange(500)] if rotations == 1 else np.array_split(np.random.default_rng(cell.seed).permutation(500), 2)
     y = as_tensor(sample.y - sample.y.mean())
@@ -49,8 +49,8 @@ def run(cell: Cell, options: Options) -> dict[str, Any]:
                     p.data.sub_(RATE * g)
     averages = np.cumsum(squares) / np.arange(1, n_steps + 1)
     at = np.unique(np.geomspace(1, n_steps, N_KEPT).astype(int))
-    half = at >= n_steps**0.5
-    slope = float(np.polyfit(np.log(at[half]), np.log(averages[at[half] - 1]), 1)[0])
+    late = at >= n_steps / 10
+    slope = float(np.polyfit(np.log(at[late]), np.log(averages[at[late] - 1]), 1)[0])
     return {"steps": at.tolist(), "average": [float(f"{v:.4g}") for v in averages[at - 1]], "slope": slope, "last": float(averages[-1])}
 
 
@@ -70,21 +70,23 @@ def report(results: Results, folder: Path) -> list[Block]:
         curves = zip(results.lists(WRITTEN, "d = 4", name, "steps"), results.lists(WRITTEN, "d = 4", name, "average"), strict=True)
         for i, (steps, average) in enumerate(curves):
             ax.loglog(steps, average, color=f"C{k}", linewidth=1, label=name if i == 0 else None)
-        lines.append((name, [Entry(with_error(results.values(WRITTEN, "d = 4", name, measure))) for measure in ("last", "slope")]))
+        last, slope = (with_error(results.values(WRITTEN, "d = 4", name, measure)) for measure in ("last", "slope"))
+        lines.append((name, [Entry(last), Entry(slope, "-1" if name == "joint" else "")]))
     ax.set(xlabel="T", ylabel="average squared gradient norm")
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False)
     path = folder / "descent.png"
     canvas.savefig(path, dpi=110)
     text = (
-        "Read literally, T = O(eps^-2) steps for an average of at most eps^2 is a slope of -1. With constant steps that is what gradient "
-        "descent does on a smooth loss; the theorem's equation also sets the loss equal to its gradient, which is a slip of notation. For "
-        "ADDS the gradient is that of the loss on all rows, while each layer descends on its own part: its average levels off where the parts "
-        "disagree, and the theorem does not cover it."
+        "Read literally, T = O(eps^-2) steps for an average of at most eps^2 is a slope of -1, here over the last tenth of the steps. The theorem's "
+        "equation also sets the loss equal to its gradient, which is a slip of notation. It is about joint descent; in ADDS the gradient shown is "
+        "that of the loss on all rows, while each layer descends on its own part, so that its average need not vanish."
     )
     return [
         Table(
-            "Average of the squared gradient norm after the last step, and the slope of its logarithm on log T", ["descent", "last", "slope"], lines
+            "Average of the squared gradient norm after the last step, and the slope of its logarithm on log T [Theorem 2]",
+            ["descent", "last", "slope"],
+            lines,
         ),
         Figure("Average squared gradient norm against T", path),
         Text(text),
