@@ -138,9 +138,39 @@ def test_published_network_of_one_layer_less_is_the_formula():
     np.testing.assert_allclose((network.predict(X) - before) / 1e-2, slopes[:, 8 * 4 + 2].numpy(), atol=1e-2)
 
 
+def test_published_band_and_its_exact_form():
+    """Exchangeable rows and few weights: the exact form keeps every row and covers 95 % up to four standard errors; the coded one is not narrower."""
+    pytest.importorskip("torch", reason="the published networks need the extra paper")
+    from paper.networks import PublishedNetwork, published_band
+    from paper.settings import Descent, Shape
+
+    sample = example2(WRITTEN, 4, 0, (300, 300, 1000))
+    network = PublishedNetwork("RKM", Shape((8, 2), (1.0, 1.0)), Descent(1e-3, 1e-3, (-0.5, 0.5), epochs=20)).fit(sample.X, sample.y)
+    coded, exact = published_band(network, sample)
+    assert exact.kept == 1
+    assert abs(exact.coverage - 0.95) < 4 * np.sqrt(0.95 * 0.05 * (1 / 300 + 1 / 1000))
+    if coded.kept == 1:
+        assert coded.length >= exact.length * (1 - 1e-3)
+
+
+def test_descent_that_diverges_is_repeated_with_smaller_steps():
+    class Diverging:
+        learning_rate = 0.9
+
+        def set_params(self, learning_rate):
+            self.learning_rate = learning_rate
+
+        def fit(self, X, y):
+            if self.learning_rate > 0.15:
+                raise ValueError("Gradient descent diverged: lower learning_rate.")
+            return self
+
+    model = systems.Patient(Diverging())
+    assert model.fit(None, None).learning_rate == pytest.approx(0.1)
+
+
 def test_stop_rule_of_the_published_program():
-    torch = pytest.importorskip("torch", reason="the published networks need the extra paper")
-    assert torch is not None
+    pytest.importorskip("torch", reason="the published networks need the extra paper")
     from paper.networks import must_stop
 
     falling = [3.0, 2.0, 1.0, 0.5]
