@@ -35,7 +35,8 @@ def model_of(cell: Cell, options: Options) -> Any:
     if cell.system in ("NN", "ResNet") or (cell.version == CODED and cell.system in ("MLKM", "RKM")):
         from ..networks import PublishedNetwork
 
-        return PublishedNetwork(cell.system, SHAPE3, descent3(cell.system, *case(cell.row)).shorter(options.effort), cell.seed)
+        descent = descent3(cell.system, *case(cell.row)).shorter(options.effort)
+        return PublishedNetwork(cell.system, SHAPE3, descent, cell.seed, careful=cell.version != CODED)
     if cell.system in ("MLKM", "RKM"):
         return systems.faithful(cell.system, SHAPE3, descent3(cell.system, *case(cell.row)).shorter(options.effort), cell.seed)
     return systems.plain(cell.system, cell.seed, options.quick)

@@ -30,7 +30,7 @@ def run(cell: Cell, options: Options) -> dict[str, Any]:
         return systems.measure(systems.faithful(cell.system, SHAPE4, settings, cell.seed), sample)
     from ..networks import PublishedNetwork
 
-    return systems.measure(PublishedNetwork(cell.system, SHAPE4, settings, cell.seed), sample)
+    return systems.measure(PublishedNetwork(cell.system, SHAPE4, settings, cell.seed, careful=cell.version != CODED), sample)
 
 
 def report(name: str, results: Results, folder: Path) -> list[Block]:

@@ -47,7 +47,7 @@ def run(cell: Cell, options: Options) -> dict[str, Any]:
 
     kind = cell.system.removesuffix("+")
     if cell.system == kind:
-        return systems.measure(PublishedNetwork(kind, SHAPE_YEARS, settings, cell.seed), sample)
+        return systems.measure(PublishedNetwork(kind, SHAPE_YEARS, settings, cell.seed, careful=cell.version != CODED), sample)
     model = CrossFitted(kind, SHAPE_YEARS, settings, cell.seed)
     found = systems.measure(model, sample)
     return found | {"mean_of_mses": float(np.mean((model.predictions(sample.X_test) - sample.y_test) ** 2))}
