@@ -1,0 +1,66 @@
+"""What an experiment is: cells to compute, how to compute one, and how to show them all."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .store import Cell, Results
+
+
+@dataclass(frozen=True)
+class Options:
+    """How much to compute: number of seeds, the quick sizes instead of the paper's, and where the real data are."""
+
+    seeds: int = 5
+    quick: bool = False
+    data_home: str | None = None
+
+    @property
+    def effort(self) -> float:
+        """The share of the paper's epochs and replicates that is run."""
+        return 0.05 if self.quick else 1.0
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph in Markdown without links or lists."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a table: our number, the published one, and whether ours is the best of its column."""
+
+    ours: str
+    published: str = ""
+    best: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    title: str
+    header: Sequence[str]
+    lines: Sequence[tuple[str, Sequence[Entry]]]
+
+
+@dataclass(frozen=True)
+class Figure:
+    title: str
+    path: Path
+
+
+Block = Text | Table | Figure
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """`cells` lists what there is to compute under the options, `run` computes one, `report` shows what is there; figures go to the given folder."""
+
+    name: str
+    title: str
+    measures: tuple[str, ...]
+    cells: Callable[[Options], list[Cell]]
+    run: Callable[[Cell, Options], dict[str, Any]]
+    report: Callable[[Results, Path], list[Block]]

@@ -1,0 +1,74 @@
+"""Theorem 3 by simulation: coverage against m, the number of calibration rows, beside 1 - alpha and 1 - alpha + 1 / (m + 1).
+
+A cell holds many repeated draws of training, calibration and test rows of Example 1, d = 4; one layer of random features, 90 % bands, both scores.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlkm import RandomFeatureRidge
+from mlkm.datasets import make_example1
+
+from ..data import WRITTEN
+from ..experiment import Block, Entry, Experiment, Figure, Options, Table, Text
+from ..store import Cell, Results
+
+LEVEL, N, N_TEST = 0.9, 100, 200
+SIZES = (9, 19, 49, 99, 199, 499)
+SCORES = {"conformal MLKM": "variance", "split conformal": "absolute"}
+
+
+def cells(options: Options) -> list[Cell]:
+    sizes = SIZES[::2] if options.quick else SIZES
+    return [Cell(WRITTEN, f"m = {m}", name, seed) for name in SCORES for m in sizes for seed in range(1 if options.quick else 4 * options.seeds)]
+
+
+def run(cell: Cell, options: Options) -> dict[str, Any]:
+    """Coverage of each of the repeated draws of this cell."""
+    from sklearn.frozen import FrozenEstimator
+
+    from mlkm import ConformalRegressor
+
+    m = int(cell.row.removeprefix("m = "))
+    covered = []
+    for draw in range(20 if options.quick else 50):
+        seed = 1000 * cell.seed + draw
+        X, y, _ = make_example1(N + m + N_TEST, 4, random_state=seed)
+        model = RandomFeatureRidge(40, "gaussian", 3.0, interactions="full", relevance=False, linear=False, penalty=1e-3, random_state=seed)
+        model.fit(X[:N], y[:N])
+        band = ConformalRegressor(FrozenEstimator(model), confidence_level=LEVEL, score=SCORES[cell.system])
+        interval = band.conformalize(X[N:-N_TEST], y[N:-N_TEST]).predict_interval(X[-N_TEST:])[1]
+        covered.append(float(np.mean((interval[:, 0, 0] <= y[-N_TEST:]) & (y[-N_TEST:] <= interval[:, 1, 0]))))
+    return {"covered": covered}
+
+
+def report(results: Results, folder: Path) -> list[Block]:
+    from matplotlib.figure import Figure as Canvas
+
+    canvas = Canvas(figsize=(5.5, 3.6), layout="constrained")
+    ax, lines = canvas.subplots(), []
+    rows = sorted(results.names("row"), key=lambda row: int(row[4:]))
+    sizes = np.array([int(row[4:]) for row in rows])
+    for k, name in enumerate(results.names("system")):
+        draws = [np.concatenate(results.lists(WRITTEN, row, name, "covered")) for row in rows]
+        means, errors = np.array([d.mean() for d in draws]), np.array([d.std(ddof=1) / np.sqrt(len(d)) for d in draws])
+        ax.errorbar(sizes * 1.04**k, means, 2 * errors, fmt="o", markersize=4, label=name)
+        lines.append((name, [Entry(f"{100 * mean:.2f} ± {100 * error:.2f}") for mean, error in zip(means, errors, strict=True)]))
+    lines.append(("Theorem 3", [Entry("", f"{100 * LEVEL:.0f} to {100 * (LEVEL + 1 / (m + 1)):.2f}") for m in sizes]))
+    ax.axhline(LEVEL, color="black", linewidth=1, label="lower bound")
+    ax.plot(sizes, LEVEL + 1 / (sizes + 1), color="black", linewidth=1, linestyle="--", label="upper bound")
+    ax.set(xscale="log", xlabel="m", ylabel="coverage")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
+    path = folder / "coverage.png"
+    canvas.savefig(path, dpi=110)
+    return [
+        Table("Coverage of the 90 % band in per cent, mean and standard error over draws [bounds]", ["band", *rows], lines),
+        Figure("Coverage against the number of calibration rows, with two standard errors", path),
+        Text("All sizes m are such that 0.9 (m + 1) is whole, where the lower bound is reached exactly; the upper one is for sizes where it is not."),
+    ]
+
+
+EXPERIMENT = Experiment("coverage", "Theorem 3: coverage against m", ("covered",), cells, run, report)

@@ -1,0 +1,118 @@
+"""What a run leaves to read: one Markdown file per experiment, one HTML page that shows them all, and the tables of docs/paper.md."""
+
+import html
+import re
+from pathlib import Path
+
+import mlkm
+
+from .experiment import Block, Entry, Figure, Table, Text
+from .experiments import EXPERIMENTS
+from .runner import store_of
+from .tables import to_markdown
+
+LEGEND = (
+    "Mean ± standard error over seeds. Numbers in brackets are the published ones; those with * are in the published notebooks but not in the "
+    "paper. Bold: the lowest of its column. `as-written` follows the paper's text, `as-coded` has the data of the published program."
+)
+STYLE = """
+:root { color-scheme: light; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 1180px; padding: 1.5rem; color: #1b1f24; }
+h1 { font-size: 1.7rem; margin: 0 0 .3rem; } h2 { font-size: 1.25rem; margin: 2.6rem 0 .4rem; border-top: 1px solid #d5dae0; padding-top: 1.4rem; }
+nav { columns: 3 17rem; margin: 1rem 0 0; padding: 0; } nav a { display: block; color: #0b5cad; text-decoration: none; padding: .08rem 0; }
+.scroll { overflow-x: auto; margin: .8rem 0 1.4rem; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13.5px; }
+caption { text-align: left; font-weight: 600; padding: .2rem 0 .4rem; white-space: nowrap; }
+th, td { padding: .28rem .8rem .28rem 0; text-align: right; vertical-align: top; white-space: nowrap; border-bottom: 1px solid #e7eaee; }
+th:first-child { text-align: left; } thead th { border-bottom: 2px solid #9aa4af; }
+tr.ours th, tr.ours td { background: #eef6ff; }
+.best { font-weight: 700; } .published { display: block; color: #6a737d; font-size: 12px; }
+.notice { background: #fff4d6; padding: .5rem .8rem; border-radius: 4px; font-weight: 600; }
+figure { margin: 1rem 0; } figure img { max-width: 100%; height: auto; } figcaption { color: #57606a; font-size: 13px; }
+p { max-width: 62rem; } code { background: #f1f3f5; padding: 0 .25em; border-radius: 3px; }
+"""
+
+
+def reports(folder: Path) -> dict[str, list[Block]]:
+    """The blocks of every experiment that has results in the folder; figures are drawn."""
+    figures = folder / "figures"
+    figures.mkdir(parents=True, exist_ok=True)
+    found = {}
+    for name, experiment in EXPERIMENTS.items():
+        results = store_of(experiment, folder).read()
+        if results.cells:
+            found[name] = experiment.report(results, figures)
+    return found
+
+
+QUICK = "Quick run: fewer seeds, rows, dimensions and epochs than in the paper, to see that everything works. Its numbers are not results."
+
+
+def write_reports(folder: Path, quick: bool = False) -> None:
+    """Markdown files and the page; those of a quick run say so at their beginning."""
+    blocks, legend = reports(folder), f"**{QUICK}** {LEGEND}" if quick else LEGEND
+    for name, parts in blocks.items():
+        text = f"# {EXPERIMENTS[name].title}\n\n{legend}\n\n" + "\n".join(to_markdown(part) for part in parts)
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    (folder / "index.html").write_text(_page(blocks, quick), encoding="utf-8")
+
+
+def write_document(folder: Path, path: Path) -> None:
+    """Replace what stands between <!-- name --> and <!-- /name --> in the document by the tables of that experiment."""
+    text, to_figures = path.read_text(encoding="utf-8"), "../paper/results/"
+    for name, parts in reports(folder).items():
+        tables = "\n".join(to_markdown(part, to_figures) for part in parts)
+        text = re.sub(
+            rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", lambda match, tables=tables: f"{match[1]}{tables}{match[2]}", text, flags=re.DOTALL
+        )
+    path.write_text(text, encoding="utf-8")
+
+
+def _page(blocks: dict[str, list[Block]], quick: bool) -> str:
+    notice = f'<p class="notice">{QUICK}</p>\n' if quick else ""
+    links = "\n".join(f'<a href="#{name}">{html.escape(EXPERIMENTS[name].title)}</a>' for name in blocks)
+    sections = "\n".join(
+        f'<section id="{name}"><h2>{html.escape(EXPERIMENTS[name].title)}</h2>\n{"".join(_block(part) for part in parts)}</section>'
+        for name, parts in blocks.items()
+    )
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Multi-Layer Kernel Machines: the paper's experiments</title><link rel="icon" href="data:,"><style>{STYLE}</style></head>
+<body><h1>Multi-Layer Kernel Machines: the paper's experiments</h1>
+{notice}<p>Every table and figure, computed again by <code>python -m paper</code> with mlkm {mlkm.__version__}. {_words(LEGEND)}</p>
+<nav>{links}</nav>
+{sections}
+</body></html>
+"""
+
+
+def _words(text: str) -> str:
+    return re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(text))
+
+
+def _block(block: Block) -> str:
+    if isinstance(block, Text):
+        return f"<p>{_words(block.text)}</p>\n"
+    if isinstance(block, Figure):
+        source, title = f"{block.path.parent.name}/{block.path.name}", html.escape(block.title)
+        return f'<figure><img src="{source}" alt="{title}"><figcaption>{title}</figcaption></figure>\n'
+    return _table(block)
+
+
+def _table(table: Table) -> str:
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in table.header)
+    lines = "\n".join(
+        f'<tr{_ours(name)}><th scope="row">{html.escape(name)}</th>{"".join(_entry(entry) for entry in entries)}</tr>'
+        for name, entries in table.lines
+    )
+    caption = html.escape(table.title)
+    return f'<div class="scroll"><table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>\n{lines}\n</tbody></table></div>\n'
+
+
+def _ours(name: str) -> str:
+    return ' class="ours"' if name.startswith("mlkm") else ""
+
+
+def _entry(entry: Entry) -> str:
+    known = f'<span class="published">[{html.escape(entry.published)}]</span>' if entry.published else ""
+    return f"<td{' class=best' if entry.best and entry.ours else ''}>{html.escape(entry.ours)}{known}</td>"

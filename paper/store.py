@@ -1,0 +1,92 @@
+"""Raw results: one CSV file per experiment, one line per cell, written as soon as the cell is done. A second run finds it and goes on."""
+
+import csv
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .data import Array
+
+IDENTITY = ("version", "row", "system", "seed")
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """One number or a few of one table: a version of an experiment, a row, a system and a seed."""
+
+    version: str
+    row: str
+    system: str
+    seed: int
+
+
+class Store:
+    """The file of one experiment: the identity of each cell, the package version, and the measures. Lists are kept as JSON."""
+
+    def __init__(self, path: Path, measures: Sequence[str]) -> None:
+        self.path = path
+        self.columns = (*IDENTITY, "mlkm", *measures)
+
+    def read(self) -> "Results":
+        """All complete lines; a line cut off by an interruption is not one."""
+        found: dict[Cell, dict[str, Any]] = {}
+        if self.path.exists():
+            with self.path.open(newline="", encoding="utf-8") as file:
+                for line in csv.DictReader(file):
+                    if None in line.values() or line.get("mlkm") is None or None in line:
+                        continue
+                    cell = Cell(line["version"], line["row"], line["system"], int(line["seed"]))
+                    found[cell] = {name: _parse(text) for name, text in line.items() if name not in (*IDENTITY, "mlkm") and text != ""}
+        return Results(found)
+
+    def append(self, cell: Cell, mlkm_version: str, measures: dict[str, Any]) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        unknown = set(measures) - set(self.columns)
+        if unknown:
+            raise ValueError(f"{self.path.name} has no columns {sorted(unknown)}; it has {self.columns}")
+        fresh = not self.path.exists()
+        cut = not fresh and self.path.stat().st_size > 0 and not self.path.read_bytes().endswith(b"\n")
+        with self.path.open("a", newline="", encoding="utf-8") as file:
+            if cut:
+                file.write("\n")
+            writer = csv.DictWriter(file, self.columns, restval="", lineterminator="\n")
+            if fresh:
+                writer.writeheader()
+            values = {name: json.dumps(value) if isinstance(value, list) else f"{value:.8g}" for name, value in measures.items()}
+            identity = {"version": cell.version, "row": cell.row, "system": cell.system, "seed": cell.seed}
+            writer.writerow(identity | {"mlkm": mlkm_version} | values)
+
+
+def _parse(text: str) -> Any:
+    return json.loads(text) if text.startswith("[") else float(text)
+
+
+class Results:
+    """The cells of one experiment that are done."""
+
+    def __init__(self, cells: dict[Cell, dict[str, Any]]) -> None:
+        self.cells = cells
+
+    def __contains__(self, cell: Cell) -> bool:
+        return cell in self.cells
+
+    def values(self, version: str, row: str, system: str, measure: str) -> Array:
+        """The measure over seeds, in their order."""
+        found = sorted((cell.seed, value[measure]) for cell, value in self._at(version, row, system) if measure in value)
+        return np.array([value for _, value in found], dtype=float)
+
+    def lists(self, version: str, row: str, system: str, measure: str) -> list[list[float]]:
+        """A measure that is a list, over seeds."""
+        return [value[measure] for _, value in sorted(self._at(version, row, system), key=lambda item: item[0].seed) if measure in value]
+
+    def _at(self, version: str, row: str, system: str) -> Iterable[tuple[Cell, dict[str, Any]]]:
+        return [(cell, value) for cell, value in self.cells.items() if (cell.version, cell.row, cell.system) == (version, row, system)]
+
+    def names(self, what: str, **given: str) -> list[str]:
+        """The versions, rows or systems there are, in the order of their first cells, among those that have the given names."""
+        chosen = (cell for cell in self.cells if all(getattr(cell, key) == value for key, value in given.items()))
+        return list(dict.fromkeys(getattr(cell, what) for cell in chosen))

@@ -1,0 +1,316 @@
+"""The paper's experiments: the data are the published ones, a run is resumable, and what it leaves to read is right, also in a browser."""
+
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from paper import data, systems
+from paper.__main__ import main
+from paper.data import AVAILABLE, CODED, WRITTEN, example1, example2, example3, example4
+from paper.experiment import Experiment, Options, Text
+from paper.experiments import EXPERIMENTS
+from paper.experiments.table4 import fresh
+from paper.page import write_document, write_reports
+from paper.published import omitted, published
+from paper.runner import compute, pending, run_cell, store_of
+from paper.settings import KRR_ALPHA
+from paper.store import Cell, Store
+from paper.tables import comparison, number, to_markdown, with_error
+from sklearn.dummy import DummyRegressor
+
+from mlkm.datasets import example1_truth
+
+
+@pytest.mark.parametrize(("example", "d"), [(1, 32), (2, 128)])
+def test_kernel_ridge_on_the_published_seeds_gives_the_published_column(example, d):
+    """No other source of randomness is left: the data are the published ones. The other dimensions: python -m paper table2 table3."""
+    sample = (example1 if example == 1 else example2)(CODED, d)
+    found = systems.measure(systems.kernel_ridge(KRR_ALPHA[example][d], 0), sample, all_rows=True)
+    assert found["test_mse"] == pytest.approx(published(f"table{example + 1}", f"d = {d}", "KRR", "test_mse"), rel=1e-4)
+
+
+def constant_mse(sample):
+    return float(np.mean((DummyRegressor().fit(sample.X, sample.y).predict(sample.X_test) - sample.y_test) ** 2))
+
+
+@pytest.mark.parametrize(
+    ("function", "law", "constant", "truth", "n_fresh"),
+    [
+        ("trig", "uniform", 13.77, 0, 1000),
+        ("trig", "normal", 23.74, 0, 1000),
+        ("sin_ratio", "uniform", 1.975, 0, 500),
+        ("sin_ratio", "normal", 3.445, 0, 1000),
+        ("mix", "uniform", 7.91, 0.689, 500),
+        ("mix", "normal", 14.06, 0.962, 500),
+    ],
+)
+def test_example3_as_coded(function, law, constant, truth, n_fresh):
+    """The error of the mean, the error of the truth itself, and how many test rows are not training rows."""
+    sample = example3(CODED, function, law)
+    assert constant_mse(sample) == pytest.approx(constant, rel=1e-3)
+    assert np.mean((sample.f_test - sample.y_test) ** 2) == pytest.approx(truth, rel=1e-3)
+    assert fresh(sample).sum() == n_fresh
+    assert fresh(example3(WRITTEN, function, law)).all()
+
+
+@pytest.mark.parametrize(("d", "constant"), [(1, 0.197), (2, 0.401), (5, 1.015), (10, 2.025), (100, 2.174), (1000, 2.153)])
+def test_example4_as_coded(d, constant):
+    assert constant_mse(example4(CODED, d)) == pytest.approx(constant, rel=2e-3)
+
+
+def test_as_written_has_fresh_rows_for_every_seed_and_as_coded_never():
+    for make in (example1, example2):
+        first, second = make(WRITTEN, 4, 0), make(WRITTEN, 4, 1)
+        assert not np.isin(first.X[:, 0], np.concatenate([second.X[:, 0], first.X_cal[:, 0], first.X_test[:, 0]])).any()
+        np.testing.assert_array_equal(make(CODED, 4, 0).y, make(CODED, 4, 1).y)
+    sample = example1(WRITTEN, 4, 0)
+    np.testing.assert_allclose(sample.f_test, example1_truth(sample.X_test))
+
+
+class FullFile:
+    """Rows of the layout of YearPredictionMSD whose first input is the row number."""
+
+    y, n_train = np.zeros(515_345), 463_715
+
+    def rows(self, begin, end):
+        index = np.arange(begin, end)
+        X = np.random.default_rng(begin).normal(size=(len(index), 90))
+        X[:, 0] = index
+        return X, 1990 + 5 * X[:, 1] + index % 7
+
+
+def test_year_study_as_coded_takes_the_published_row_numbers(monkeypatch):
+    monkeypatch.setattr(data, "_full_years", lambda home: FullFile())
+    sample = data.small_years(CODED)
+    assert (len(sample.X), len(sample.X_cal), len(sample.X_test)) == (700, 500, 300)
+    starts = [X[0, 0] for X in (sample.X, sample.X_cal, sample.X_test)]
+    assert (starts[1] - starts[0]) / (starts[2] - starts[0]) == pytest.approx(0.5)  # rows 300,000, 400,000 and 500,000 after standardisation
+    everything = np.vstack([sample.X, sample.X_cal, sample.X_test])
+    np.testing.assert_allclose(everything.mean(axis=0), 0, atol=1e-9)
+
+
+@pytest.mark.parametrize("system", ["mean", "NN", "MLKM", "MLKM+"])
+def test_year_study_runs_as_soon_as_the_file_is_there(system, monkeypatch):
+    if system != "mean":
+        pytest.importorskip("torch", reason="the published networks need the extra paper")
+    monkeypatch.setattr(data, "_full_years", lambda home: FullFile())
+    _, found, error = run_cell("table8", Cell(CODED, "small", system, 0), Options(1, quick=True))
+    assert not error
+    assert np.isfinite(found["test_mse"])
+    if system == "MLKM+":
+        assert found["test_mse"] <= found["mean_of_mses"]  # the average is never worse than the mean of the rotations
+
+
+def test_versions_of_the_year_study_follow_the_files(tmp_path):
+    assert data.year_versions(str(tmp_path)) == []
+    (tmp_path / "yearmsd").mkdir()
+    (tmp_path / "yearmsd" / "yearmsd_8k.npz").touch()
+    assert data.year_versions(str(tmp_path)) == [AVAILABLE]
+    (tmp_path / "yearmsd" / "YearPredictionMSD.txt").touch()
+    assert data.year_versions(str(tmp_path)) == [AVAILABLE, WRITTEN, CODED]
+    assert EXPERIMENTS["table8"].cells(Options(1, data_home=str(tmp_path)))[-1].version == CODED
+
+
+def test_published_network_of_one_layer_less_is_the_formula():
+    """MLKM 2-8-4-1 with the published layers, rebuilt from its weights; the gradient of the band is that of finite differences."""
+    torch = pytest.importorskip("torch", reason="the published networks need the extra paper")
+    from paper.networks import PublishedNetwork
+    from paper.settings import Descent, Shape
+
+    X = np.random.default_rng(0).uniform(size=(30, 2))
+    network = PublishedNetwork("MLKM", Shape((8, 4), (1.0, 2.0)), Descent(1e-3, 1e-3, (-0.5, 0.5), epochs=3)).fit(X, X[:, 0])
+    first, (inner, last) = network.first_, network.net_
+
+    def phi(cosines, Z):
+        return np.sqrt(2 / cosines.phases.numel()) * np.cos(Z @ cosines.frequencies.numpy() + cosines.phases.numpy())
+
+    def affine(linear, Z):
+        return Z @ linear.weight.detach().numpy().T + linear.bias.detach().numpy()
+
+    np.testing.assert_allclose(network.predict(X), affine(last, phi(inner[1], affine(inner[0], phi(first, X))))[:, 0], atol=1e-5)
+    slopes = network.jacobian(X)
+    assert slopes.shape == (30, 8 * 4 + 4 + 4 + 1)
+    before = network.predict(X)
+    with torch.no_grad():
+        inner[0].bias[2] += 1e-2
+    np.testing.assert_allclose((network.predict(X) - before) / 1e-2, slopes[:, 8 * 4 + 2].numpy(), atol=1e-2)
+
+
+def test_published_band_and_its_exact_form():
+    """Exchangeable rows and few weights: the exact form keeps every row and covers 95 % up to four standard errors; the coded one is not narrower."""
+    pytest.importorskip("torch", reason="the published networks need the extra paper")
+    from paper.networks import PublishedNetwork, published_band
+    from paper.settings import Descent, Shape
+
+    sample = example2(WRITTEN, 4, 0, (300, 300, 1000))
+    network = PublishedNetwork("RKM", Shape((8, 2), (1.0, 1.0)), Descent(1e-3, 1e-3, (-0.5, 0.5), epochs=20)).fit(sample.X, sample.y)
+    coded, exact = published_band(network, sample)
+    assert exact.kept == 1
+    assert abs(exact.coverage - 0.95) < 4 * np.sqrt(0.95 * 0.05 * (1 / 300 + 1 / 1000))
+    if coded.kept == 1:
+        assert coded.length >= exact.length * (1 - 1e-3)
+
+
+def test_descent_that_diverges_is_repeated_with_smaller_steps():
+    class Diverging:
+        learning_rate = 0.9
+
+        def set_params(self, learning_rate):
+            self.learning_rate = learning_rate
+
+        def fit(self, X, y):
+            if self.learning_rate > 0.15:
+                raise ValueError("Gradient descent diverged: lower learning_rate.")
+            return self
+
+    model = systems.Patient(Diverging())
+    assert model.fit(None, None).learning_rate == pytest.approx(0.1)
+
+
+def test_stop_rule_of_the_published_program():
+    pytest.importorskip("torch", reason="the published networks need the extra paper")
+    from paper.networks import must_stop
+
+    falling = [3.0, 2.0, 1.0, 0.5]
+    assert not must_stop(falling, 3)
+    assert must_stop([*falling, 1.5], 3)
+    assert not must_stop([*falling, 1.5], None)
+
+
+COUNT = []
+
+
+def counted(cell, options):
+    COUNT.append(cell)
+    if cell.system == "broken":
+        raise ValueError("no such system")
+    return {"test_mse": float(cell.seed), "curve": [1.0, 2.5]}
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """An experiment of two systems and three seeds, one of which fails."""
+    COUNT.clear()
+    names = ["fine", "broken"]
+    experiment = Experiment(
+        "small",
+        "A small experiment",
+        ("test_mse", "curve"),
+        lambda options: [Cell(WRITTEN, "d = 1", name, seed) for name in names for seed in range(options.seeds)],
+        counted,
+        lambda results, folder: [comparison(results, "table5", WRITTEN, "test_mse", "Test MSE"), Text("Words.")],
+    )
+    monkeypatch.setitem(EXPERIMENTS, "small", experiment)
+    return experiment
+
+
+def run_all(experiment, options, folder):
+    return list(compute(experiment, pending(experiment, options, folder), options, folder, 1, lambda cell: None))
+
+
+def test_second_run_goes_on_where_the_first_stopped(small, tmp_path):
+    failures = run_all(small, Options(2), tmp_path)
+    assert [cell.system for cell, _ in failures] == ["broken", "broken"]
+    assert "no such system" in failures[0][1]
+    assert len(COUNT) == 4
+    run_all(small, Options(3), tmp_path)
+    assert [(cell.system, cell.seed) for cell in COUNT[4:]] == [("fine", 2), ("broken", 0), ("broken", 1), ("broken", 2)]
+    results = store_of(small, tmp_path).read()
+    np.testing.assert_array_equal(results.values(WRITTEN, "d = 1", "fine", "test_mse"), [0, 1, 2])
+    assert results.lists(WRITTEN, "d = 1", "fine", "curve") == [[1.0, 2.5]] * 3
+
+
+def test_a_line_cut_off_is_computed_again(small, tmp_path):
+    run_all(small, Options(2), tmp_path)
+    path = tmp_path / "small.csv"
+    path.write_text(path.read_text()[:-25])
+    assert Cell(WRITTEN, "d = 1", "fine", 1) in pending(small, Options(2), tmp_path)
+    run_all(small, Options(2), tmp_path)
+    np.testing.assert_array_equal(store_of(small, tmp_path).read().values(WRITTEN, "d = 1", "fine", "test_mse"), [0, 1])
+
+
+def test_store_refuses_a_measure_that_it_has_no_column_for(tmp_path):
+    with pytest.raises(ValueError, match="no columns"):
+        Store(tmp_path / "x.csv", ("test_mse",)).append(Cell(WRITTEN, "d = 1", "mean", 0), "0", {"other": 1.0})
+
+
+def test_numbers_and_errors_as_text():
+    assert [number(v) for v in (1.23456, 0.0, 1.1e-5, 12345.6, np.nan, np.inf)] == ["1.235", "0", "1.10e-05", "12346", "-", "inf"]
+    assert with_error(np.array([1.0, 3.0])) == "2 ± 1"
+    assert with_error(np.array([2.0])) == "2"
+    assert published("table5", "d = 10", "NN", "test_mse") == 0.8172
+    assert omitted("table5", "d = 10", "NN", "test_mse")
+    assert not omitted("table5", "d = 5", "NN", "test_mse")
+
+
+def test_list_and_wrong_names(capsys):
+    assert main(["--list"]) == 0
+    listed = capsys.readouterr().out
+    assert all(f"table{k} " in listed for k in range(1, 11))
+    with pytest.raises(SystemExit):
+        main(["table99"])
+    assert "no experiment is called table99" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_cells_are_distinct_and_quick_has_fewer(name, tmp_path):
+    (tmp_path / "yearmsd").mkdir()
+    (tmp_path / "yearmsd" / "yearmsd_8k.npz").touch()
+    (tmp_path / "sml2010").mkdir()
+    (tmp_path / "sml2010" / "NEW-DATA-2.T15.txt").touch()
+    quick, full = (EXPERIMENTS[name].cells(options) for options in (Options(1, True, str(tmp_path)), Options(5, False, str(tmp_path))))
+    assert 0 < len(quick) <= len(full)
+    assert len(set(full)) == len(full)
+    assert {cell.version for cell in quick} == {cell.version for cell in full}
+
+
+@pytest.fixture
+def written(tmp_path, small):
+    """A folder of results: the small experiment by the command, which reports its failures; tables and figures of invented numbers."""
+    assert main(["small", "--seeds", "2", "--jobs", "1", "--output", str(tmp_path)]) == 1
+    rng = np.random.default_rng(0)
+    for name, measures in (("table2", ("test_mse", "seconds", "length", "coverage")), ("figure5", ("curve",)), ("rates", ("excess",))):
+        experiment = EXPERIMENTS[name]
+        for cell in experiment.cells(Options(2, quick=True)):
+            values = {m: rng.uniform(1, 2, 20).tolist() if m == "curve" else rng.uniform(0.9, 1) for m in measures}
+            store_of(experiment, tmp_path).append(cell, "0", values)
+    write_reports(tmp_path)
+    return tmp_path
+
+
+def test_reports_show_ours_beside_the_published(written):
+    text = (written / "table2.md").read_text(encoding="utf-8")
+    assert re.search(r"\| KRR \| (\*\*)?0\.9\d* ± \S+(\*\*)? \[1\.472\] \|", text)
+    assert "as-written" in text
+    assert "as-coded" in text
+    page = (written / "index.html").read_text(encoding="utf-8")
+    assert page.count("<img ") == 2
+    assert '<span class="published">[1.472]</span>' in page
+    assert to_markdown(Text("Words.")) in (written / "small.md").read_text(encoding="utf-8")
+
+
+def test_document_takes_the_tables_and_keeps_our_words(written, tmp_path):
+    document = tmp_path / "paper.md"
+    document.write_text("Before.\n<!-- small -->\nold\n<!-- /small -->\nAfter.\n", encoding="utf-8")
+    for _ in range(2):  # again and again with the same result
+        write_document(written, document)
+        text = document.read_text(encoding="utf-8")
+        assert text.startswith("Before.\n<!-- small -->\n**Test MSE**")
+        assert text.endswith("Words.\n<!-- /small -->\nAfter.\n")
+
+
+def test_page_in_a_browser(written):
+    """All figures load and the console stays empty; a script appended for the test counts the images that did not load."""
+    browser = shutil.which("chromium")
+    if browser is None:
+        pytest.skip("chromium is not installed")
+    probe = "<script>addEventListener('load', () => { document.title = [...document.images].map(i => i.naturalWidth > 0).join(); });</script>"
+    page = written / "probe.html"
+    page.write_text((written / "index.html").read_text(encoding="utf-8") + probe, encoding="utf-8")
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=3000", "--dump-dom"]
+    run = subprocess.run([browser, *flags, f"--user-data-dir={written / 'browser'}", page.as_uri()], capture_output=True, text=True, timeout=60)
+    title = re.search(r"<title>(.*?)</title>", run.stdout)[1]
+    assert title == "true,true"
+    assert "CONSOLE" not in run.stderr
