@@ -9,7 +9,6 @@ which costs O(n D^2) and needs no automatic differentiation. Values and gradient
 """
 
 import numpy as np
-import scipy.linalg
 from scipy.linalg import lapack
 
 from .._types import Array
