@@ -14,6 +14,7 @@ from .._types import Array, BoolArray
 from .ridge import RidgeFit
 
 _BLOCK = 4096
+_MANY = 1500  # features above which the penalty is chosen to a factor of 5 only, to save factorisations
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,8 @@ def best_penalty(sums: Products, begin: float) -> RidgeFit:
         fits[penalty] = solve(sums, penalty)
         return loo(fits[penalty])
 
-    best = fits[line_search(error, begin)]
+    steps = (5.0,) if len(sums.gram) > _MANY else (5.0, 2.0)
+    best = fits[line_search(error, begin, steps)]
     return solved(sums, begin) if best is None else best
 
 
