@@ -32,6 +32,7 @@ from .search import Search, Wanted, available_sizes, best_factors, best_two_fact
 from .smooth import strongest_pairs
 
 _MOST_LANDMARKS = 2000
+_CHANCE = 5.0  # nats on those rows that are not chance
 _MOST_FULL = 1200
 _WIDEST = 3000  # features of full order where leave-one-out asks for more
 _WORTH_WIDTH = 1.08  # ratio of leave-one-out errors that asks for more
@@ -220,7 +221,7 @@ def _with_rough(layer: FirstLayer, found: tuple[rough.Rough, bool, IntArray], ra
     without, only = best_two_factors(smooth_kernel, Y, weights, layer.noise)
     kernels = [smooth_kernel, part.variance * features(LandmarkMap(Z, relevance), Z), np.diag(1 / weights)]
     together, both = best_factors(kernels, Y, [0.5 * only[0], 0.5, min(only[1], part.noise)])
-    if together > without - _WORTH_A_PART / n and n < _LOO_DECIDES:
+    if together > without - max(_WORTH_A_PART / n, _CHANCE / len(Y)) and n < _LOO_DECIDES:
         return replace(layer, noise=float(only[1] / only[0]))
     a_smooth, a_rough, noise = both
     points = rows.X[: int(np.clip(n // 6, min(n, 1000), _MOST_LANDMARKS))]

@@ -33,7 +33,7 @@ _CLIMB = 30
 _STEPS = 20
 _ROUGH_FIRST = 500
 _ROUGH_ROWS = 1000
-_WORTH_RANKS = 0.02  # nats per row: ranks carry sampling noise of their own
+_WORTH_RANKS = 0.04  # nats per row: ranks carry sampling noise of their own
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,16 @@ def telling_pairs(rows: Rows, kept: IntArray, leaders: IntArray, most: int = 100
                 scores[pair] = max(scores.get(pair, 0.0), float(score[j]))
     ordered = sorted(scores, key=lambda pair: -scores[pair])
     return [pair for pair in ordered[:most] if scores[pair] > 45 * rows.Y.shape[1]]
+
+
+def _relevant(found: smooth.Smooth, pairs: Sequence[tuple[int, int]]) -> IntArray:
+    """The inputs along which the fit moves, those with a prior variance of weight, and those of the given pairs: places, at most 30 and the pairs'."""
+    by_slope, by_variance = found.slopes, smooth.relevance(found.parameters)
+    moving = np.argsort(-by_slope, kind="stable")[:_MOST_KEPT]
+    moving = moving[by_slope[moving] > 2e-3 * min(by_slope.max(), 1.0)]  # y has variance 1: what moves more than that is not to hide others
+    varying = np.argsort(-by_variance, kind="stable")[: _MOST_KEPT // 2]
+    varying = varying[by_variance[varying] > 3e-2 * min(by_variance.max(), 1.0)]
+    return np.unique([*moving, *varying, *(j for pair in pairs for j in pair)]).astype(np.intp)
 
 
 def fresh_rows(n: int, m: int = 500) -> slice:
@@ -167,11 +177,9 @@ class Search:
             leaders = np.argsort(-smooth.relevance(best.parameters), kind="stable")[:5]
             telling = telling_pairs(self.rows, kept, leaders)
             best = replace(best, pairs=tuple(dict.fromkeys([*telling, *best.pairs])))
-        best, _ = side_by_side(lambda: self.learn(self.on_ranks, kept, self.m, max_iter=_CLIMB, warm=best), lambda: None)
+        best, _ = side_by_side(lambda: self.learn(self.on_ranks, kept, self.m, max_iter=_STEPS if len(kept) > 12 else _CLIMB, warm=best), lambda: None)
         if len(kept) > 12:
-            relevance = smooth.relevance(best.parameters)
-            chosen = np.argsort(-relevance, kind="stable")[:_MOST_KEPT]
-            chosen = np.union1d(chosen[relevance[chosen] > 3e-3 * relevance.max()], [j for pair in telling[:10] for j in pair]).astype(np.intp)
+            chosen = _relevant(best, telling[:10])
             best, kept = smooth.restricted(best, chosen), kept[chosen]
         return best, kept
 

@@ -20,11 +20,13 @@ _LEAST_NOISE = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-13}
 
 @dataclass(frozen=True)
 class Smooth:
-    """Learned parameters, the pairs of inputs worth a feature, and the value of the negative log evidence per row."""
+    """Learned parameters, the pairs of inputs worth a feature, the value of the negative log evidence per row, and the mean squared gradient of the
+    fit along each input."""
 
     parameters: Parameters
     pairs: tuple[tuple[int, int], ...]
     value: float
+    slopes: Array
 
     @property
     def noise(self) -> float:
@@ -61,7 +63,7 @@ def learn(
         objective, _ravel(begin), jac=True, method="L-BFGS-B", bounds=objective.bounds, options={"maxiter": max_iter, "maxcor": 20}
     )
     parameters = objective.unravel(result.x)
-    return Smooth(parameters, best_pairs(parameters), float(result.fun))
+    return Smooth(parameters, best_pairs(parameters), float(result.fun), objective.mean_squared_gradient(parameters))
 
 
 class _Objective:
@@ -82,6 +84,25 @@ class _Objective:
 
     def unravel(self, vector: Array) -> Parameters:
         return dict(zip(self.names, np.split(vector, np.cumsum(self.sizes)[:-1]), strict=True))
+
+    def mean_squared_gradient(self, p: Parameters) -> Array:
+        """Of the posterior mean along each input, over the rows."""
+        phi = feature_map(self.draws, p)
+        X = self.X.astype(np.float64)
+        theta = angles(phi, X)
+        linear = np.exp(p["linear"]) if self.linear else np.zeros(X.shape[1])
+        F = np.hstack([phi.amplitudes * np.cos(theta), linear * X])
+        F -= self.share @ F
+        F *= self.root
+        gram = F.T @ F
+        gram[np.diag_indices(len(gram))] += np.exp(2 * p["noise"][0]) + self.floor
+        C = np.linalg.solve(gram, F.T @ self.Y)
+        D = phi.n_features
+        total = np.zeros(X.shape[1])
+        for c in C.T:
+            G = linear * c[D:] - (np.sin(theta) * (phi.amplitudes * c[:D])) @ phi.frequencies.T
+            total += self.share @ G**2
+        return total
 
     def __call__(self, vector: Array) -> tuple[float, Array]:
         p = self.unravel(vector)
@@ -154,7 +175,7 @@ def strongest_pairs(p: Parameters, share: float = 0.99) -> tuple[tuple[int, int]
 def restricted(result: Smooth, chosen: IntArray) -> Smooth:
     """The same result for some of the inputs only."""
     parameters = {name: value if len(value) == 1 else value[chosen] for name, value in result.parameters.items()}
-    return Smooth(parameters, best_pairs(parameters), result.value)
+    return Smooth(parameters, best_pairs(parameters), result.value, result.slopes[chosen])
 
 
 def best_pairs(p: Parameters, most: int = 200, leaders: int = 3) -> tuple[tuple[int, int], ...]:
