@@ -206,8 +206,10 @@ def _fit_by_projection(
     data: Data = (rows.X[:m], features(phi, rows.X[:m]), rows.Y[:m], rows.weights[:m] / rows.weights[:m].mean())
     penalty = max(fit.penalty * len(rows.X) / m, 1e-9)
     if parts is None:
-        held_out = np.arange(m)[::5] if m >= 10 else np.arange(m)
-        trained, losses, n_iter = project(starts[0], data, held_out, penalty, _HIDDEN_PENALTY, min(descent.max_iter, _PROJECTION_ITERATIONS))
+        steps = min(descent.max_iter, _PROJECTION_ITERATIONS)
+        trained, losses, n_iter = (
+            project(starts[0], data, np.arange(m)[::5], penalty, _HIDDEN_PENALTY, steps) if m > 1 else (starts[0], list[float](), 0)
+        )  # a single row leaves nothing to hold out
         machines: tuple[Machine, ...] = (trained,)
     else:
         own = [part[part < m] for part in parts]

@@ -157,12 +157,11 @@ def _balanced(layer: FirstLayer, sums: Products, begin: float) -> tuple[FirstLay
     every[rough_columns] *= ratio
     best = fits[penalty, ratio] or solved(sums, every)
     smooth_part, rough_part = layer.parts
-    if ratio > 1:  # less of the rough part: perhaps none
-        kept = np.ones(len(every), dtype=bool)
-        kept[rough_columns] = False
-        alone = solve(restricted(sums, kept), penalty)
-        if alone is not None and loo(alone) < _WORTH_A_LOSS * loo(best):
-            return replace(layer, parts=(smooth_part,)), alone, every[kept]
+    kept = np.ones(len(every), dtype=bool)
+    kept[rough_columns] = False
+    alone = solve(restricted(sums, kept), penalty)
+    if alone is not None and loo(alone) < _WORTH_A_LOSS * loo(best):
+        return replace(layer, parts=(smooth_part,)), best_penalty(restricted(sums, kept), penalty), every[kept]
     weighted = replace(layer, parts=(smooth_part, replace(rough_part, factor=rough_part.factor / np.sqrt(ratio))))
     return weighted, replace(best, coefficients=best.coefficients * np.sqrt(every / penalty)[:, None], penalty=penalty), every
 

@@ -33,7 +33,7 @@ _CLIMB = 30
 _STEPS = 20
 _ROUGH_FIRST = 500
 _ROUGH_ROWS = 1000
-_WORTH_RANKS = 0.04  # nats per row: ranks carry sampling noise of their own
+_WORTH_RANKS = 0.02  # nats per row: ranks carry sampling noise of their own
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def _relevant(found: smooth.Smooth, pairs: Sequence[tuple[int, int]]) -> IntArra
     """The inputs along which the fit moves, those with a prior variance of weight, and those of the given pairs: places, at most 30 and the pairs'."""
     by_slope, by_variance = found.slopes, smooth.relevance(found.parameters)
     moving = np.argsort(-by_slope, kind="stable")[:_MOST_KEPT]
-    moving = moving[by_slope[moving] > 2e-3 * min(by_slope.max(), 1.0)]  # y has variance 1: what moves more than that is not to hide others
+    moving = moving[by_slope[moving] > min(0.02 * found.noise, 3e-3)]  # y has variance 1; the smaller the noise, the less may be missed
     varying = np.argsort(-by_variance, kind="stable")[: _MOST_KEPT // 2]
     varying = varying[by_variance[varying] > 3e-2 * min(by_variance.max(), 1.0)]
     return np.unique([*moving, *varying, *(j for pair in pairs for j in pair)]).astype(np.intp)
@@ -177,7 +177,9 @@ class Search:
             leaders = np.argsort(-smooth.relevance(best.parameters), kind="stable")[:5]
             telling = telling_pairs(self.rows, kept, leaders)
             best = replace(best, pairs=tuple(dict.fromkeys([*telling, *best.pairs])))
-        best, _ = side_by_side(lambda: self.learn(self.on_ranks, kept, self.m, max_iter=_STEPS if len(kept) > 12 else _CLIMB, warm=best), lambda: None)
+        best, _ = side_by_side(
+            lambda: self.learn(self.on_ranks, kept, self.m, max_iter=_STEPS if len(kept) > 40 else _CLIMB, warm=best), lambda: None
+        )
         if len(kept) > 12:
             chosen = _relevant(best, telling[:10])
             best, kept = smooth.restricted(best, chosen), kept[chosen]
@@ -185,9 +187,13 @@ class Search:
 
     def finish_smooth(self, begin: smooth.Smooth, kept: IntArray) -> smooth.Smooth:
         """A longer climb where inputs were dropped, then one with a matrix in the full order; in float64 where the noise is small."""
-        best = begin
-        if len(kept) < len(begin.parameters["scale1"]) or len(self.rows.X[0]) > 12:
+        best, d = begin, self.rows.X.shape[1]
+        if d > 12:
             best = self.learn(self.on_ranks, kept, self.m, max_iter=_STEPS, warm=begin)
+        if 2 * len(kept) < d:  # what was learned among many inputs that do not matter may mislead: begin afresh, and on the inputs as they are
+            afresh = self.learn(False, kept, self.m, max_iter=_CLIMB)
+            if afresh.value < best.value:
+                best, self.on_ranks = afresh, False
         if 1 < len(kept) <= _MOST_ROTATED and search_sizes(len(kept), len(self.rows.X), self.wanted).full:
             turned = self.learn(self.on_ranks, kept, self.m, max_iter=_STEPS, warm=best, rotation=True)
             if self._explains_better(turned, best, kept):
