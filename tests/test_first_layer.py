@@ -121,5 +121,5 @@ def test_the_result_does_not_depend_on_n_jobs_with_exact_sweeps():
 @pytest.mark.parametrize("n", [1, 2, 5, 9])
 @pytest.mark.parametrize("Machine", [MLKMRegressor, RKMRegressor])
 def test_depth_from_a_few_rows(Machine, n):
-    X, y, _ = make_example2(n, 3, random_state=0)
+    X, y, _ = make_example2(n, 4, random_state=0)
     assert np.isfinite(Machine(widths=(8, 4), random_state=0).fit(X, y).predict(X)).all()

@@ -25,14 +25,10 @@ from .orders import Sizes, draw, feature_map
 _MOST_INPUTS = 150  # inputs a search can begin with
 _MOST_KEPT = 30  # inputs it goes on with
 _MOST_ROTATED = 25  # inputs up to which the full order may learn a matrix rather than scales
-_ROWS = 1500
-_SMALL = 1500
+_ROWS = 1500  # of the smooth part's climbs, but for the first, which chooses between inputs and ranks
 _FIRST_ROWS = 1000
-_FIRST = 25
-_CLIMB = 30
-_STEPS = 20
-_ROUGH_FIRST = 500
-_ROUGH_ROWS = 1000
+_FIRST, _CLIMB, _STEPS = 25, 30, 20  # iterations of the first climb, of a longer one and of one that goes on from it
+_ROUGH_FIRST, _ROUGH_ROWS = 500, 1000  # rows of the rough part's climbs
 _WORTH_RANKS = 0.02  # nats per row: ranks carry sampling noise of their own
 
 
@@ -88,7 +84,7 @@ def telling_pairs(rows: Rows, kept: IntArray, leaders: IntArray, most: int = 100
 
 
 def _relevant(found: smooth.Smooth, pairs: Sequence[tuple[int, int]]) -> IntArray:
-    """The inputs along which the fit moves, those with a prior variance of weight, and those of the given pairs: places, at most 30 and the pairs'."""
+    """Places of the inputs along which the fit moves, of those with a prior variance of weight, and of the given pairs."""
     by_slope, by_variance = found.slopes, smooth.relevance(found.parameters)
     moving = np.argsort(-by_slope, kind="stable")[:_MOST_KEPT]
     moving = moving[by_slope[moving] > min(0.02 * found.noise, 3e-3)]  # y has variance 1; the smaller the noise, the less may be missed
@@ -157,7 +153,6 @@ class Search:
         sample = slice(0, fresh_rows(len(rows.X)).stop)
         self.inputs = {False: rows.X[sample], True: warped(ranks, rows.X[sample])}
         self.on_ranks = False
-        self.m = _SMALL if len(rows.X) <= _SMALL else _ROWS
 
     def learn(self, on_ranks: bool, kept: IntArray, m: int, **options: Any) -> smooth.Smooth:
         """One climb of the smooth part's evidence on m rows."""
@@ -177,9 +172,7 @@ class Search:
             leaders = np.argsort(-smooth.relevance(best.parameters), kind="stable")[:5]
             telling = telling_pairs(self.rows, kept, leaders)
             best = replace(best, pairs=tuple(dict.fromkeys([*telling, *best.pairs])))
-        best, _ = side_by_side(
-            lambda: self.learn(self.on_ranks, kept, self.m, max_iter=_STEPS if len(kept) > 40 else _CLIMB, warm=best), lambda: None
-        )
+        best, _ = side_by_side(lambda: self.learn(self.on_ranks, kept, _ROWS, max_iter=_STEPS if len(kept) > 40 else _CLIMB, warm=best), lambda: None)
         if len(kept) > 12:
             chosen = _relevant(best, telling[:10])
             best, kept = smooth.restricted(best, chosen), kept[chosen]
@@ -189,17 +182,17 @@ class Search:
         """A longer climb where inputs were dropped, then one with a matrix in the full order; in float64 where the noise is small."""
         best, d = begin, self.rows.X.shape[1]
         if d > 12:
-            best = self.learn(self.on_ranks, kept, self.m, max_iter=_STEPS, warm=begin)
+            best = self.learn(self.on_ranks, kept, _ROWS, max_iter=_STEPS, warm=begin)
         if 2 * len(kept) < d:  # what was learned among many inputs that do not matter may mislead: begin afresh, and on the inputs as they are
-            afresh = self.learn(False, kept, self.m, max_iter=_CLIMB)
+            afresh = self.learn(False, kept, _ROWS, max_iter=_CLIMB)
             if afresh.value < best.value:
                 best, self.on_ranks = afresh, False
         if 1 < len(kept) <= _MOST_ROTATED and search_sizes(len(kept), len(self.rows.X), self.wanted).full:
-            turned = self.learn(self.on_ranks, kept, self.m, max_iter=_STEPS, warm=best, rotation=True)
+            turned = self.learn(self.on_ranks, kept, _ROWS, max_iter=_STEPS, warm=best, rotation=True)
             if self._explains_better(turned, best, kept):
                 best = turned
         if best.noise < 1e-3:
-            best = self.learn(self.on_ranks, kept, self.m, max_iter=60, warm=best, rotation="rotation" in best.parameters, precise=True)
+            best = self.learn(self.on_ranks, kept, _ROWS, max_iter=60, warm=best, rotation="rotation" in best.parameters, precise=True)
         return best
 
     def _explains_better(self, turned: smooth.Smooth, straight: smooth.Smooth, kept: IntArray) -> bool:
