@@ -298,20 +298,21 @@ def test_weights_too_large_are_told_of(rows):
 def test_warnings_point_to_the_line_that_asked(rows):
     X, y = rows
     for method in ("split", "cross"):
-        band = ConformalRegressor(Ridge(), score="absolute", method=method, random_state=0).fit(X[:20], y[:20])
-        for ask in (band.predict_interval, lambda X, band=band: band.predict_int(X, confidence=0.99)):
+        band = ConformalRegressor(Ridge(), confidence_level=0.99, score="absolute", method=method, random_state=0).fit(X[:20], y[:20])
+        for ask in (band.predict_interval, band.predict_int):
             with pytest.warns(UserWarning, match="too few") as caught:
-                band.set_params(confidence_level=0.99)
                 ask(X)
             assert {warning.filename for warning in caught} == {__file__}
 
 
-@pytest.mark.parametrize("case", ["quantile", "absolute", "prefit"])
+@pytest.mark.parametrize("case", ["quantile", "absolute", "prefit", "loo"])
 def test_joint_widths_are_of_the_order_of_the_separate_ones(rows, case):
     X, y = rows
     Y = np.column_stack([y, 1e4 * (X[:, 1] + 0.3 * np.random.default_rng(1).standard_normal(400))])
     if case == "prefit":
         band = ConformalRegressor(FrozenEstimator(Ridge().fit(X[:100], Y[:100])), score="absolute").conformalize(X[100:], Y[100:])
+    elif case == "loo":
+        band = ConformalRegressor(FAST, score="absolute", method="cross", cv="loo").fit(X, Y)
     else:
         band = ConformalRegressor(FAST, score=case, random_state=0).fit(X, Y)
     each, joint = (band.predict_interval(X, 0.8, joint=joint)[1] for joint in (False, True))
@@ -358,7 +359,7 @@ def test_groups_are_checked_by_fit(rows):
     for method in ("split", "cross"):
         with pytest.raises(ValueError, match="one label per row"):
             band.set_params(method=method).fit(X, y, groups=np.zeros(399))
-        with pytest.raises(ValueError, match="labels of one kind, .*; got NoneType, str"):
+        with pytest.raises(ValueError, match=r"labels of one kind, .*; got NoneType, str"):
             band.fit(X, y, groups=[None, "a"] * 200)
     with pytest.raises(ValueError, match="knows no groups"):
         band.set_params(method="bootstrap").fit(X, y, groups=np.zeros(400))

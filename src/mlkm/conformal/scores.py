@@ -4,6 +4,8 @@
 
 "variance"   lower = upper = f(x),   u = sigma_y(x), the paper's estimator          "absolute"   u = 1
 "residual"   u = a second fit, of |y - f(x)| at rows left out                       "quantile"   lower, upper = fitted quantiles, u = 1
+
+With several outputs, a u that does not depend on x is one constant per output, so that outputs can be covered jointly.
 """
 
 from dataclasses import dataclass, replace
@@ -65,7 +67,7 @@ def settle(scored: Scored, X: Any) -> tuple[Scored, Base]:
         scored = replace(scored, least=least_unit(unit))
         unit = np.maximum(unit, scored.least)
     if scored.scale is None:
-        scale = _or_one(f.std(axis=0)) if f.shape[1] > 1 else np.ones(1)
+        scale = unit_of_outputs(f.std(axis=0))
         scored, unit = replace(scored, scale=scale), unit * scale
     return scored, (f, lower, upper, unit)
 
@@ -73,6 +75,11 @@ def settle(scored: Scored, X: Any) -> tuple[Scored, Base]:
 def least_unit(unit: Array) -> Array:
     """What a unit of zero counts as, for each output."""
     return _or_one(1e-12 * unit.max(axis=0, initial=0.0))
+
+
+def unit_of_outputs(spread: Array) -> Array:
+    """One unit per output where u does not depend on x: 1 for a single output, else its spread."""
+    return _or_one(spread) if len(spread) > 1 else np.ones(1)
 
 
 def _or_one(scale: Array) -> Array:
@@ -109,9 +116,11 @@ def fit_scored(estimator: Any, score: str, level: Fraction, X: Any, y: Array, cv
         return Scored(model, score, spread=spread, least=np.maximum(0.1 * np.median(left_out, axis=0), np.finfo(float).tiny))
     if score == "quantile":
         band = fit_quantiles(X, y, level, seed)
-        return Scored(model, score, band=band, scale=1.0 if y.ndim == 1 else _or_one(np.subtract(*band.predict(X)[::-1]).mean(axis=0)))
-    scale = 1.0 if y.ndim == 1 or score == "variance" else _or_one(np.abs(columns(y) - columns(model.predict(X))).mean(axis=0))
-    return Scored(model, score, scale=scale)
+        lower, upper = band.predict(X)
+        return Scored(model, score, band=band, scale=unit_of_outputs((upper - lower).mean(axis=0)))
+    if score == "variance" or y.ndim == 1:
+        return Scored(model, score)
+    return Scored(model, score, scale=unit_of_outputs(np.abs(y - columns(model.predict(X))).mean(axis=0)))
 
 
 def prefit(model: Any, score: str) -> Scored:
