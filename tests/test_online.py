@@ -110,7 +110,8 @@ def test_the_threshold_is_the_quantile_of_the_latest_scores(window):
     [
         ({"method": "x"}, "method must be"),
         ({"method": "decaying", "decay": 0.5}, "decay must be"),
-        ({"step": -1}, "step == -1"),
+        ({"step": -1}, "step must be positive"),
+        ({"step": np.nan}, "step must be positive"),
         ({"window": -3}, "window == -3"),
         ({"window": 0}, "window == 0"),
         ({"calibration_size": 1.5}, "calibration_size must be"),
@@ -124,3 +125,5 @@ def test_messages(parameters, message):
         OnlineConformal(LinearRegression(), window=2.5).fit(X, y)
     with pytest.raises(ValueError, match="one output"):
         OnlineConformal(LinearRegression()).fit(X, np.column_stack([y, y]))
+    with pytest.raises(ValueError, match="one output"):
+        OnlineConformal(LinearRegression().fit(X, np.column_stack([y, y]))).conformalize(X, y)

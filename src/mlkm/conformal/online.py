@@ -118,15 +118,17 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
             raise ValueError(f"method must be 'adaptive' or 'decaying'; got {self.method!r}.")
         if self.method == "decaying" and not 0.5 < self.decay <= 1:
             raise ValueError(f"decay must be above 1/2 and at most 1; got {self.decay!r}.")
-        if self.step is not None:
-            check_scalar(self.step, "step", Real, min_val=0, include_boundaries="neither")
+        if self.step is not None and not 0 < check_scalar(self.step, "step", Real) < np.inf:
+            raise ValueError(f"step must be positive and finite; got {self.step!r}.")
         if self.window is not None:
             check_scalar(self.window, "window", Integral, min_val=1)
         return exact_level(self.confidence_level)
 
     def _start(self, scored: Scored, level: Fraction, X: Any, y: Array) -> Self:
-        self._scored, base = settle(scored, X)
-        self.estimator_: Any = scored.model
+        settled, base = settle(scored, X)
+        if base[0].shape[1] > 1:
+            raise ValueError(f"OnlineConformal follows one output; the regressor predicts {base[0].shape[1]}.")
+        self._scored, self.estimator_ = settled, settled.model
         below, above = self._signed(tuple(array[:, 0] for array in base), y)
         alpha = float(1 - level)
         self._ends = [_End(scores, alpha / 2, self.method, self.step, self.decay, self.window) for scores in (below, above)]
