@@ -1,6 +1,7 @@
 """Metrics of a band, against their definitions."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binom
 
@@ -57,7 +58,30 @@ def test_width_bins_follow_the_widths():
     assert bins[0][:2] == (2, 50)
 
 
+def test_equal_values_share_a_bin():
+    interval = np.random.default_rng(0).standard_normal((100, 1)) + np.array([-0.1, 0.1])  # widths equal up to rounding
+    assert len(metrics.coverage_by_bin(np.zeros(100), interval)) == 1
+    values = np.r_[np.zeros(90), np.arange(1.0, 11)]
+    assert [(low, high, part.n) for low, high, part in metrics.coverage_by_bin(np.zeros(100), interval, values)] == [(0, 0, 90), (1, 10, 10)]
+    assert [part.n for *_, part in metrics.coverage_by_bin(np.zeros(100), interval, values, n_bins=20)] == [90, 5, 5]
+
+
+def test_groups_may_be_objects():
+    labels = pd.Series(["a", "b", "a"], dtype=object)
+    shares = metrics.coverage_by_group([0, 5, 0], np.tile([-1.0, 1.0], (3, 1)), labels)
+    assert {label: part.share for label, part in shares.items()} == {"a": 1, "b": 0}
+
+
 def test_messages():
+    for level in (1.0, 95):
+        for metric in (metrics.winkler_score, metrics.coverage):
+            with pytest.raises(ValueError, match="between 0 and 1"):
+                metric(np.zeros(5), np.zeros((5, 2)), level)
+    with pytest.raises(ValueError, match="one number per row"):
+        metrics.coverage_by_bin(np.zeros(5), np.zeros((5, 2)), np.zeros(4))
+    for X in (np.zeros(30), np.zeros((29, 2))):
+        with pytest.raises(ValueError, match="one row per interval"):
+            metrics.worst_slice_coverage(X, np.zeros(30), np.zeros((30, 2)))
     with pytest.raises(ValueError, match="one level at a time"):
         metrics.mean_width(np.zeros((5, 2, 2)))
     with pytest.raises(ValueError, match="one outcome per interval"):

@@ -71,10 +71,59 @@ def test_outcomes_may_come_late():
         band.update(y[205:211])
 
 
-@pytest.mark.parametrize(("parameters", "message"), [({"method": "x"}, "method must be"), ({"method": "decaying", "decay": 0.5}, "decay must be")])
+def test_outcomes_are_checked_and_leave_the_band_as_it_was():
+    X, y = drifting(300)
+    with pytest.raises(NotFittedError):
+        OnlineConformal(LinearRegression()).update(1.0)
+    band = OnlineConformal(LinearRegression()).fit(X[:200], y[:200])
+    before = band.predict_interval(X[200:202])[1]
+    for bad in (np.nan, [1.0, np.inf]):
+        with pytest.raises(ValueError, match="Input y contains"):
+            band.update(bad)
+    np.testing.assert_array_equal(band.update([]).predict_interval(X[200:202])[1], before)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        band.conformalize(X[:10], y[:9])
+
+
+def test_calibrating_anew_forgets_the_earlier_model():
+    X, y = drifting(300)
+    model = LinearRegression().fit(X[:100], y[:100])
+    band = OnlineConformal(LinearRegression()).fit(X, -y).set_params(estimator=model).conformalize(X[100:], y[100:])
+    fresh = OnlineConformal(model).conformalize(X[100:], y[100:])
+    np.testing.assert_array_equal(band.predict_interval(X)[1], fresh.predict_interval(X)[1])
+
+
+@pytest.mark.parametrize("window", [None, 7])
+def test_the_threshold_is_the_quantile_of_the_latest_scores(window):
+    X, y = drifting(200)
+    band = OnlineConformal(LinearRegression(), window=window, confidence_level=0.8).fit(X[:100], y[:100])
+    band.predict_online(X[100:], y[100:])
+    for end in band._ends:
+        assert end.ordered == sorted(end.recent)
+        assert len(end.recent) == (150 if window is None else window)
+        if 0 < end.level < 1:
+            assert end.threshold == pytest.approx(np.quantile(end.recent, 1 - end.level))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"method": "x"}, "method must be"),
+        ({"method": "decaying", "decay": 0.5}, "decay must be"),
+        ({"step": -1}, "step must be positive"),
+        ({"step": np.nan}, "step must be positive"),
+        ({"window": -3}, "window == -3"),
+        ({"window": 0}, "window == 0"),
+        ({"calibration_size": 1.5}, "calibration_size must be"),
+    ],
+)
 def test_messages(parameters, message):
     X, y = drifting(100)
     with pytest.raises(ValueError, match=message):
         OnlineConformal(LinearRegression(), **parameters).fit(X, y)
+    with pytest.raises(TypeError, match="window must be an instance of"):
+        OnlineConformal(LinearRegression(), window=2.5).fit(X, y)
     with pytest.raises(ValueError, match="one output"):
         OnlineConformal(LinearRegression()).fit(X, np.column_stack([y, y]))
+    with pytest.raises(ValueError, match="one output"):
+        OnlineConformal(LinearRegression().fit(X, np.column_stack([y, y]))).conformalize(X, y)

@@ -4,15 +4,17 @@ An interval is an array (n, 2), or (n, 2, 1) as `predict_interval` returns it fo
 """
 
 from dataclasses import dataclass
-from fractions import Fraction
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta
+from sklearn.utils import check_scalar
 
 from ._seeds import generator
 from ._types import Array
+from .conformal.rank import exact_level, groups_of
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def widths(interval: ArrayLike) -> Array:
 def winkler_score(y: ArrayLike, interval: ArrayLike, confidence_level: float = 0.95) -> float:
     """Mean of width + (2 / alpha) x (how far y is outside): the proper score of an interval, small is good."""
     y, (low, high) = _checked(y, interval)
-    alpha = float(1 - Fraction(str(confidence_level)))
+    alpha = float(1 - exact_level(confidence_level))
     miss = np.where(y < low, low - y, 0) + np.where(y > high, y - high, 0)
     return float(np.mean(high - low + 2 / alpha * miss))
 
@@ -72,19 +74,35 @@ def coverage_by_group(y: ArrayLike, interval: ArrayLike, groups: ArrayLike, conf
     >>> coverage_by_group([0, 5], [[-1, 1], [-1, 1]], ["a", "b"])["b"].share
     0.0
     """
-    hits, labels = inside(y, interval), np.asarray(groups)
-    if labels.shape != hits.shape:
-        raise ValueError(f"groups must have one label per row, shape {hits.shape}; got shape {labels.shape}.")
-    return {label.item(): _share(hits[labels == label], confidence_level) for label in np.unique(labels)}
+    hits = inside(y, interval)
+    labels, place = groups_of(groups, len(hits))
+    return {label: _share(hits[place == g], confidence_level) for g, label in enumerate(labels.tolist())}
 
 
 def coverage_by_bin(y: ArrayLike, interval: ArrayLike, values: ArrayLike | None = None, n_bins: int = 5) -> list[tuple[float, float, Coverage]]:
-    """Coverage in bins of equal counts along `values`, by default the widths: (least, largest, coverage) of each bin."""
+    """Coverage in bins of equal counts along `values`, by default the widths: (least, largest, coverage) of each bin. Equal values share a bin."""
     hits = inside(y, interval)
+    check_scalar(n_bins, "n_bins", Integral, min_val=1)
     along = widths(interval) if values is None else np.asarray(values, np.float64)
+    if along.shape != hits.shape:
+        raise ValueError(f"values must have one number per row, shape {hits.shape}; got shape {along.shape}.")
     order = np.argsort(along, kind="stable")
-    parts = [part for part in np.array_split(order, n_bins) if len(part)]
-    return [(float(along[part[0]]), float(along[part[-1]]), _share(hits[part], 0.95)) for part in parts]
+    cuts = _cuts(along[order], n_bins, _rounding(interval) if values is None else 0.0)
+    return [(float(along[part[0]]), float(along[part[-1]]), _share(hits[part], 0.95)) for part in np.split(order, cuts)]
+
+
+def _cuts(values: Array, n_bins: int, slack: float) -> list[int]:
+    """Where values in increasing order are cut into bins of equal counts, moved to the nearest place where they rise by more than `slack`."""
+    with np.errstate(invalid="ignore"):  # of infinity minus infinity
+        rises = np.flatnonzero(np.diff(values) > slack) + 1
+    wanted = [number * len(values) // n_bins for number in range(1, n_bins)]
+    return sorted({int(rises[np.abs(rises - cut).argmin()]) for cut in wanted if cut and len(rises)})
+
+
+def _rounding(interval: ArrayLike) -> float:
+    """By how much equal widths may differ."""
+    both = np.concatenate(ends(interval))
+    return float(4 * np.finfo(float).eps * np.abs(both[np.isfinite(both)]).max(initial=0.0))
 
 
 def worst_slice_coverage(
@@ -95,6 +113,8 @@ def worst_slice_coverage(
     The slab is searched on one half of the rows and judged on the other, so that it does not profit from chance.
     """
     X, hits = np.asarray(X, np.float64), inside(y, interval).astype(np.float64)
+    if X.ndim != 2 or len(X) != len(hits):
+        raise ValueError(f"X must be a table with one row per interval, {len(hits)} of them; got shape {X.shape}.")
     n, d = X.shape
     if not 0 < share <= 1 or n < 20:
         raise ValueError(f"Slices need 0 < share <= 1 and at least 20 rows; got share={share} and {n} rows.")
@@ -127,7 +147,7 @@ def _worst_slab(along: Array, hits: Array, share: float) -> tuple[float, float, 
 
 
 def _share(hits: NDArray[np.bool_], confidence_level: float) -> Coverage:
-    n, k, tail = len(hits), int(hits.sum()), (1 - confidence_level) / 2
+    n, k, tail = len(hits), int(hits.sum()), float(1 - exact_level(confidence_level)) / 2
     if not n:
         raise ValueError("Coverage needs at least one row.")
     low = 0.0 if k == 0 else float(beta.ppf(tail, k, n - k + 1))

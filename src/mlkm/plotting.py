@@ -1,6 +1,10 @@
 """Pictures, with matplotlib (the extra `plot`)."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
+from importlib import import_module
+from importlib.util import find_spec
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -24,12 +28,17 @@ def plot_band(
     *,
     truth: Callable[[Array], Array] | None = None,
     names: Sequence[str] | None = None,
-    confidence_level: float | None = None,
+    confidence_level: Any = None,
+    output: int | None = None,
 ) -> Figure:
-    """The band along each of some inputs, the others fixed at `at`, as in the paper's Figures 3 and 4.
+    """The band along each of some inputs, the others fixed at `at`, as in the paper's Figures 3 and 4. Several levels are drawn inside each other.
 
-    `limits` is (low, high), for all inputs or one pair each; `truth` maps rows to the noiseless mean, where it is known.
+    `limits` is (low, high), for all inputs or one pair each; `truth` maps rows to the noiseless mean, where it is known. `names` are by default those
+    of the frame the band was fitted on. Of several outputs, `output` says which one.
     """
+    columns = getattr(band, "feature_names_in_", getattr(getattr(band, "estimator_", None), "feature_names_in_", None))
+    names = columns if names is None else names
+    levels = np.atleast_1d(band.confidence_level if confidence_level is None else confidence_level)
     at, limits = np.asarray(at, np.float64), np.broadcast_to(np.asarray(limits, np.float64), (len(inputs), 2))
     figure = Figure(figsize=(max(3.0 * len(inputs), 4.5), 3.6), layout="constrained")
     axes = figure.subplots(1, len(inputs), sharey=True, squeeze=False)[0]
@@ -37,8 +46,10 @@ def plot_band(
         grid = np.linspace(low, high, 200)
         X = np.tile(at, (len(grid), 1))
         X[:, j] = grid
-        mean, interval = band.predict_interval(X, confidence_level)
-        ax.fill_between(grid, interval[:, 0, 0], interval[:, 1, 0], color=_BAND, alpha=0.6, linewidth=0, label="band")
+        mean, interval = _of_output(*_predicted(band, X, columns, confidence_level), output)
+        for number in np.argsort(levels)[::-1]:
+            label = "band" if len(levels) == 1 else f"band {100 * float(levels[number]):g} %"
+            ax.fill_between(grid, interval[:, 0, number], interval[:, 1, number], color=_BAND, alpha=0.6, linewidth=0, label=label)
         ax.plot(grid, mean, color=_INK, linestyle="--", linewidth=1.8, label="fit")
         if truth is not None:
             ax.plot(grid, truth(X), color=_MISS, linewidth=1.4, label="truth")
@@ -48,6 +59,25 @@ def plot_band(
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
     return figure
+
+
+def _predicted(band: Any, X: Array, columns: Any, confidence_level: Any) -> tuple[Array, Array]:
+    """Mean and interval at X, with the names of the inputs where the model knows some."""
+    if confidence_level is not None and "confidence_level" not in signature(band.predict_interval).parameters:
+        raise ValueError(f"{type(band).__name__} has one level, that of its constructor; leave confidence_level out.")
+    if columns is not None and find_spec("pandas"):
+        X = import_module("pandas").DataFrame(X, columns=columns)
+    asked = {} if confidence_level is None else {"confidence_level": confidence_level}
+    mean, interval = copy(band).predict_interval(X, **asked)  # a copy, since the rows of an online band wait for their outcomes
+    return mean, interval
+
+
+def _of_output(mean: Array, interval: Array, output: int | None) -> tuple[Array, Array]:
+    if mean.ndim == 1:
+        return mean, interval
+    if output is None or not 0 <= output < mean.shape[1]:
+        raise ValueError(f"The band has {mean.shape[1]} outputs: say which one to draw, as in output=0; got {output!r}.")
+    return mean[:, output], interval[..., output]
 
 
 def plot_predictions(y: ArrayLike, mean: ArrayLike, interval: ArrayLike, *, most: int = 150) -> Figure:
@@ -96,6 +126,8 @@ def plot_widths(y: ArrayLike, mean: ArrayLike, interval: ArrayLike) -> Figure:
     """Width against |residual|: a useful band is wide where errors are large. The line joins the medians of ten bins."""
     width, residual = metrics.widths(interval), np.abs(np.asarray(y, np.float64) - np.asarray(mean, np.float64))
     width, residual = width[np.isfinite(width)], residual[np.isfinite(width)]
+    if not len(width):
+        raise ValueError("plot_widths needs at least one interval of finite width; all are infinite.")
     figure = Figure(figsize=(5.2, 4.0), layout="constrained")
     ax = figure.subplots()
     ax.scatter(width, residual, s=9, color=_INK, alpha=0.35, linewidths=0)
@@ -110,6 +142,9 @@ def plot_widths(y: ArrayLike, mean: ArrayLike, interval: ArrayLike) -> Figure:
 
 def plot_convergence(models: dict[str, Any]) -> Figure:
     """`loss_curve_` of fitted models by name, on logarithmic axes."""
+    without = [name for name, model in models.items() if not len(getattr(model, "loss_curve_", ()))]
+    if without:
+        raise ValueError(f"plot_convergence needs models fitted by descent, with a loss_curve_; {', '.join(map(repr, without))} has none.")
     figure = Figure(figsize=(5.2, 3.8), layout="constrained")
     ax = figure.subplots()
     for name, model in models.items():

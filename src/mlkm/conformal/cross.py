@@ -17,7 +17,7 @@ from sklearn.utils import _safe_indexing
 from .._types import Array, IntArray
 from ..variance import leave_one_out, left_out_fits
 from .rank import rank, warn_too_few
-from .scores import Scored, closed_form, columns, fit_scored
+from .scores import Scored, closed_form, columns, fit_scored, least_unit, settle, unit_of_outputs
 from .split import Request, as_interval, same_group, side_scores
 
 _ENTRIES = 2**22  # of a block of new rows by training rows
@@ -56,17 +56,18 @@ class LeftOut:
     below: Array
     above: Array
     labels: Any
-    scaled: bool
+    scaled: bool  # whether the unit is sigma_y(x), bounded from below by `least`, or `least` itself
+    least: Array
 
     def base(self, X: Any) -> Base:
         scaler = self.model.y_scaler_
-        unit = columns(self.model.predict(X, return_std=True)[1]) if self.scaled else None
+        unit = np.maximum(columns(self.model.predict(X, return_std=True)[1]), self.least) if self.scaled else self.least[None, :]
         f, weights = left_out_fits(self.model._sigma(), self.model.x_scaler_.forward(np.asarray(X, np.float64)))
         f = scaler.backward(f)
 
         def at(output: int, rows: IntArray) -> tuple[Array, Array, Array]:
             left = f[:, [output]] - weights[:, self.index[rows]] * self.residuals[self.index[rows], output]
-            return left, left, np.ones_like(left) if unit is None else np.broadcast_to(unit[:, [output]], left.shape)
+            return left, left, np.broadcast_to(unit[:, [output]], left.shape)
 
         return at
 
@@ -84,7 +85,7 @@ def fit_cross(estimator: Any, score: str, level: Fraction, X: Any, y: Array, cv:
             raise ValueError(f"The test folds of cv must not overlap; fold {number} shares rows with an earlier one.")
         fold[test] = number
         scored = fit_scored(estimator, score, level, _safe_indexing(X, train), y[train], 5, seed)
-        _, lower, upper, unit = scored.base(_safe_indexing(X, test))
+        scored, (_, lower, upper, unit) = settle(scored, _safe_indexing(X, test))
         Y = columns(y[test])
         below[test], above[test] = (lower - Y) / unit, (Y - upper) / unit
         fits.append(scored)
@@ -102,12 +103,13 @@ def left_out(model: Any, score: str) -> LeftOut:
     variance = model._sigma()
     training, sd = variance.training, model.y_scaler_.sd
     residuals = leave_one_out(variance) * sd
-    unit = np.ones_like(residuals)
+    unit, least = np.zeros_like(residuals), unit_of_outputs(np.abs(residuals).mean(axis=0))
     if score == "variance":
         unit = np.sqrt(np.clip(residuals / np.where(variance.residuals == 0, np.inf, variance.residuals * sd), 1, None) * variance.noise) * sd
+        least = least_unit(unit)
     index = np.repeat(np.arange(len(residuals)), training.copies.astype(int))
-    signed = residuals / np.where(unit > 0, unit, 1e-300)
-    return LeftOut(model, index, residuals, -signed[index], signed[index], None, score == "variance")
+    signed = residuals / np.maximum(unit, least)
+    return LeftOut(model, index, residuals, -signed[index], signed[index], None, score == "variance", least)
 
 
 def cross_interval(cross: Cross, X: Any, n_new: int, request: Request) -> Array:

@@ -6,19 +6,25 @@ moves the threshold itself, q <- q + eta_t (err_t - alpha) with eta_t ~ t^-decay
 any assumption on it. The two ends are followed one by one, alpha/2 each, so that the band can move with a drift of the mean.
 """
 
+from bisect import bisect_left, insort
+from collections import deque
+from fractions import Fraction
+from math import floor
+from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
-from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
+from sklearn.utils import _safe_indexing, check_scalar, column_or_1d, get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
 
 from .._types import Array, RandomState
 from ..estimators import MLKMRegressor
 from .naming import WithScoreParameter
 from .rank import exact_level
-from .scores import as_targets, fit_scored, fitted_or_raise, prefit
+from .scores import Scored, as_targets, fit_scored, settle, to_calibrate
+from .split import rows_kept
 
 
 class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -84,29 +90,47 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit the regressor to the earlier rows, and start the calibration with the later ones."""
-        level = exact_level(self.confidence_level)
+        level = self._checked_level()
         validate_data(self, X, y, skip_check_array=True)
         check_consistent_length(X, y)
         (X,), Y = indexable(X), _one_output(y)
         n = len(Y)
-        kept = self.calibration_size if isinstance(self.calibration_size, (int, np.integer)) else int(n * self.calibration_size)
-        if not 0 < kept < n:
-            raise ValueError(f"calibration_size must leave rows on both sides of the split; got {self.calibration_size!r} with n_samples={n}.")
+        kept = rows_kept(self.calibration_size, n)
         estimator = MLKMRegressor(random_state=self.random_state) if self.estimator is None else self.estimator
         early, late = np.arange(n - kept), np.arange(n - kept, n)
-        self._scored = fit_scored(clone(estimator), self.score, level, _safe_indexing(X, early), Y[early], 5, 0)
-        return self._start(_safe_indexing(X, late), Y[late])
+        scored = fit_scored(clone(estimator), self.score, level, _safe_indexing(X, early), Y[early], 5, 0)
+        self._fitted = self.estimator, scored
+        return self._start(scored, level, _safe_indexing(X, late), Y[late])
 
     def conformalize(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Start the calibration of a fitted regressor with rows it has not seen, in time order."""
-        if not hasattr(self, "_scored"):
-            self._scored = prefit(fitted_or_raise(self.estimator), self.score)
-        return self._start(X, _one_output(y))
+        """Start the calibration of a fitted regressor with rows it has not seen, in time order.
 
-    def _start(self, X: Any, y: Array) -> Self:
-        self.estimator_: Any = self._scored.model
-        below, above = self._signed(self._bases(X), y)
-        alpha = float(1 - exact_level(self.confidence_level))
+        The model is that of `fit`, where `estimator` is still the one that was fitted; otherwise `estimator` itself, which must then be fitted.
+        """
+        level, Y = self._checked_level(), _one_output(y)
+        scored = to_calibrate(getattr(self, "_fitted", None), self.estimator, self.score)
+        check_consistent_length(X, Y)
+        return self._start(scored, level, X, Y)
+
+    def _checked_level(self) -> Fraction:
+        """The level, if what moves it makes sense too."""
+        if self.method not in ("adaptive", "decaying"):
+            raise ValueError(f"method must be 'adaptive' or 'decaying'; got {self.method!r}.")
+        if self.method == "decaying" and not 0.5 < self.decay <= 1:
+            raise ValueError(f"decay must be above 1/2 and at most 1; got {self.decay!r}.")
+        if self.step is not None and not 0 < check_scalar(self.step, "step", Real) < np.inf:
+            raise ValueError(f"step must be positive and finite; got {self.step!r}.")
+        if self.window is not None:
+            check_scalar(self.window, "window", Integral, min_val=1)
+        return exact_level(self.confidence_level)
+
+    def _start(self, scored: Scored, level: Fraction, X: Any, y: Array) -> Self:
+        settled, base = settle(scored, X)
+        if base[0].shape[1] > 1:
+            raise ValueError(f"OnlineConformal follows one output; the regressor predicts {base[0].shape[1]}.")
+        self._scored, self.estimator_ = settled, settled.model
+        below, above = self._signed(tuple(array[:, 0] for array in base), y)
+        alpha = float(1 - level)
         self._ends = [_End(scores, alpha / 2, self.method, self.step, self.decay, self.window) for scores in (below, above)]
         self._waiting: list[tuple[float, float, float]] = []
         return self
@@ -119,14 +143,15 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
     def predict_interval(self, X: ArrayLike) -> tuple[Array, Array]:
         """The mean, and the interval at the level as it stands now, (n, 2, 1). Each row waits for its outcome in `update`."""
         check_is_fitted(self, "_ends")
-        f, lower, upper, unit = (array[:, 0] for array in self._scored.base(X))
+        f, lower, upper, unit = self._bases(X)
         low, high = lower - self._ends[0].threshold * unit, upper + self._ends[1].threshold * unit
         self._waiting = list(zip(lower, upper, unit, strict=True))
         return f, _ordered(low, high)
 
     def update(self, y: ArrayLike) -> Self:
         """The outcomes of the rows last predicted, in their order; some may still be missing at the end."""
-        outcomes = np.atleast_1d(np.asarray(y, np.float64))
+        check_is_fitted(self, "_ends")
+        outcomes = _one_output(np.atleast_1d(y), at_least=0)
         if len(outcomes) > len(self._waiting):
             waiting = f"{len(self._waiting)} predicted rows wait for theirs"
             raise ValueError(f"update got {len(outcomes)} outcomes where {waiting}; call predict_interval first.")
@@ -168,17 +193,14 @@ class _End:
     """One end of the band: how far it reaches, in units of the score."""
 
     def __init__(self, scores: Array, alpha: float, method: str, step: float | None, decay: float, window: int | None) -> None:
-        if method not in ("adaptive", "decaying"):
-            raise ValueError(f"method must be 'adaptive' or 'decaying'; got {method!r}.")
-        if method == "decaying" and not 0.5 < decay <= 1:
-            raise ValueError(f"decay must be above 1/2 and at most 1; got {decay!r}.")
         self.alpha = self.level = alpha
-        self.adaptive, self.decay, self.window = method == "adaptive", decay, window
+        self.adaptive, self.decay = method == "adaptive", decay
         self.step = (0.05 if self.adaptive else 3.0) if step is None else step
-        self.recent = list(scores[-(window or len(scores)) :])
+        self.recent = deque(scores[-(window or len(scores)) :].tolist(), maxlen=window)
+        self.ordered = sorted(self.recent)
         self.unit = float(np.abs(scores).mean()) or 1.0
         self.t = 0
-        self.threshold = _upper_quantile(self.recent, alpha)
+        self.threshold = _upper_quantile(self.ordered, alpha)
 
     def update(self, score: float) -> None:
         """A new outcome: a miss widens this end, a hit narrows it."""
@@ -186,29 +208,32 @@ class _End:
         self.t += 1
         if self.adaptive:
             self.level += self.step * (self.alpha - miss)
+            if len(self.recent) == self.recent.maxlen:
+                del self.ordered[bisect_left(self.ordered, self.recent[0])]
             self.recent.append(score)
-            if self.window is not None and len(self.recent) > self.window:
-                self.recent.pop(0)
-            self.threshold = _upper_quantile(self.recent, self.level)
+            insort(self.ordered, score)
+            self.threshold = _upper_quantile(self.ordered, self.level)
         else:
             self.threshold += self.step * self.unit * self.t**-self.decay * (miss - self.alpha)
 
 
-def _one_output(y: Any) -> Array:
-    Y = as_targets(y)
+def _one_output(y: Any, at_least: int = 1) -> Array:
+    Y = as_targets(y, at_least)
     if Y.ndim > 1 and Y.shape[1] > 1:
         raise ValueError(f"OnlineConformal follows one output; got y of shape {Y.shape}.")
     return np.asarray(column_or_1d(Y, warn=True))
 
 
 def _upper_quantile(scores: list[float], alpha: float) -> float:
-    """The 1 - alpha quantile of the scores; beyond them, where alpha has left [0, 1], further out by their range."""
-    values = np.sort(scores)
+    """The 1 - alpha quantile of scores in increasing order; beyond them, where alpha has left [0, 1], further out by their range."""
     if alpha <= 0:
-        return float(values[-1] - alpha * 10 * (values[-1] - values[0]))
+        return scores[-1] - alpha * 10 * (scores[-1] - scores[0])
     if alpha >= 1:
-        return float(values[0])
-    return float(np.quantile(values, 1 - alpha))
+        return scores[0]
+    at = (1 - alpha) * (len(scores) - 1)
+    below = floor(at)
+    above = min(below + 1, len(scores) - 1)
+    return scores[below] + (at - below) * (scores[above] - scores[below])
 
 
 def _ordered(low: Array, high: Array) -> Array:

@@ -35,14 +35,14 @@ class QuantileBand:
 
     def predict(self, X: Any) -> tuple[Array, Array]:
         """Both quantiles, (n, k); where they cross, they change places."""
-        F = _design(self.phi, self.x_scaler.forward(check_array(X, dtype=np.float64)))
+        F = _design(self.phi, self.x_scaler.forward(_numbers(X)))
         a, b = F @ self.lower, F @ self.upper
         return np.minimum(a, b), np.maximum(a, b)
 
 
 def fit_quantiles(X: Any, y: Array, level: Fraction, seed: int, n_features: int | None = None) -> QuantileBand:
     """Fit the quantiles alpha/2 and 1 - alpha/2 of y given x."""
-    X = check_array(X, dtype=np.float64)
+    X = _numbers(X)
     Y = np.asarray(y, np.float64).reshape(len(X), -1)
     n, d = X.shape
     x_scaler, y_scaler = standardiser(X, np.ones(n)), standardiser(Y, np.ones(n))
@@ -59,6 +59,14 @@ def fit_quantiles(X: Any, y: Array, level: Fraction, seed: int, n_features: int 
         W[0] += y_scaler.mean
         fits.append(W)
     return QuantileBand(x_scaler, phi, *fits)
+
+
+def _numbers(X: Any) -> Array:
+    try:
+        return np.asarray(check_array(X, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        remedy = "fill gaps and encode labels first, or take score='absolute' or 'residual'"
+        raise ValueError(f"score='quantile' needs inputs that are finite numbers in a dense table: {remedy}.") from error
 
 
 def _design(phi: FeatureMap, Z: Array) -> Array:

@@ -7,13 +7,17 @@ import warnings
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
+from inspect import currentframe
 from math import ceil
 from numbers import Rational, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._types import Array, IntArray
+
+_PACKAGE = str(Path(__file__).parents[1])
 
 
 def exact_level(confidence_level: Any) -> Fraction:
@@ -39,6 +43,8 @@ def exact_level(confidence_level: Any) -> Fraction:
 def exact_levels(confidence_level: Any) -> list[Fraction]:
     """One level or several, as a list."""
     several = isinstance(confidence_level, (list, tuple, np.ndarray)) and np.ndim(confidence_level) == 1
+    if several and not len(confidence_level):
+        raise ValueError("confidence_level must name at least one level, as in 0.95 or [0.8, 0.95]; got none.")
     return [exact_level(level) for level in (confidence_level if several else [confidence_level])]
 
 
@@ -70,6 +76,8 @@ def weighted_quantiles(scores: Array, weights: Array, new_weights: Array, levels
     """Under covariate shift: for each new row of weight w, the least q with sum(weights[scores <= q]) >= level (sum(weights) + w); (rows, levels)."""
     total = np.cumsum(weights)
     everything = total[-1] if len(total) else 0.0
+    if not everything > 0:
+        return np.full((len(new_weights), len(levels)), np.inf)
     needed = np.array([float(level) for level in levels]) * (everything + new_weights[:, None])
     at = np.searchsorted(total, needed * (1 - 1e-12), side="left")
     return np.append(scores, np.inf)[at]
@@ -77,11 +85,23 @@ def weighted_quantiles(scores: Array, weights: Array, new_weights: Array, levels
 
 def warn_too_few(m: int, level: Fraction, where: str = "") -> None:
     """Say that the interval is infinite, and how many rows would make it finite."""
-    warnings.warn(
-        f"{m} calibration rows{where} are too few for the level {float(level):g}, so its interval is infinite; {rows_needed(level)} rows would do.",
-        UserWarning,
-        stacklevel=4,
+    _warn(f"{m} calibration rows{where} are too few for the level {float(level):g}, so its interval is infinite; {rows_needed(level)} rows would do.")
+
+
+def warn_too_heavy(rows: int, n: int, level: Fraction, where: str = "") -> None:
+    """Say that the weights leave some intervals infinite."""
+    _warn(
+        f"The weights of {rows} of {n} new rows{where} are too large beside the sum of the calibration weights for the level {float(level):g}, "
+        "so their intervals are infinite; more calibration rows, or weights that differ less, would do."
     )
+
+
+def _warn(message: str) -> None:
+    """A warning at the line outside this package that led here."""
+    frame, level = currentframe(), 1
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def groups_of(labels: Any, n: int, name: str = "groups") -> tuple[Array, IntArray]:
@@ -89,5 +109,9 @@ def groups_of(labels: Any, n: int, name: str = "groups") -> tuple[Array, IntArra
     labels = np.asarray(labels)
     if labels.shape != (n,):
         raise ValueError(f"{name} must have one label per row, shape ({n},); got shape {labels.shape}.")
-    values, place = np.unique(labels, return_inverse=True)
+    try:
+        values, place = np.unique(labels, return_inverse=True)
+    except TypeError as mixed:
+        kinds = ", ".join(sorted({type(label).__name__ for label in labels}))
+        raise ValueError(f"{name} must be labels of one kind, all strings or all numbers, none missing; got {kinds}.") from mixed
     return values, place

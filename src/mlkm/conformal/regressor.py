@@ -7,17 +7,17 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import train_test_split
-from sklearn.utils import _safe_indexing, check_array, get_tags, indexable
+from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
 
 from .._seeds import generator, root_seed
 from .._types import Array, RandomState
-from ..estimators import MLKMRegressor
+from ..estimators import MLKMRegressor, _weights
 from .cross import Cross, cross_interval, fit_cross, left_out
 from .naming import WithScoreParameter
-from .rank import exact_levels
-from .scores import as_targets, check_score, columns, fit_scored, fitted_or_raise, prefit
-from .split import Request, as_interval, calibrate, split_interval
+from .rank import exact_levels, groups_of
+from .scores import as_targets, check_score, columns, fit_scored, to_calibrate
+from .split import Request, as_interval, calibrate, rows_kept, split_interval
 
 _REPLICATES = 80  # as in the paper
 
@@ -90,14 +90,17 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         validate_data(self, X, y, skip_check_array=True)
         check_consistent_length(X, y)
         (X,), Y = indexable(X), as_targets(y)
-        self._reset()
+        if groups is not None:
+            if self.method == "bootstrap":
+                raise ValueError("method='bootstrap' knows no groups; take method='split' or 'cross'.")
+            groups_of(groups, len(Y))
+        self._reset("_fitted", "_scored", "_calibration", "_cross", "_replicates")
         self._single_output = Y.ndim == 1
         seed, level = root_seed(self.random_state), max(levels)
         if self.method == "split":
             labels = np.zeros(len(Y)) if groups is None else np.asarray(groups)
-            X_fit, X_new, y_fit, y_new, _, own = train_test_split(X, Y, labels, test_size=self.calibration_size, random_state=seed)
-            self._scored = fit_scored(estimator, self.score, level, X_fit, y_fit, self.cv, seed)
-            self.estimator_ = self._scored.model
+            X_fit, X_new, y_fit, y_new, _, own = train_test_split(X, Y, labels, test_size=rows_kept(self.calibration_size, len(Y)), random_state=seed)
+            self._fitted = self.estimator, fit_scored(estimator, self.score, level, X_fit, y_fit, self.cv, seed)
             return self.conformalize(X_new, y_new, groups=None if groups is None else own)
         self.estimator_ = clone(estimator).fit(X, Y)
         if self.method == "bootstrap":
@@ -112,19 +115,22 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         return self
 
     def conformalize(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
-        """Calibrate the band on rows the model has not seen; `sample_weight` is dQ/dP at these rows where new rows come from Q and these from P."""
+        """Calibrate the band on rows the model has not seen; `sample_weight` is dQ/dP at these rows where new rows come from Q and these from P.
+
+        The model is that of `fit`, where `estimator` is still the one that was fitted; otherwise `estimator` itself, which must then be fitted.
+        """
         if self.method != "split":
             raise ValueError(f"conformalize calibrates method='split'; with method={self.method!r} call fit(X, y).")
-        if not hasattr(self, "_scored"):
-            self._scored = prefit(fitted_or_raise(self.estimator), self.score)
-            self.estimator_ = self._scored.model
-        Y = as_targets(y)
-        check_consistent_length(X, Y, sample_weight, groups)
-        weights = None if sample_weight is None else check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-        if weights is not None and (weights < 0).any():
-            raise ValueError(f"Sample weights must not be negative; the smallest is {weights.min():.3g}.")
+        scored, Y = to_calibrate(getattr(self, "_fitted", None), self.estimator, self.score), as_targets(y)
+        check_consistent_length(X, Y)
+        weights = _weights(sample_weight, len(Y))
+        if weights is not None and not weights.sum() > 0:
+            raise ValueError("The sum of sample_weight must be positive; all weights are zero.")
+        calibrated = calibrate(scored, X, Y, weights, groups)
+        self._reset("_cross", "_replicates")
+        self._scored, self._calibration = calibrated
+        self.estimator_ = self._scored.model
         self._single_output = Y.ndim == 1
-        self._calibration = calibrate(self._scored, X, Y, weights, groups)
         self.n_calibration_ = len(Y)
         return self
 
@@ -156,7 +162,8 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         y_min, y_max : values y cannot pass; intervals are cut there, which loses no coverage
         joint : whether all outputs are to be covered at once, rather than each at its level
         groups : labels of the rows, where the band was calibrated by groups
-        sample_weight : dQ/dP at the rows, where the band was calibrated with weights; by default the largest weight seen, which is safe
+        sample_weight : dQ/dP at the rows, where the band was calibrated with weights; by default the largest weight of the calibration rows, which is
+            safe for new rows whose weight is no larger
         """
         check_is_fitted(self, "estimator_")
         if not y_min < y_max:
@@ -166,8 +173,7 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         n = _num_samples(X)
         if sample_weight is not None and getattr(getattr(self, "_calibration", None), "weights", None) is None:
             raise ValueError("sample_weight needs a band calibrated with weights: conformalize(X, y, sample_weight=...).")
-        weights = None if sample_weight is None else check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-        request = Request(levels, side, joint, groups, weights)
+        request = Request(levels, side, joint, groups, _weights(sample_weight, n))
         if hasattr(self, "_replicates"):
             mean = columns(self.predict(X))
             interval = _basic_bootstrap(mean, np.stack([columns(model.predict(X)) for model in self._replicates]), request)
@@ -180,13 +186,26 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         interval = np.clip(interval, y_min, y_max)
         return (mean[:, 0], interval[..., 0]) if self._single_output else (mean, interval)
 
-    def predict_int(self, X: ArrayLike, confidence: float | None = None, y_min: float = -np.inf, y_max: float = np.inf) -> Array:
-        """The interval at one level, shape (n, 2), as in crepes."""
-        interval = self.predict_interval(X, confidence, y_min=y_min, y_max=y_max)[1]
+    def predict_int(
+        self,
+        X: ArrayLike,
+        *,
+        confidence: float | None = None,
+        y_min: float = -np.inf,
+        y_max: float = np.inf,
+        side: Literal["both", "lower", "upper"] = "both",
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Array:
+        """The interval at one level, shape (n, 2), as in crepes; the other arguments are those of `predict_interval`."""
+        level = self.confidence_level if confidence is None else confidence
+        if len(exact_levels(level)) > 1:
+            raise ValueError(f"predict_int gives the interval at one level; got {level!r}: name one, as in confidence=0.9, or call predict_interval.")
+        interval = self.predict_interval(X, level, side=side, y_min=y_min, y_max=y_max, groups=groups, sample_weight=sample_weight)[1]
         return np.asarray(interval[:, :, 0])
 
-    def _reset(self) -> None:
-        for name in ("_scored", "_calibration", "_cross", "_replicates"):
+    def _reset(self, *names: str) -> None:
+        for name in names:
             self.__dict__.pop(name, None)
 
     def __sklearn_tags__(self) -> Any:

@@ -7,13 +7,14 @@ within each group (Mondrian); with weights dQ/dP it holds under Q.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 import numpy as np
 
 from .._types import Array
-from .rank import groups_of, quantiles, rank, warn_too_few, weighted_quantiles
-from .scores import Scored, columns
+from .rank import groups_of, quantiles, rank, warn_too_few, warn_too_heavy, weighted_quantiles
+from .scores import Scored, columns, settle
 
 
 @dataclass(frozen=True)
@@ -37,14 +38,25 @@ class Calibration:
     labels: Any = None
 
 
-def calibrate(scored: Scored, X: Any, y: Any, weights: Array | None = None, groups: Any = None) -> Calibration:
-    _, lower, upper, unit = scored.base(X)
+def rows_kept(calibration_size: Any, n: int) -> int:
+    """How many of n rows are kept for calibration."""
+    share = isinstance(calibration_size, (float, np.floating)) and 0 < calibration_size < 1
+    kept = ceil(calibration_size * n) if share else calibration_size
+    if not isinstance(kept, (int, np.integer)) or not 0 < kept < n:
+        words = "calibration_size must be a share of the rows below 1, or a number of them that leaves some for the fit"
+        raise ValueError(f"{words}; got {calibration_size!r} with n_samples={n}.")
+    return int(kept)
+
+
+def calibrate(scored: Scored, X: Any, y: Any, weights: Array | None = None, groups: Any = None) -> tuple[Scored, Calibration]:
+    """The scores of the calibration rows, and the score with its units settled by them."""
     Y = columns(y)
+    scored, (_, lower, upper, unit) = settle(scored, X)
     if Y.shape != lower.shape:
         raise ValueError(f"y must have the shape of the predictions, {lower.shape}; got {Y.shape}.")
     if groups is not None:
         groups_of(groups, len(Y))
-    return Calibration((lower - Y) / unit, (Y - upper) / unit, weights, groups)
+    return scored, Calibration((lower - Y) / unit, (Y - upper) / unit, weights, groups)
 
 
 def split_interval(scored: Scored, calibration: Calibration, X: Any, request: Request) -> tuple[Array, Array]:
@@ -90,9 +102,11 @@ def _thresholds(scores: Array, calibration: Calibration, request: Request, n: in
             else:
                 asked = request.weights[new] if request.weights is not None else np.full(len(new), weights.max(initial=0.0))
                 q[new, :, output] = weighted_quantiles(s, weights[order], asked, request.levels)
-        for level in request.levels:
-            if len(new) and rank(len(old), level) > len(old):
+        for level, infinite in zip(request.levels, np.isinf(q[new]).any(axis=2).sum(axis=0), strict=True):
+            if infinite and rank(len(old), level) > len(old):
                 warn_too_few(len(old), level, where)
+            elif infinite:
+                warn_too_heavy(int(infinite), len(new), level, where)
     return q
 
 
