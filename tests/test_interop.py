@@ -53,4 +53,4 @@ def test_in_crepes(rows, model):
     theirs.fit(X[:300], y[:300])
     theirs.calibrate(X[300:500], y[300:500])
     ours = ConformalRegressor(FrozenEstimator(theirs.learner), score="absolute").calibrate(X[300:500], y[300:500])
-    np.testing.assert_allclose(ours.predict_int(X[500:], 0.9), theirs.predict_int(X[500:], confidence=0.9), rtol=1e-10)
+    np.testing.assert_allclose(ours.predict_int(X[500:], confidence=0.9), theirs.predict_int(X[500:], confidence=0.9), rtol=1e-10)
