@@ -97,10 +97,11 @@ def excess(make, n, seed, **options):
     [
         (make_example1, 1000, {"d": 8}, 0.08),
         (make_example2, 1000, {"d": 8}, 0.10),
+        (make_example2, 1000, {"d": 64}, 0.06),
         (make_example3, 500, {"d": 10}, 1e-3),
         (make_example4, 500, {"d": 2}, 1e-6),
     ],
-    ids=["additive", "interactions", "trigonometric", "bumps"],
+    ids=["additive", "interactions", "interactions among many inputs", "trigonometric", "bumps"],
 )
 def test_the_default_is_close_to_the_truth(make, n, options, bar):
     """Far below what the published method reaches: 0.5, 0.2, 1.9 and 2.8e-4 with twice the rows."""
