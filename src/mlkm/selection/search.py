@@ -192,7 +192,10 @@ class Search:
             if self._explains_better(turned, best, kept):
                 best = turned
         if best.noise < 1e-3:
-            best = self.learn(self.on_ranks, kept, _ROWS, max_iter=60, warm=best, rotation="rotation" in best.parameters, precise=True)
+            # Begin where the system can be factorised; a climb that went astray is not taken.
+            begin = replace(best, parameters=best.parameters | {"noise": np.maximum(best.parameters["noise"], -8.0)})
+            fine = self.learn(self.on_ranks, kept, _ROWS, max_iter=60, warm=begin, rotation="rotation" in best.parameters, precise=True)
+            best = fine if fine.value < best.value else best
         return best
 
     def _explains_better(self, turned: smooth.Smooth, straight: smooth.Smooth, kept: IntArray) -> bool:
