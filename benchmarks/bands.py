@@ -18,13 +18,11 @@ from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression
 
 from mlkm import ConformalRegressor, MLKMRegressor, OnlineConformal, RandomFeatureRidge, metrics
-from mlkm.datasets import make_example1
+from mlkm.datasets import fetch_sml2010, make_example1
 from mlkm.features import draw_features
 from mlkm.kernels import Gaussian
 from mlkm.machine import Machine, layer_shapes
 from mlkm.variance import Training, Variance
-
-COVARIATES = [*range(6, 19), 22, 23]  # the paper's columns of SML2010; its target is column 4
 
 
 def data_home(folder):
@@ -115,16 +113,11 @@ def noise(n=4000):
             )
 
 
-def read_sml2010(folder):
-    tables = [np.loadtxt(folder / f"NEW-DATA-{i}.T15.txt", skiprows=1, usecols=range(2, 24)) for i in (1, 2)]
-    return [(table[:, [c - 3 for c in COVARIATES]], table[:, 1]) for table in tables]
-
-
 def sml2010():
-    folder = data_home("sml2010")
-    if folder is None:
+    if data_home("sml2010") is None:
         return
-    (X, y), (X_test, y_test) = read_sml2010(folder)
+    data = fetch_sml2010(download_if_missing=False)
+    X, y, X_test, y_test = data.X_train, data.y_train, data.X_test, data.y_test
     for name, model in (("least squares", LinearRegression()), ("MLKM", MLKMRegressor(random_state=0))):
         for method in ("adaptive", "decaying"):
             band = OnlineConformal(model, method=method).fit(X, y)

@@ -4,24 +4,15 @@ Target (column 4) and inputs (6-18, 22, 23) are the paper's. Files are read from
 squared degrees; the paper's best is 1.35.
 """
 
-import numpy as np
+from mlkm.datasets import fetch_sml2010
 
 from .problem import Problem, data_home, standardised
 
-FILES = ("NEW-DATA-1.T15.txt", "NEW-DATA-2.T15.txt")
-TARGET = 4  # columns count from 1, as in the files' header
-INPUTS = (*range(6, 19), 22, 23)
 GOAL, PUBLISHED = 1.15, 1.35
 SETS = ["sml2010"]
 MODELS = ["mlkm", "rkm", "rfr", "ols", "catboost", "lightgbm", "krr"]
 
 
-def read(file: str) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs and target of one file; columns 1 and 2 are the date and the time."""
-    table = np.loadtxt(data_home() / "sml2010" / file, skiprows=1, usecols=[j - 1 for j in (TARGET, *INPUTS)])
-    return table[:, 1:], table[:, 0]
-
-
 def load(name: str, seed: int) -> Problem:
-    (X, y), (X_test, y_test) = (read(file) for file in FILES)
-    return standardised(X, y, X_test, y_test)
+    data = fetch_sml2010(data_home=data_home(), download_if_missing=False)
+    return standardised(data.X_train, data.y_train, data.X_test, data.y_test)

@@ -233,6 +233,18 @@ class Band:
     kept: float = 1.0
 
 
+def published_measures(network: PublishedNetwork, sample) -> dict[str, float]:
+    """Length and coverage of the published band as coded, the share of rows it keeps, and both with exact rank and all rows."""
+    coded, exact = published_band(network, sample)
+    return {
+        "length": coded.length,
+        "coverage": coded.coverage,
+        "kept": coded.kept,
+        "length_exact": exact.length,
+        "coverage_exact": exact.coverage,
+    }
+
+
 def published_band(network: PublishedNetwork, sample) -> tuple[Band, Band]:
     """The paper's band as coded and as written. As coded: float32 inverse, the rank one too high, and rows of negative variance left out. As written:
     the exact rank, all rows, in float64 with a damping of 1e-8 of the mean eigenvalue (with more weights than rows the formula needs one)."""

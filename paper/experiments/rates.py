@@ -65,8 +65,8 @@ def report(results: Results, folder: Path) -> list[Block]:
     canvas.savefig(path, dpi=110)
     text = (
         "Theorem 1 is an upper bound: a slope at or below it agrees with it. The target lies on the edge of its class, where the bound should "
-        "be nearly reached. The theorem wants densities of the frequencies that are sub-Gaussian; those of the Matern kernel are not, and the "
-        "rate is seen all the same."
+        "be nearly reached. The theorem wants densities of the frequencies that are sub-Gaussian; those of the Matern kernel are "
+        "not."
     )
     return [
         Table("Excess risk, one layer of Matern features, d = 1, and the slope [Theorem 1]", ["smoothness", *rows, "slope"], lines),

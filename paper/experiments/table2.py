@@ -49,19 +49,12 @@ def _machine(example: int, d: int, cell: Cell, sample: Sample, options: Options)
         model = systems.faithful(cell.system, shape12(d), settings, cell.seed)
         found = systems.measure(model, sample)
         return found | systems.band_of(model, sample) if d in BAND_DIMENSIONS else found
-    from ..networks import PublishedNetwork, published_band
+    from ..networks import PublishedNetwork, published_measures
 
     network = PublishedNetwork(cell.system, shape12(d), settings, cell.seed)
     found = systems.measure(network, sample)
     if d in BAND_DIMENSIONS:
-        coded, exact = published_band(network, sample)
-        found |= {
-            "length": coded.length,
-            "coverage": coded.coverage,
-            "kept": coded.kept,
-            "length_exact": exact.length,
-            "coverage_exact": exact.coverage,
-        }
+        found |= published_measures(network, sample)
     return found
 
 

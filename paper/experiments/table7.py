@@ -42,19 +42,12 @@ def run(cell: Cell, options: Options) -> dict[str, Any]:
     if cell.version == WRITTEN and cell.system in ("MLKM", "RKM"):
         model = systems.faithful(cell.system, SHAPE_SML, settings, cell.seed)
         return systems.measure(model, sample) | systems.band_of(model, sample)
-    from ..networks import PublishedNetwork, published_band
+    from ..networks import PublishedNetwork, published_measures
 
     network = PublishedNetwork(cell.system, SHAPE_SML, settings, cell.seed, careful=cell.version != CODED)
     found = systems.measure(network, sample)
     if cell.system in ("MLKM", "RKM") and not options.quick:  # 5101 and 7651 weights: the inverse takes minutes
-        coded, exact = published_band(network, sample)
-        found |= {
-            "length": coded.length,
-            "coverage": coded.coverage,
-            "kept": coded.kept,
-            "length_exact": exact.length,
-            "coverage_exact": exact.coverage,
-        }
+        found |= published_measures(network, sample)
     return found
 
 
