@@ -11,7 +11,7 @@ from mlkm.rows import distinct_rows
 from mlkm.selection import rough, smooth
 from mlkm.selection.evidence import evidence, kernel_evidence
 from mlkm.selection.orders import Sizes, draw, feature_map, start, with_rotation
-from mlkm.selection.search import screen, telling_pairs
+from mlkm.selection.search import missed, screen, telling_pairs
 
 
 def numerical(objective, vector, h=1e-6):
@@ -80,10 +80,18 @@ def test_screening_keeps_the_active_inputs():
 def test_a_pair_is_found_where_one_input_acts_through_the_other_alone():
     """x_3 of Example 2 has no effect of its own."""
     X, y, _ = make_example2(1000, 60, random_state=0)
-    rows = distinct_rows(X, (y - y.mean())[:, None] / y.std())
-    pairs = telling_pairs(rows, np.arange(60), np.array([0, 3]))
+    pairs = telling_pairs(X, (y - y.mean())[:, None] / y.std(), np.ones(1000), np.array([0, 3]))
     assert pairs[0] == (0, 2)
     assert len(pairs) <= 3
+
+
+def test_inputs_that_act_through_a_third_alone_are_found_in_the_residuals():
+    """sign(x_0 x_1 x_2) has no mean given any two of its inputs. In noise alone nothing is found."""
+    rng = np.random.default_rng(0)
+    X, noise = rng.standard_normal((1500, 30)), rng.standard_normal((1500, 1))
+    residuals = np.sign(X[:, [0]]) * np.sign(X[:, [1]] * X[:, [2]]) + noise
+    assert missed(X, residuals, np.ones(1500), np.array([0, 5])).tolist() == [1, 2]
+    assert missed(X, noise, np.ones(1500), np.array([0, 5, 7])).tolist() == []
 
 
 def excess(make, n, seed, **options):

@@ -20,10 +20,10 @@ def blas_threads() -> int:
     return max((int(pool["num_threads"]) for pool in threadpool_info() if pool.get("user_api") == "blas"), default=1)
 
 
-def side_by_side(first: Callable[[], A], second: Callable[[], B]) -> tuple[A, B]:
-    """Both results; at the same time where more than one thread is allowed."""
+def side_by_side(first: Callable[[], A], second: Callable[[], B], *, wide: bool = False) -> tuple[A, B]:
+    """Both results; at the same time where more than one thread is allowed. Each has one thread for its products, or half of them if `wide`."""
     allowed = blas_threads()
-    with threadpool_limits(1):
+    with threadpool_limits(max(1, allowed // 2) if wide else 1):
         if allowed == 1:
             return first(), second()
         with ThreadPoolExecutor(1) as pool:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.optimize
 
 from .._types import Array
+from .climb import climb
 from .evidence import kernel_evidence
 
 _PRIOR = 1e-3
@@ -23,12 +23,12 @@ class Rough:
 
 
 def learn(X: Array, Y: Array, weights: Array, *, warm: Rough | None = None, max_iter: int = 25) -> Rough:
-    """Climb the evidence of K(x, x') = v exp(-sum_j gamma_j |x_j - x'_j|) plus noise, exactly, in float32."""
+    """Climb the evidence of K(x, x') = v exp(-sum_j gamma_j |x_j - x'_j|) plus noise, exactly; distances in float32, factors in float64."""
     n, d = X.shape
     Z = X.astype(np.float32)
-    target = (Y - weights @ Y / weights.sum()).astype(np.float32)
+    target = Y - weights @ Y / weights.sum()
     gaps = [np.abs(Z[:, [j]] - Z[:, j]) for j in range(d)]
-    per_weight = (1 / weights).astype(np.float32)
+    per_weight = 1 / weights
     origin = np.concatenate([np.full(d, -np.log(d) - 0.5), [0.0, -1.0]])
     begin = origin if warm is None else np.concatenate([np.log(warm.relevance), [np.log(warm.variance) / 2, np.log(warm.noise) / 2]])
 
@@ -39,10 +39,11 @@ def learn(X: Array, Y: Array, weights: Array, *, warm: Rough | None = None, max_
             K -= np.float32(g) * gap
         np.exp(K, out=K)
         K *= np.float32(variance)
-        noisy = K.copy()
-        noisy[np.diag_indices(n)] += np.float32(noise + _LEAST_NOISE) * per_weight
-        value, dK = kernel_evidence(noisy, target)
-        d_noise = float(np.diag(dK) @ per_weight)
+        noisy = K.astype(np.float64)
+        noisy[np.diag_indices(n)] += (noise + _LEAST_NOISE) * per_weight
+        value, inverse = kernel_evidence(noisy, target)
+        d_noise = float(np.diag(inverse) @ per_weight)
+        dK = inverse.astype(np.float32)
         dK *= K
         gradient = [-g * float(np.vdot(dK, gap)) for g, gap in zip(gamma, gaps, strict=True)]
         gradient += [2 * float(dK.sum(dtype=np.float64)), 2 * noise * d_noise]
@@ -50,6 +51,5 @@ def learn(X: Array, Y: Array, weights: Array, *, warm: Rough | None = None, max_
         return value + _PRIOR * float(away @ away), np.array(gradient) + 2 * _PRIOR * away
 
     bounds = [(-12.0, 4.0)] * d + [(-3.0, 4.0), (-6.0, 1.0)]
-    result = scipy.optimize.minimize(objective, begin, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": max_iter})
-    x = result.x
-    return Rough(np.exp(x[:d]), float(np.exp(2 * x[d])), float(np.exp(2 * x[d + 1])) + _LEAST_NOISE, float(result.fun))
+    x, value = climb(objective, begin, bounds, max_iter)
+    return Rough(np.exp(x[:d]), float(np.exp(2 * x[d])), float(np.exp(2 * x[d + 1])) + _LEAST_NOISE, value)

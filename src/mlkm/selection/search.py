@@ -23,12 +23,16 @@ from .evidence import kernel_evidence
 from .orders import Sizes, draw, feature_map
 
 _MOST_INPUTS = 150  # inputs a search can begin with
+_NONE_DROPPED = 12  # inputs up to which all are kept
 _MOST_KEPT = 30  # inputs it goes on with
 _MOST_ROTATED = 25  # inputs up to which the full order may learn a matrix rather than scales
-_ROWS = 1500  # of the smooth part's climbs, but for the first, which chooses between inputs and ranks
-_FIRST_ROWS = 1000
-_FIRST, _CLIMB, _STEPS = 25, 30, 20  # iterations of the first climb, of a longer one and of one that goes on from it
-_ROUGH_FIRST, _ROUGH_ROWS = 500, 1000  # rows of the rough part's climbs
+_ROWS = 1500  # of the smooth part's climbs, but for the first, which chooses between inputs and ranks and goes most of the way
+_FIRST_ROWS = 600, 1000  # for few and for many inputs
+_SOME_FIRST, _SOME = 100, 200  # features of order 2 and of full order in the first climb and in later ones
+_FIRST, _CLIMB, _STEPS = 40, 20, 20  # most iterations of the first climb, of a longer one and of one that goes on from it
+_ROUGH_FIRST, _ROUGH_ROWS = 500, 700  # rows of the rough part's climbs
+_UNDECIDED = 0.02  # noise variance below which the first climb does not decide between inputs and ranks
+_PAIR_ROWS = 5000  # by which pairs of inputs are tested
 _WORTH_RANKS = 0.02  # nats per row: ranks carry sampling noise of their own
 
 
@@ -59,28 +63,50 @@ def _waves(X: Array, n_waves: int) -> list[Array]:
     return [np.cos(np.pi * k * ranks) for k in range(1, n_waves + 1)]
 
 
-def telling_pairs(rows: Rows, kept: IntArray, leaders: IntArray, most: int = 100, n_waves: int = 3) -> list[tuple[int, int]]:
-    """Pairs of a leader and another input whose products of waves correlate with y beyond chance, the strongest first; places within `kept`.
+def telling_pairs(X: Array, Y: Array, weights: Array, leaders: IntArray, most: int = 100, n_waves: int = 3) -> list[tuple[int, int]]:
+    """Pairs of a leader and another input whose products of waves correlate with Y beyond chance, the strongest first.
 
     An input may act through its partner alone (x_3 of Example 2 does), where neither a search by single inputs nor one on random pairs finds it.
     Under independence a score is chi-squared with 9 degrees of freedom per output; 45 has probability 1e-6.
     """
-    at = slice(0, 5000)
-    waves = _waves(rows.X[at][:, kept], n_waves)
-    target = rows.Y[at] * rows.weights[at, None]
+    waves = _waves(X, n_waves)
+    target = Y * weights[:, None]
     scores: dict[tuple[int, int], float] = {}
     for i in leaders.tolist():
-        score = np.zeros(len(kept))
+        score = np.zeros(X.shape[1])
         for first in waves:
             turned = first[:, [i]] * target
             for second in waves:
                 score += ((second.T @ turned) ** 2).sum(axis=1) * 2 / (turned**2).sum()
-        for j in range(len(kept)):
+        for j in range(X.shape[1]):
             if j != i:
                 pair = (min(i, j), max(i, j))
                 scores[pair] = max(scores.get(pair, 0.0), float(score[j]))
     ordered = sorted(scores, key=lambda pair: -scores[pair])
-    return [pair for pair in ordered[:most] if scores[pair] > 45 * rows.Y.shape[1]]
+    return [pair for pair in ordered[:most] if scores[pair] > 45 * Y.shape[1]]
+
+
+def missed(X: Array, residuals: Array, weights: Array, leaders: IntArray, n_waves: int = 3) -> IntArray:
+    """Inputs whose products of two waves, alone or times a wave of a leader, correlate with what a fit has left of the targets.
+
+    A search among many inputs may settle for the strongest: in pumadyn32nm two inputs act through their product with a third only. Under
+    independence the scores are chi-squared with 9 and 27 degrees of freedom per output; 60 and 120 have probabilities below 1e-8 and 1e-12.
+    """
+    waves = _waves(X, n_waves)
+    found: set[int] = set()
+    for leader in [None, *leaders.tolist()]:
+        score = np.zeros((X.shape[1], X.shape[1]))
+        for target in (residuals * weights[:, None]).T:
+            for third in [np.ones(len(X))] if leader is None else [wave[:, leader] for wave in waves]:
+                turned = target * third
+                for first in waves:
+                    for second in waves:
+                        score += ((first * turned[:, None]).T @ second) ** 2 * 4 / max(float(turned @ turned), 1e-300)
+        np.fill_diagonal(score, 0)
+        if leader is not None:
+            score[leader] = score[:, leader] = 0
+        found.update(np.argwhere(score > (60 if leader is None else 120) * residuals.shape[1]).ravel().tolist())
+    return np.array(sorted(found), dtype=np.intp)
 
 
 def _relevant(found: smooth.Smooth, pairs: Sequence[tuple[int, int]]) -> IntArray:
@@ -99,10 +125,10 @@ def fresh_rows(n: int, m: int = 500) -> slice:
     return slice(begin, min(begin + m, n))
 
 
-def search_sizes(d: int, n: int, wanted: Wanted) -> Sizes:
-    """Features while searching: fewer per input where there are many inputs, and few in all where there are few rows."""
-    some = 60 if n < 150 else 200
-    return available_sizes(d, wanted, int(np.clip(400 // d, 3, 6 if n < 150 else 10)), some, some)
+def search_sizes(d: int, n: int, wanted: Wanted, *, first: bool = False) -> Sizes:
+    """Features while searching: fewer per input where there are many inputs, and few in all where there are few rows or in the first climb."""
+    single, some = (6, 60) if n < 150 else (6, _SOME_FIRST) if first else (10, _SOME)
+    return available_sizes(d, wanted, int(np.clip(400 // d, 3, single)), some, some)
 
 
 def available_sizes(d: int, wanted: Wanted, single: int, pair: int, full: int) -> Sizes:
@@ -145,6 +171,15 @@ def best_two_factors(kernel: Array, Y: Array, weights: Array, noise: float) -> t
     return float(result.fun), np.exp(result.x)
 
 
+@dataclass(frozen=True)
+class FoundRough:
+    """The rough part as far as it is learned: its parameters, whether they are on ranks, and the inputs they belong to."""
+
+    part: rough.Rough
+    on_ranks: bool
+    kept: IntArray
+
+
 class Search:
     """Searches on the inputs and on their ranks; `on_ranks` says which of the two the smooth part uses."""
 
@@ -154,37 +189,56 @@ class Search:
         self.inputs = {False: rows.X[sample], True: warped(ranks, rows.X[sample])}
         self.on_ranks = False
 
-    def learn(self, on_ranks: bool, kept: IntArray, m: int, **options: Any) -> smooth.Smooth:
+    def learn(self, on_ranks: bool, kept: IntArray, m: int, *, first: bool = False, **options: Any) -> smooth.Smooth:
         """One climb of the smooth part's evidence on m rows."""
         X, Y, weights = self.inputs[on_ranks][:m, kept], self.rows.Y[:m], self.rows.weights[:m]
-        sizes = search_sizes(len(kept), len(self.rows.X), self.wanted)
+        sizes = search_sizes(len(kept), len(self.rows.X), self.wanted, first=first)
         return smooth.learn(X, Y, weights, self.wanted.kernel, sizes, self.seed, linear=self.wanted.linear, **options)
 
-    def begin(self, kept: IntArray) -> tuple[smooth.Smooth, IntArray]:
-        """The better of inputs and ranks; of many inputs the relevant ones, after every input had its chance beside the most relevant."""
-        plain, ranked = side_by_side(
-            lambda: self.learn(False, kept, _FIRST_ROWS, max_iter=_FIRST), lambda: self.learn(True, kept, _FIRST_ROWS, max_iter=_FIRST)
-        )
-        self.on_ranks = ranked.value < plain.value - _WORTH_RANKS
-        best = ranked if self.on_ranks else plain
+    def begin(self, kept: IntArray) -> tuple[smooth.Smooth, IntArray, FoundRough | None]:
+        """The better of inputs and ranks; of many inputs the relevant ones, after every input had its chance beside the most relevant. Where no input
+        is dropped, the rough part begins at the same time."""
+
+        def first_climb(on_ranks: bool) -> smooth.Smooth:
+            rows = int(np.clip(40 * len(kept), *_FIRST_ROWS))
+            return self.learn(on_ranks, kept, rows, max_iter=_FIRST, first=True)
+
+        plain, ranked = side_by_side(lambda: first_climb(False), lambda: first_climb(True))
+        first = self._better(plain, ranked)
+        many = len(kept) > _NONE_DROPPED
         telling = []
-        if len(kept) > 12:
-            leaders = np.argsort(-smooth.relevance(best.parameters), kind="stable")[:5]
-            telling = telling_pairs(self.rows, kept, leaders)
-            best = replace(best, pairs=tuple(dict.fromkeys([*telling, *best.pairs])))
-        best, _ = side_by_side(lambda: self.learn(self.on_ranks, kept, _ROWS, max_iter=_STEPS if len(kept) > 40 else _CLIMB, warm=best), lambda: None)
-        if len(kept) > 12:
-            chosen = _relevant(best, telling[:10])
-            best, kept = smooth.restricted(best, chosen), kept[chosen]
-        return best, kept
+        if many:
+            leaders = np.argsort(-smooth.relevance(first.parameters), kind="stable")[:5]
+            telling = telling_pairs(self.rows.X[:_PAIR_ROWS, kept], self.rows.Y[:_PAIR_ROWS], self.rows.weights[:_PAIR_ROWS], leaders)
+
+        def go_on(on_ranks: bool, warm: smooth.Smooth) -> smooth.Smooth:
+            warm = replace(warm, pairs=tuple(dict.fromkeys([*telling, *warm.pairs])))
+            return self.learn(on_ranks, kept, _ROWS, max_iter=_STEPS if len(kept) > 40 else _CLIMB, warm=warm)
+
+        started = None
+        if first.noise < _UNDECIDED and abs(plain.value - ranked.value) < 0.5:  # few rows say little about functions without noise
+            best = self._better(*side_by_side(lambda: go_on(False, plain), lambda: go_on(True, ranked)))
+        else:
+            begin_rough = self.wanted.rough and not many
+            best, started = side_by_side(lambda: go_on(self.on_ranks, first), lambda: self.begin_rough(kept) if begin_rough else None)
+        if not many:
+            return best, kept, started
+        m = len(best.residuals)
+        also = missed(self.rows.X[:m, kept], best.residuals, self.rows.weights[:m], np.argsort(-best.slopes, kind="stable")[:3])
+        chosen = np.union1d(_relevant(best, telling[:10]), also[:_MOST_KEPT])
+        return smooth.restricted(best, chosen), kept[chosen], None
+
+    def _better(self, plain: smooth.Smooth, ranked: smooth.Smooth) -> smooth.Smooth:
+        self.on_ranks = ranked.value < plain.value - _WORTH_RANKS
+        return ranked if self.on_ranks else plain
 
     def finish_smooth(self, begin: smooth.Smooth, kept: IntArray) -> smooth.Smooth:
         """A longer climb where inputs were dropped, then one with a matrix in the full order; in float64 where the noise is small."""
         best, d = begin, self.rows.X.shape[1]
-        if d > 12:
+        if d > _NONE_DROPPED:
             best = self.learn(self.on_ranks, kept, _ROWS, max_iter=_STEPS, warm=begin)
         if 2 * len(kept) < d:  # what was learned among many inputs that do not matter may mislead: begin afresh, and on the inputs as they are
-            afresh = self.learn(False, kept, _ROWS, max_iter=_CLIMB)
+            afresh = self.learn(False, kept, _ROWS, max_iter=_FIRST)
             if afresh.value < best.value:
                 best, self.on_ranks = afresh, False
         if 1 < len(kept) <= _MOST_ROTATED and search_sizes(len(kept), len(self.rows.X), self.wanted).full:
@@ -199,10 +253,10 @@ class Search:
         return best
 
     def _explains_better(self, turned: smooth.Smooth, straight: smooth.Smooth, kept: IntArray) -> bool:
-        """On fresh rows, by the evidence; without fresh rows, if the gain exceeds half a nat for every added parameter."""
+        """On fresh rows, by the evidence; without fresh rows, if the gain exceeds a nat for every added parameter."""
         n, d = len(self.rows.X), len(kept)
         if n < _ROWS + 300:
-            return turned.value < straight.value - d * (d - 1) / (2 * min(n, _ROWS))
+            return turned.value < straight.value - d * (d - 1) / min(n, _ROWS)
         at = fresh_rows(n)
         X, weights = self.inputs[self.on_ranks][at][:, kept], self.rows.weights[at]
         Y = self.rows.Y[at] - weights @ self.rows.Y[at] / weights.sum()
@@ -219,15 +273,17 @@ class Search:
             values.append(best_two_factors(F @ F.T, Y, weights, candidate.noise)[0])
         return values[0] < values[1]
 
-    def learn_rough(self, begin: smooth.Smooth, kept: IntArray) -> tuple[rough.Rough, bool, IntArray] | None:
-        """Relevances of the Laplacian kernel; None where it is far from explaining y as the smooth part does."""
-
-        def learn(on_ranks: bool, m: int, **options: Any) -> rough.Rough:
-            return rough.learn(self.inputs[on_ranks][:m, kept], self.rows.Y[:m], self.rows.weights[:m], **options)
-
-        plain, ranked = learn(False, _ROUGH_FIRST), learn(True, _ROUGH_FIRST)
+    def begin_rough(self, kept: IntArray) -> FoundRough:
+        """Relevances of the Laplacian kernel on few rows, on the inputs or on their ranks."""
+        plain, ranked = self._learn_rough(False, kept, _ROUGH_FIRST), self._learn_rough(True, kept, _ROUGH_FIRST)
         on_ranks = ranked.value < plain.value - _WORTH_RANKS / 10
-        best = ranked if on_ranks else plain
-        if best.value > begin.value + 0.5:
+        return FoundRough(ranked if on_ranks else plain, on_ranks, kept)
+
+    def finish_rough(self, begin: smooth.Smooth, start: FoundRough) -> FoundRough | None:
+        """The same on more rows; None where the kernel is far from explaining y as the smooth part does."""
+        if start.part.value > begin.value + 0.5:
             return None
-        return learn(on_ranks, _ROUGH_ROWS, warm=best, max_iter=15), on_ranks, kept
+        return replace(start, part=self._learn_rough(start.on_ranks, start.kept, _ROUGH_ROWS, warm=start.part, max_iter=15))
+
+    def _learn_rough(self, on_ranks: bool, kept: IntArray, m: int, **options: Any) -> rough.Rough:
+        return rough.learn(self.inputs[on_ranks][:m, kept], self.rows.Y[:m], self.rows.weights[:m], **options)

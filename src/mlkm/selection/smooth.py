@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-import scipy.optimize
 
 from .._seeds import generator
 from .._types import Array, IntArray
 from ..features import angles
 from ..kernels import Kernel
+from .climb import climb
 from .evidence import evidence
 from .orders import Draws, Parameters, Sizes, draw, feature_map, parameter_gradient, start, with_rotation
 
@@ -20,13 +20,14 @@ _LEAST_NOISE = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-13}
 
 @dataclass(frozen=True)
 class Smooth:
-    """Learned parameters, the pairs of inputs worth a feature, the value of the negative log evidence per row, and the mean squared gradient of the
-    fit along each input."""
+    """Learned parameters, the pairs of inputs worth a feature, the value of the negative log evidence per row, the mean squared gradient of the fit
+    along each input, and its residuals."""
 
     parameters: Parameters
     pairs: tuple[tuple[int, int], ...]
     value: float
     slopes: Array
+    residuals: Array
 
     @property
     def noise(self) -> float:
@@ -59,11 +60,9 @@ def learn(
         begin = with_rotation(begin)
     origin = {name: begin[name] if name == "rotation" else origin[name] for name in begin}
     objective = _Objective(X, Y, weights, draws, origin, linear, np.float64 if precise else np.float32)
-    result = scipy.optimize.minimize(
-        objective, _ravel(begin), jac=True, method="L-BFGS-B", bounds=objective.bounds, options={"maxiter": max_iter, "maxcor": 20}
-    )
-    parameters = objective.unravel(result.x)
-    return Smooth(parameters, best_pairs(parameters), float(result.fun), objective.mean_squared_gradient(parameters))
+    x, value = climb(objective, _ravel(begin), objective.bounds, max_iter, 0.0 if precise else 1e-3)
+    parameters = objective.unravel(x)
+    return Smooth(parameters, best_pairs(parameters), value, *objective.slopes_and_residuals(parameters))
 
 
 class _Objective:
@@ -85,8 +84,8 @@ class _Objective:
     def unravel(self, vector: Array) -> Parameters:
         return dict(zip(self.names, np.split(vector, np.cumsum(self.sizes)[:-1]), strict=True))
 
-    def mean_squared_gradient(self, p: Parameters) -> Array:
-        """Of the posterior mean along each input, over the rows."""
+    def slopes_and_residuals(self, p: Parameters) -> tuple[Array, Array]:
+        """The mean squared gradient of the posterior mean along each input, over the rows, and what it leaves of the targets."""
         phi = feature_map(self.draws, p)
         X = self.X.astype(np.float64)
         theta = angles(phi, X)
@@ -102,7 +101,7 @@ class _Objective:
         for c in C.T:
             G = linear * c[D:] - (np.sin(theta) * (phi.amplitudes * c[:D])) @ phi.frequencies.T
             total += self.share @ G**2
-        return total
+        return total, (self.Y - F @ C) / self.root
 
     def __call__(self, vector: Array) -> tuple[float, Array]:
         p = self.unravel(vector)
@@ -175,7 +174,7 @@ def strongest_pairs(p: Parameters, share: float = 0.99) -> tuple[tuple[int, int]
 def restricted(result: Smooth, chosen: IntArray) -> Smooth:
     """The same result for some of the inputs only."""
     parameters = {name: value if len(value) == 1 else value[chosen] for name, value in result.parameters.items()}
-    return Smooth(parameters, best_pairs(parameters), result.value, result.slopes[chosen])
+    return Smooth(parameters, best_pairs(parameters), result.value, result.slopes[chosen], result.residuals)
 
 
 def best_pairs(p: Parameters, most: int = 200, leaders: int = 3) -> tuple[tuple[int, int], ...]:
