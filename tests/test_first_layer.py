@@ -12,7 +12,7 @@ from mlkm.landmarks import LandmarkMap
 from mlkm.machine import Machine, layer_shapes
 from mlkm.solvers.blocked import blocked_ridge
 from mlkm.solvers.gradient import loss
-from mlkm.solvers.projection import project
+from mlkm.solvers.projection import project, reduced_objective
 from mlkm.solvers.ridge import ridge
 from mlkm.warp import fit_warp, warped
 
@@ -110,6 +110,38 @@ def test_projection_returns_its_best_iterate():
     assert loss(best, tuple(array[held_out] for array in data)) == pytest.approx(min(errors), rel=1e-12)
     assert min(errors) < 0.9 * errors[0]
     assert n_iter == len(errors) - 1
+
+
+@pytest.mark.parametrize("residual", [False, True])
+def test_the_reduced_objective_in_blocks(monkeypatch, residual):
+    """Value and gradient are those of one block, with phi_1 kept or computed anew, and the gradient is that of finite differences."""
+    rng = np.random.default_rng(0)
+    X, Y, weights = rng.normal(size=(40, 3)), rng.normal(size=(40, 2)), rng.uniform(0.5, 2, 40)
+    weights /= weights.mean()
+    maps = draw_features(rng, 3, 12, Gaussian()), draw_features(rng, 4, 4, Gaussian())
+    shapes = layer_shapes(maps, 2, residual, skip=True, linear=True)
+    machine = Machine(maps, tuple(tuple(rng.normal(size=shape) for shape in layer) for layer in shapes), residual, True, True)
+    hidden = np.concatenate([W.ravel() for layer in machine.layers[:-1] for W in layer])
+    kept, anew = (X, features(maps[0], X), Y, weights), (X, np.zeros((0, 0)), Y, weights)
+    value, gradient = reduced_objective(machine, kept, 1e-2, 1e-3)(hidden)
+    monkeypatch.setattr("mlkm.solvers.projection._BLOCK", 7)
+    objective = reduced_objective(machine, anew, 1e-2, 1e-3)
+    assert objective(hidden)[0] == pytest.approx(value, rel=1e-9)
+    np.testing.assert_allclose(objective(hidden)[1], gradient, rtol=1e-6, atol=1e-9)
+    for direction in rng.normal(size=(3, len(hidden))):
+        slope = (objective(hidden + 1e-5 * direction)[0] - objective(hidden - 1e-5 * direction)[0]) / 2e-5
+        assert slope == pytest.approx(gradient @ direction, rel=1e-5, abs=1e-7)
+
+
+def test_depth_goes_on_with_more_rows(monkeypatch):
+    """Beyond the rows that begin the training, hidden layers go on in blocks and the last layer sees every row."""
+    X, y, _ = make_example2(2500, 4, noise=0.3, random_state=0)
+    X_test, _, f = make_example2(1000, 4, noise=0.3, random_state=1)
+    monkeypatch.setattr("mlkm.training._PROJECTION_ROWS", 500)
+    monkeypatch.setattr("mlkm.solvers.projection._BLOCK", 600)
+    model = MLKMRegressor(widths=(100, 8), max_iter=20, random_state=0).fit(X, y)
+    assert model.n_iter_ > 20
+    assert np.mean((model.predict(X_test) - f) ** 2) < 0.03
 
 
 def test_the_result_does_not_depend_on_n_jobs_with_exact_sweeps():

@@ -18,6 +18,7 @@ from .rows import Rows
 from .selection.auto import FirstLayer, Part, fit_last_layer, learn_first_layer
 from .selection.scale import scale_by_leave_one_out
 from .selection.search import Wanted
+from .solvers.blocked import blocked_ridge
 from .solvers.gradient import Data, GradientDescent
 from .solvers.projection import project
 from .solvers.ridge import ridge
@@ -27,7 +28,8 @@ from .solvers.ridge import ridge
 # at a test MSE of 1.28, 1.18, 1.20 and 1.16 jointly and of 1.48, 1.32, 1.26 and 1.25 with rotations.
 TARGET_SD = 12.0
 
-_PROJECTION_ROWS = 5000  # rows that train hidden layers by variable projection; the last layer always sees all
+_PROJECTION_ROWS = 5000  # rows that train hidden layers by variable projection
+_MORE_ROWS, _MORE_ITERATIONS = 50_000, 15  # rows, in blocks, and iterations with which it goes on where there are more; the last layer sees all
 _HIDDEN_PENALTY = 1e-6
 _PROJECTION_ITERATIONS = 150
 _SWEEPS = 20  # of exact updates; one does the work of many epochs
@@ -210,6 +212,14 @@ def _fit_by_projection(
         trained, losses, n_iter = (
             project(starts[0], data, np.arange(m)[::5], penalty, _HIDDEN_PENALTY, steps) if m > 1 else (starts[0], list[float](), 0)
         )  # a single row leaves nothing to hold out
+        if len(rows.X) > m:
+            more = min(len(rows.X), _MORE_ROWS)
+            weights = rows.weights[:more] / rows.weights[:more].mean()
+            every: Data = (rows.X[:more], np.zeros((0, 0)), rows.Y[:more], weights)
+            trained, later, n_more = project(
+                trained, every, np.arange(more)[::10], penalty * m / more, _HIDDEN_PENALTY, min(descent.max_iter, _MORE_ITERATIONS)
+            )
+            losses, n_iter = [*losses, *later], n_iter + n_more
         machines: tuple[Machine, ...] = (trained,)
     else:
         own = [part[part < m] for part in parts]
@@ -253,8 +263,12 @@ def _near(one_layer: Machine, shapes: list[list[tuple[int, int]]], rng: np.rando
 def _finish(machine: Machine, rows: Rows, penalty: float | None, part: IntArray | None) -> tuple[Machine, Array, float]:
     """The last layer on all rows (or its own part), with the penalty by leave-one-out."""
     at = slice(None) if part is None else part
-    F = forward(machine, rows.X[at]).hidden[-1]
-    fit = ridge(F, rows.Y[at], rows.weights[at], penalty, rows.copies[at])
+    X, Y, weights, copies = rows.X[at], rows.Y[at], rows.weights[at] / rows.weights[at].mean(), rows.copies[at]
+    if len(X) <= _PROJECTION_ROWS:
+        fit = ridge(forward(machine, X).hidden[-1], Y, weights, penalty, copies)
+    else:
+        begin = 1e-6 if penalty is None else penalty
+        fit = blocked_ridge(lambda block: forward(machine, X[block]).hidden[-1], Y, weights, copies, begin, search=penalty is None)
     W = np.vstack([fit.coefficients, fit.intercept])
     return replace(machine, layers=(*machine.layers[:-1], (W,))), fit.loo_error, fit.penalty
 
