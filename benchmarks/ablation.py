@@ -29,6 +29,7 @@ REAL = [
     "single/abalone",
     "single/seoul_bike",
     "gal_splits/kin8nm",
+    "uci_evans/pumadyn32nm",
     "gal_splits/power-plant",
     "uci_evans/pol",
 ]
@@ -81,6 +82,10 @@ def constants(label: str, values: dict[str, Any]) -> Model:
     return Model(label, OURS["mlkm"].build, ours=True, around=partial(patched, values))
 
 
+def _none(X: np.ndarray, *_: Any) -> np.ndarray:
+    return np.zeros(0, dtype=np.intp)
+
+
 LEVERS = {
     "default": arguments("the default"),
     "no-relevance": arguments("relevance: one scale for all inputs", relevance=False),
@@ -91,5 +96,6 @@ LEVERS = {
     "laplacian": arguments("Gaussian kernel: Laplacian instead", kernels="laplacian"),
     "no-rough": Model("rough part (RandomFeatureRidge)", OURS["rfr"].build, ours=True),
     "no-ranks": constants("ranks of inputs", {"mlkm.selection.search:_WORTH_RANKS": np.inf}),
+    "no-second-look": constants("second look at inputs in the residuals", {"mlkm.selection.search:missed": _none}),
     "no-rotation": constants("matrix of scales", {"mlkm.selection.search:_MOST_ROTATED": 0}),
 }
