@@ -342,3 +342,35 @@ def test_degenerate_data(model):
     assert np.isfinite(fit_predict(model, X, y)).all()
     constant = fit_predict(model, X, np.full(len(X), 2.5))
     assert np.abs(constant - 2.5).max() < 1.0
+
+
+def test_whole_weights_are_no_licence_to_interpolate():
+    """Counts as weights give about the fit of the same weights a little changed; leave-one-out must not keep the other copies of a row."""
+    rng = np.random.default_rng(0)
+    X, noise, weights = rng.normal(size=(300, 4)), rng.normal(size=300), rng.integers(1, 100, 300).astype(float)
+    truth = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2]
+    whole, other = (MLKMRegressor(random_state=0).fit(X, truth + noise, w).predict(X) for w in (weights, weights + 0.25))
+    assert np.mean((whole - truth) ** 2) < 1.3 * np.mean((other - truth) ** 2)
+
+
+@pytest.mark.parametrize("options", [{}, {"widths": (40, 5)}])
+def test_an_input_that_did_not_vary_has_no_effect(options):
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.normal(size=(200, 3)), np.full(200, 7.3e5)]
+    model = MLKMRegressor(**options, random_state=0).fit(X, np.sin(X[:, 0]) + X[:, 1])
+    np.testing.assert_array_equal(model.predict(X + np.array([0, 0, 0, 1e4])), model.predict(X))
+    assert model.feature_relevance_[3] == 0
+
+
+@pytest.mark.parametrize(("n", "d"), [(100, 60), (200, 100)])
+def test_noise_among_many_inputs_is_not_interpolated(n, d):
+    rng = np.random.default_rng(2)
+    model = MLKMRegressor(random_state=0).fit(rng.normal(size=(n, d)), rng.normal(size=n))
+    assert model.predict(rng.normal(size=(500, d))).std() < 0.4
+    assert model.loo_error_ > 0.7
+
+
+def test_rotations_of_inputs_that_do_not_vary():
+    y = np.random.default_rng(0).normal(size=200)
+    predicted = RKMRegressor(widths=(32, 8), cv="rotate", random_state=0).fit(np.ones((200, 3)), y).predict(np.ones((2, 3)))
+    np.testing.assert_allclose(predicted, y.mean(), atol=0.1)

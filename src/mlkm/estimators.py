@@ -36,8 +36,12 @@ class _KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         weights = _weights(sample_weight, len(inputs))
         self._single_output = targets.ndim == 1
         rows = distinct_rows(inputs, targets.astype(np.float64).reshape(len(targets), -1), weights, _folds(cv, inputs, targets))
-        self.x_scaler_, self.y_scaler_ = standardiser(rows.X, rows.weights), standardiser(rows.Y, rows.weights)
+        self.x_scaler_, self.y_scaler_ = standardiser(rows.X, rows.weights, constant=np.inf), standardiser(rows.Y, rows.weights)
         return replace(rows, X=self.x_scaler_.forward(rows.X), Y=self.y_scaler_.forward(rows.Y))
+
+    def _units(self) -> Array:
+        """Standard deviations of the inputs, 1 where an input does not vary."""
+        return np.where(np.isfinite(self.x_scaler_.sd), self.x_scaler_.sd, 1.0)
 
     def _store(self, fitted: Fitted, rows: Rows) -> Self:
         """Fitted attributes, in the units of y where they have any."""
@@ -165,7 +169,7 @@ class RandomFeatureRidge(_KernelMachine):
             residual=False,
             landmarks=False,
         )
-        return self._store(train_machine(rows, choices, root_seed(self.random_state), self.x_scaler_.sd, Descent()), rows)
+        return self._store(train_machine(rows, choices, root_seed(self.random_state), self._units(), Descent()), rows)
 
 
 class _MultiLayer(_KernelMachine):
@@ -229,7 +233,7 @@ class _MultiLayer(_KernelMachine):
             landmarks=True,
         )
         seed = root_seed(self.random_state)
-        return self._store(train_machine(rows, choices, seed, self.x_scaler_.sd, descent, rotate=self.cv is not None), rows)
+        return self._store(train_machine(rows, choices, seed, self._units(), descent, rotate=self.cv is not None), rows)
 
     def _descent(self) -> Descent:
         """The settings of gradient descent, checked."""

@@ -1,7 +1,8 @@
 """The rows a fit sees: distinct, weighted, and in an order that depends on their content only.
 
 Rows of weight zero are dropped and equal rows are merged into one whose weight is the sum. So "weight k" and "repeated k times" are the same problem
-by construction, for every solver. Leave-one-out leaves out one copy, since a new row may well repeat an old one where old ones repeat each other.
+by construction, for every solver. Leave-one-out leaves out a row with all its copies: weights may say how much a row matters as well as how often it
+was seen, and a penalty chosen with the other copies still there would interpolate.
 Sorting by a hash of the columns' ranks makes any later seeded subsample or split independent of the order in which rows were given, and of the
 units and origins of the columns.
 """
@@ -61,6 +62,6 @@ def distinct_rows(X: Array, Y: Array, sample_weight: Array | None = None, fold: 
 
 def _copies(total: Array) -> Array:
     """Whole weights are numbers of copies, up to a common factor; other weights say how much a row matters, not how often it was seen."""
-    if np.array_equal(total, np.rint(total)):
+    if total.max() < 2**31 and np.array_equal(total, np.rint(total)):
         return total / float(np.gcd.reduce(total.astype(np.int64)))
     return np.ones(len(total))

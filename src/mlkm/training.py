@@ -16,6 +16,7 @@ from .machine import Layers, Machine, forward, input_gradient, layer_shapes
 from .random_features import check_scale
 from .rows import Rows
 from .selection.auto import FirstLayer, Part, fit_last_layer, learn_first_layer
+from .selection.caution import doubtful, search_pays
 from .selection.scale import scale_by_leave_one_out
 from .selection.search import Wanted
 from .solvers.blocked import blocked_ridge
@@ -31,6 +32,7 @@ TARGET_SD = 12.0
 _PROJECTION_ROWS = 5000  # rows that train hidden layers by variable projection
 _MORE_ROWS, _MORE_ITERATIONS = 50_000, 15  # rows, in blocks, and iterations with which it goes on where there are more; the last layer sees all
 _HIDDEN_PENALTY = 1e-6
+_WORTH_DEPTH = 0.9  # share of the one-layer error, on rows held out, below which hidden layers are used: they were chosen by these rows
 _PROJECTION_ITERATIONS = 150
 _SWEEPS = 20  # of exact updates; one does the work of many epochs
 
@@ -168,13 +170,25 @@ def _first_layer(rows: Rows, plan: _Plan, seed: int) -> FirstLayer:
     n, d = rows.X.shape
     D = None if plan.widths is None else plan.widths[0]
     learnable = tuple(q for q in plan.interactions if q in (1, 2, d))
-    if plan.learned and learnable == plan.interactions and (D is None or len(learnable) <= D):
-        return learn_first_layer(rows, Wanted(plan.interactions, plan.kernels[0], D, plan.linear, plan.landmarks), seed)
+    if not plan.learned or learnable != plan.interactions or (D is not None and len(learnable) > D):
+        return _plain_layer(rows, plan, plan.interactions, seed)
+
+    def learned(some: Rows) -> FirstLayer:
+        return learn_first_layer(some, Wanted(plan.interactions, plan.kernels[0], D, plan.linear, plan.landmarks), seed)
+
+    if doubtful(n, d) and not search_pays(rows, learned, lambda some: _plain_layer(some, plan, (plan.interactions[-1],), seed)):
+        return _plain_layer(rows, plan, (plan.interactions[-1],), seed)
+    return learned(rows)
+
+
+def _plain_layer(rows: Rows, plan: _Plan, orders: tuple[int, ...], seed: int) -> FirstLayer:
+    """Features at one scale for all inputs: the given one, or the best by leave-one-out."""
+    n, d = rows.X.shape
     scale = plan.scales[0]
     if scale is None:
-        scale = scale_by_leave_one_out(rows, plan.kernels[0], plan.interactions, plan.linear, seed)
-    D = int(np.clip(2 * np.sqrt(n) * np.log(n + 1), 100, 1500)) if D is None else D
-    phi = draw_features(generator(seed), d, D, plan.kernels[0], scale, plan.interactions)
+        scale = scale_by_leave_one_out(rows, plan.kernels[0], orders, plan.linear, seed)
+    D = int(np.clip(2 * np.sqrt(n) * np.log(n + 1), 100, 1500)) if plan.widths is None else plan.widths[0]
+    phi = draw_features(generator(seed), d, D, plan.kernels[0], scale, orders)
     return FirstLayer((Part(None, phi, 1.0),), np.ones(d) if plan.linear else None, 1e-2)
 
 
@@ -220,6 +234,10 @@ def _fit_by_projection(
                 trained, every, np.arange(more)[::10], penalty * m / more, _HIDDEN_PENALTY, min(descent.max_iter, _MORE_ITERATIONS)
             )
             losses, n_iter = [*losses, *later], n_iter + n_more
+        if m > 1 and _WORTH_DEPTH * _one_layer_error(first, fit.penalty, data, np.arange(m)[::5]) <= min(losses):
+            trained = _with_one_layer(trained, one_layer)
+            fitted = _fitted(rows, (trained,), widths, (_scale_of(first), *plan.scales[1:]), fit.penalty, losses, max(n_iter, 1), fit.loo_error)
+            return replace(fitted, hidden_penalty=_HIDDEN_PENALTY)
         machines: tuple[Machine, ...] = (trained,)
     else:
         own = [part[part < m] for part in parts]
@@ -236,6 +254,23 @@ def _fit_by_projection(
     used = float(np.mean([value for _, _, value in finished]))
     fitted = _fitted(rows, tuple(machine for machine, _, _ in finished), widths, scales, used, losses, max(n_iter, 1), loo)
     return replace(fitted, hidden_penalty=_HIDDEN_PENALTY)
+
+
+def _one_layer_error(first: FirstLayer, penalty: float, data: Data, held_out: IntArray) -> float:
+    """What one layer reaches on the rows held out from the training of deeper ones."""
+    X, _, Y, weights = data
+    kept = np.setdiff1d(np.arange(len(X)), held_out)
+    F = first.rows_of_features(X)
+    fit = ridge(F[kept], Y[kept], weights[kept], penalty)
+    errors = ((F[held_out] @ fit.coefficients + fit.intercept - Y[held_out]) ** 2).sum(axis=1)
+    return float(weights[held_out] @ errors / weights[held_out].sum())
+
+
+def _with_one_layer(machine: Machine, one_layer: Machine) -> Machine:
+    """The deep machine whose last layer is the one-layer fit, on phi_1 and x, and takes nothing from the hidden layers."""
+    W = one_layer.layers[0][0]
+    above = np.zeros((len(machine.layers[-1][0]) - len(W), W.shape[1]))
+    return replace(machine, layers=(*machine.layers[:-1], (np.vstack([above, W]),)))
 
 
 def _deeper_maps(plan: _Plan, widths: tuple[int, ...], seed: int) -> list[FeatureMap]:
@@ -263,7 +298,7 @@ def _near(one_layer: Machine, shapes: list[list[tuple[int, int]]], rng: np.rando
 def _finish(machine: Machine, rows: Rows, penalty: float | None, part: IntArray | None) -> tuple[Machine, Array, float]:
     """The last layer on all rows (or its own part), with the penalty by leave-one-out."""
     at = slice(None) if part is None else part
-    X, Y, weights, copies = rows.X[at], rows.Y[at], rows.weights[at] / rows.weights[at].mean(), rows.copies[at]
+    X, Y, weights, copies = rows.X[at], rows.Y[at], rows.weights[at] / rows.weights[at].mean(), np.ones(len(rows.X[at]))
     if len(X) <= _PROJECTION_ROWS:
         fit = ridge(forward(machine, X).hidden[-1], Y, weights, penalty, copies)
     else:
@@ -325,7 +360,7 @@ def _rescaled(machine: Machine, factor: float) -> Machine:
 
 def _last_layer_loo(machine: Machine, rows: Rows, penalty: float) -> Array:
     """Leave-one-out error of the last layer for each output, the layers below held fixed."""
-    return ridge(forward(machine, rows.X).hidden[-1], rows.Y, rows.weights, penalty, rows.copies).loo_error
+    return ridge(forward(machine, rows.X).hidden[-1], rows.Y, rows.weights, penalty).loo_error
 
 
 def _scale_of(first: FirstLayer) -> Array:
@@ -342,6 +377,7 @@ def relevance_of(machines: Sequence[Machine], X: Array, n_outputs: int, most: in
     for output in range(n_outputs):
         gradient = np.mean([input_gradient(machine, X, output) for machine in machines], axis=0)
         total += (gradient**2).mean(axis=0)
+    total[~X.any(axis=0)] = 0  # an input that does not vary
     share = total.sum()
     return total / share if share > 0 else np.full(len(total), 1 / len(total))
 

@@ -119,7 +119,7 @@ def fit_last_layer(layer: FirstLayer, rows: Rows, penalty: float | None, part: I
     """Step 5, on all rows or on a part of them. The layer returned is the one in use: where rows are many, its width and the weight of its rough
     part are chosen here, by leave-one-out."""
     at = slice(None) if part is None else part
-    X, Y, weights, copies = rows.X[at], rows.Y[at], rows.weights[at] / rows.weights[at].mean(), rows.copies[at]
+    X, Y, weights, copies = rows.X[at], rows.Y[at], rows.weights[at] / rows.weights[at].mean(), np.ones(len(rows.X[at]))
     n = len(X)
     if n <= _EXACT_ROWS:
         fit = ridge(layer.rows_of_features(X), Y, weights, penalty, copies)

@@ -237,7 +237,8 @@ class Search:
         best, d = begin, self.rows.X.shape[1]
         if d > _NONE_DROPPED:
             best = self.learn(self.on_ranks, kept, _ROWS, max_iter=_STEPS, warm=begin)
-        if 2 * len(kept) < d:  # what was learned among many inputs that do not matter may mislead: begin afresh, and on the inputs as they are
+        if 2 * len(kept) < d or best.value > begin.value + 0.05:
+            # What was learned among inputs that are gone may mislead: begin afresh, and on the inputs as they are.
             afresh = self.learn(False, kept, _ROWS, max_iter=_FIRST)
             if afresh.value < best.value:
                 best, self.on_ranks = afresh, False

@@ -14,7 +14,7 @@ import scipy.linalg
 import scipy.optimize
 
 from .._types import Array, IntArray
-from ..machine import Machine, affine, backward, flatten, forward, gradients, with_layers
+from ..machine import Machine, backward, flatten, forward, gradients, with_layers
 from .gradient import Data, positions
 
 _BLOCK = 5000  # rows at a time
@@ -24,10 +24,13 @@ def solve_last_layer(machine: Machine, data: Data, penalty: float) -> tuple[Mach
     """The machine with its last layer at the ridge solution, and f at the rows."""
     X, _, Y, weights = data
     n, D = len(X), len(machine.layers[-1][0]) - 1
-    y_mean = weights @ Y / n
+    y_mean, shift = weights @ Y / n, np.zeros(D)
     gram, FY, total = np.zeros((D, D)), np.zeros((D, Y.shape[1])), np.zeros(D)
     for block in _blocks(n):
         w, F = weights[block], forward(machine, X[block], _first(data, block)).hidden[-1]
+        if not block.start:
+            shift = F.mean(axis=0)  # products of shifted features lose no digits to the mean
+        F = F - shift
         total += w @ F
         FY += F.T @ (w[:, None] * (Y[block] - y_mean))
         A = F * np.sqrt(w)[:, None]
@@ -35,10 +38,13 @@ def solve_last_layer(machine: Machine, data: Data, penalty: float) -> tuple[Mach
     f_mean = total / n
     gram -= n * np.outer(f_mean, f_mean)
     gram[np.diag_indices(D)] += n * penalty + 1e-12 * np.trace(gram) / D
-    C = scipy.linalg.solve(gram, FY, assume_a="pos", check_finite=False)
-    W = np.vstack([C, y_mean - f_mean @ C])
+    try:
+        C = scipy.linalg.solve(gram, FY, assume_a="pos", check_finite=False)
+    except np.linalg.LinAlgError:  # features that do not vary
+        C = scipy.linalg.lstsq(gram, FY, check_finite=False)[0]
+    W = np.vstack([C, y_mean - (f_mean + shift) @ C])
     solved = replace(machine, layers=(*machine.layers[:-1], (W,)))
-    return solved, affine(W, F) if n <= _BLOCK else _outputs(solved, data)
+    return solved, F @ C + y_mean - f_mean @ C if n <= _BLOCK else _outputs(solved, data)
 
 
 def reduced_objective(machine: Machine, data: Data, penalty: float, hidden_penalty: float) -> Callable[[Array], tuple[float, Array]]:
