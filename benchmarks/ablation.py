@@ -86,6 +86,14 @@ def _none(X: np.ndarray, *_: Any) -> np.ndarray:
     return np.zeros(0, dtype=np.intp)
 
 
+def _no_pairs(*_: Any) -> list[tuple[int, int]]:
+    return []
+
+
+def _never(*_: Any) -> bool:
+    return False
+
+
 LEVERS = {
     "default": arguments("the default"),
     "no-relevance": arguments("relevance: one scale for all inputs", relevance=False),
@@ -96,6 +104,10 @@ LEVERS = {
     "laplacian": arguments("Gaussian kernel: Laplacian instead", kernels="laplacian"),
     "no-rough": Model("rough part (RandomFeatureRidge)", OURS["rfr"].build, ours=True),
     "no-ranks": constants("ranks of inputs", {"mlkm.selection.search:_WORTH_RANKS": np.inf}),
+    "no-pairs": constants("telling pairs", {"mlkm.selection.search:telling_pairs": _no_pairs}),
+    "no-caution": constants("caution with few rows", {"mlkm.training:doubtful": _never}),
+    "fixed-penalty": arguments("penalty by leave-one-out: 1e-4 instead", penalty=1e-4),
+    "two-layers": arguments("single layer: hidden units trained by projection instead", widths=(600, 16)),
     "no-second-look": constants("second look at inputs in the residuals", {"mlkm.selection.search:missed": _none}),
     "no-rotation": constants("matrix of scales", {"mlkm.selection.search:_MOST_ROTATED": 0}),
 }

@@ -50,10 +50,11 @@ def _page(table: pd.DataFrame, peers: Path | None) -> Iterator[Block]:
 
 
 def _how(table: pd.DataFrame) -> Iterator[Block]:
-    threads = int(table["threads"].iloc[0])
+    used = table.groupby("threads", sort=False)["suite"].agg(lambda suites: ", ".join(dict.fromkeys(suites)))
+    threads = " and ".join(f"{number} thread{'s' * (number > 1)} ({suites})" for number, suites in used.items())
     commits = ", ".join(dict.fromkeys(table.loc[table["model"].map(is_ours), "commit"].dropna().astype(str)))
     yield Text(
-        f"Every fit ran in a process of its own with {threads} thread{'s' * (threads > 1)}, one after the other. Fit time contains all tuning; "
+        f"Every fit ran in a process of its own with {threads}, one after the other. Fit time contains all tuning; "
         "memory is the peak during the fit above what the process held before it, the data among that. Our estimators have no argument but the seed "
         f"(commit {commits or 'unknown'}). `python -m benchmarks run` measures again, `python -m benchmarks page` writes this page."
     )

@@ -13,11 +13,11 @@ CLIP = (0.5, 2.0)  # of ratios in a geometric mean: no single set decides it
 
 
 def read(path: Path, threads: int | None = None) -> pd.DataFrame:
-    """The last result of every cell, for one number of threads: the one given, or the most frequent in the file."""
+    """The last result of every cell, for one number of threads in each suite: the one given where it has any, or its most frequent one."""
     table = pd.read_csv(path)
-    chosen = threads if threads is not None else int(table["threads"].mode().iloc[0])
-    table = table[table["threads"] == chosen]
     table = table[table["model"].isin(ALL_MODELS)]
+    most = table.groupby("suite")["threads"].agg(lambda used: threads if threads in set(used) else used.mode().iloc[0])
+    table = table[table["threads"] == table["suite"].map(most)]
     return table.drop_duplicates(["suite", "dataset", "repetition", "model"], keep="last").reset_index(drop=True)
 
 
