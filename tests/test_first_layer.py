@@ -52,14 +52,14 @@ def test_a_weight_in_ranks_is_a_repetition():
 
 
 def test_blocked_ridge_is_ridge():
-    """The same solution and leave-one-out errors, over block borders, with weights and copies, two outputs and features far from zero."""
+    """The same solution and leave-one-out errors, over block borders, with weights, two outputs and features far from zero."""
     rng = np.random.default_rng(0)
     n, D = 5000, 20
     F, Y = rng.normal(size=(n, D)) + 3, rng.normal(size=(n, 2))
-    weights, copies = rng.uniform(0.5, 2, n), rng.integers(1, 3, n).astype(float)
+    weights = rng.uniform(0.5, 2, n)
     weights /= weights.mean()
-    exact = ridge(F, Y, weights, 1e-3, copies)
-    blocked = blocked_ridge(lambda rows: F[rows].copy(), Y, weights, copies, 1e-3, search=False)
+    exact = ridge(F, Y, weights, 1e-3)
+    blocked = blocked_ridge(lambda rows: F[rows].copy(), Y, weights, 1e-3, search=False)
     np.testing.assert_allclose(blocked.coefficients, exact.coefficients, atol=1e-10)
     np.testing.assert_allclose(blocked.intercept, exact.intercept, atol=1e-10)
     np.testing.assert_allclose(blocked.loo_residuals, exact.loo_residuals[-1000:], atol=1e-8)
@@ -69,20 +69,25 @@ def test_blocked_ridge_walks_to_the_better_penalty():
     rng = np.random.default_rng(0)
     F = rng.normal(size=(600, 50))
     Y = F[:, [0]] + rng.normal(size=(600, 1))
-    fits = {p: blocked_ridge(lambda rows: F[rows].copy(), Y, np.ones(600), np.ones(600), p) for p in (1e-6, 1e3)}
+    fits = {p: blocked_ridge(lambda rows: F[rows].copy(), Y, np.ones(600), p) for p in (1e-6, 1e3)}
     for fit in fits.values():
         assert fit.loo_error <= ridge(F, Y).loo_error * 1.05
 
 
-def test_leave_one_out_leaves_out_one_copy():
-    """A row that stands for two copies is predicted with the other copy still there."""
+def test_leave_one_out_leaves_out_all_copies():
+    """A row of weight two is predicted without it, as in a fit to the others with the same total penalty and origin."""
     rng = np.random.default_rng(0)
     F, Y = rng.normal(size=(20, 5)), rng.normal(size=(20, 1))
-    copies = np.ones(20)
-    copies[3] = 2
-    merged = ridge(F, Y, copies, 0.1 * 20 / 21, copies)
-    repeated = ridge(np.vstack([F, F[3]]), np.vstack([Y, Y[3]]), None, 0.1 * 20 / 21)
-    assert merged.loo_residuals[3, 0] == pytest.approx(repeated.loo_residuals[3, 0], rel=1e-6)
+    weights = np.ones(20)
+    weights[3] = 2
+    weights /= weights.mean()
+    centred = np.hstack([F - weights @ F / 20, np.ones((20, 1))])
+    shifted = np.delete(centred, 3, axis=0)
+    damping = np.diag([20 * 0.1] * 5 + [0.0])
+    others = np.delete(weights, 3)
+    solution = np.linalg.solve(shifted.T @ (others[:, None] * shifted) + damping, shifted.T @ (others[:, None] * np.delete(Y, 3, axis=0)))
+    predicted = centred[3] @ solution
+    assert ridge(F, Y, weights, 0.1).loo_residuals[3, 0] == pytest.approx(Y[3, 0] - predicted[0], rel=1e-8)
 
 
 @pytest.mark.parametrize("Machine", [MLKMRegressor, RKMRegressor])

@@ -35,20 +35,13 @@ def run(cell: Cell, options: Options) -> dict[str, Any]:
     if cell.row == "bootstrap":
         return _bootstrap(cell, sample, options)
     if cell.version == CODED and cell.system in ("MLKM", "RKM"):
-        from ..networks import PublishedNetwork, published_band, published_split_band
+        from ..networks import PublishedNetwork, published_measures, published_split_band
 
         network = PublishedNetwork(cell.system, SHAPE_YEARS, DESCENT_YEARS[cell.system].shorter(options.effort), cell.seed).fit(sample.X, sample.y)
         if cell.row == "split conformal":
             band = published_split_band(network, sample)
             return {"length": band.length, "coverage": band.coverage}
-        coded, exact = published_band(network, sample)
-        return {
-            "length": coded.length,
-            "coverage": coded.coverage,
-            "kept": coded.kept,
-            "length_exact": exact.length,
-            "coverage_exact": exact.coverage,
-        }
+        return published_measures(network, sample)
     if cell.system in systems.OURS:
         model = systems.plain(cell.system, cell.seed)
     else:

@@ -298,12 +298,12 @@ def _near(one_layer: Machine, shapes: list[list[tuple[int, int]]], rng: np.rando
 def _finish(machine: Machine, rows: Rows, penalty: float | None, part: IntArray | None) -> tuple[Machine, Array, float]:
     """The last layer on all rows (or its own part), with the penalty by leave-one-out."""
     at = slice(None) if part is None else part
-    X, Y, weights, copies = rows.X[at], rows.Y[at], rows.weights[at] / rows.weights[at].mean(), np.ones(len(rows.X[at]))
+    X, Y, weights = rows.X[at], rows.Y[at], rows.weights[at] / rows.weights[at].mean()
     if len(X) <= _PROJECTION_ROWS:
-        fit = ridge(forward(machine, X).hidden[-1], Y, weights, penalty, copies)
+        fit = ridge(forward(machine, X).hidden[-1], Y, weights, penalty)
     else:
         begin = 1e-6 if penalty is None else penalty
-        fit = blocked_ridge(lambda block: forward(machine, X[block]).hidden[-1], Y, weights, copies, begin, search=penalty is None)
+        fit = blocked_ridge(lambda block: forward(machine, X[block]).hidden[-1], Y, weights, begin, search=penalty is None)
     W = np.vstack([fit.coefficients, fit.intercept])
     return replace(machine, layers=(*machine.layers[:-1], (W,))), fit.loo_error, fit.penalty
 

@@ -119,20 +119,20 @@ def fit_last_layer(layer: FirstLayer, rows: Rows, penalty: float | None, part: I
     """Step 5, on all rows or on a part of them. The layer returned is the one in use: where rows are many, its width and the weight of its rough
     part are chosen here, by leave-one-out."""
     at = slice(None) if part is None else part
-    X, Y, weights, copies = rows.X[at], rows.Y[at], rows.weights[at] / rows.weights[at].mean(), np.ones(len(rows.X[at]))
+    X, Y, weights = rows.X[at], rows.Y[at], rows.weights[at] / rows.weights[at].mean()
     n = len(X)
     if n <= _EXACT_ROWS:
-        fit = ridge(layer.rows_of_features(X), Y, weights, penalty, copies)
+        fit = ridge(layer.rows_of_features(X), Y, weights, penalty)
         return layer, layer.machine(fit), fit
     inputs: Array = X if layer.noise < 1e-3 else X.astype(np.float32)
-    sums = products(lambda block: layer.rows_of_features(inputs[block]), Y, weights, copies)
+    sums = products(lambda block: layer.rows_of_features(inputs[block]), Y, weights)
     if penalty is not None or part is not None:  # all parts share one layer
         fit = best_penalty(sums, layer.noise / n) if penalty is None else solved(sums, penalty)
         return layer, layer.machine(fit), fit
     chosen, fit, penalties = _balanced(layer, sums, layer.noise / n)
     if layer.wider is not None and _width_pays(layer, sums, penalties, loo(fit)):
         chosen = replace(layer.wider, parts=(layer.wider.parts[0], *chosen.parts[1:]))
-        sums = products(lambda block: chosen.rows_of_features(inputs[block]), Y, weights, copies)
+        sums = products(lambda block: chosen.rows_of_features(inputs[block]), Y, weights)
         fit = best_penalty(sums, fit.penalty)
     return chosen, chosen.machine(fit), fit
 

@@ -30,10 +30,9 @@ class Products:
     left_out: Array
     Y: Array
     weights: Array
-    copies: Array
 
 
-def products(rows_of_features: Callable[[slice], Array], Y: Array, weights: Array, copies: Array, n_left_out: int = 1000) -> Products:
+def products(rows_of_features: Callable[[slice], Array], Y: Array, weights: Array, n_left_out: int = 1000) -> Products:
     """One pass over the rows, whose features are given by slices."""
     n = len(Y)
     sample = slice(max(0, n - n_left_out), n)
@@ -63,7 +62,7 @@ def products(rows_of_features: Callable[[slice], Array], Y: Array, weights: Arra
     gram -= n * np.outer(mean, mean)
     gram[np.diag_indices(D)] += 8 * np.finfo(shift.dtype).eps * np.trace(gram) / D  # rounding of the products must not look like information
     left -= shift + mean.astype(left.dtype)
-    return Products(gram, FY, mean + shift, y_mean, n, left, Y[sample] - y_mean, weights[sample], copies[sample])
+    return Products(gram, FY, mean + shift, y_mean, n, left, Y[sample] - y_mean, weights[sample])
 
 
 def solve(sums: Products, penalty: Array | float) -> RidgeFit | None:
@@ -77,7 +76,7 @@ def solve(sums: Products, penalty: Array | float) -> RidgeFit | None:
     C = cho_solve((L, True), sums.FY, check_finite=False)
     dtype = sums.left_out.dtype
     H = solve_triangular(L.astype(dtype, copy=False), sums.left_out.T, lower=True, check_finite=False)
-    leverage = sums.weights / sums.copies * (np.einsum("dn,dn->n", H, H).astype(np.float64) + 1 / sums.n)
+    leverage = sums.weights * (np.einsum("dn,dn->n", H, H).astype(np.float64) + 1 / sums.n)
     residuals = (sums.Y - sums.left_out @ C.astype(dtype)) / np.maximum(1 - leverage, 1e-8)[:, None]
     error = sums.weights @ residuals**2 / sums.weights.sum()
     return RidgeFit(C, sums.y_mean - sums.f_mean @ C, float(np.max(penalty)), error, residuals)
@@ -112,11 +111,9 @@ def line_search(
     return best
 
 
-def blocked_ridge(
-    rows_of_features: Callable[[slice], Array], Y: Array, weights: Array, copies: Array, penalty: float, *, search: bool = True
-) -> RidgeFit:
+def blocked_ridge(rows_of_features: Callable[[slice], Array], Y: Array, weights: Array, penalty: float, *, search: bool = True) -> RidgeFit:
     """Fit Y (n, k) on features given by slices of rows; with `search`, the penalty moves as long as the leave-one-out error falls."""
-    sums = products(rows_of_features, Y, weights, copies)
+    sums = products(rows_of_features, Y, weights)
     return best_penalty(sums, penalty) if search else solved(sums, penalty)
 
 

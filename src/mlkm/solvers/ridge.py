@@ -5,8 +5,7 @@ For weights w_i (normalised to sum to n), centred features F and targets Y, the 
     minimise (1/n) sum_i w_i |y_i - c'F_i - a|^2 + lambda |c|^2,
 
 the paper's ridge with an unpenalised intercept a. With A = sqrt(w) F = U S V', the fit at every lambda is diagonal in that basis, and the leave-
-one-out residual is r_i / (1 - h_i / m_i), where h_i = w_i/n + sum_k U_ik^2 s_k^2 / (s_k^2 + n lambda) and m_i is the number of copies row i stands
-for.
+one-out residual is r_i / (1 - h_i), where h_i = w_i/n + sum_k U_ik^2 s_k^2 / (s_k^2 + n lambda).
 """
 
 from dataclasses import dataclass
@@ -40,7 +39,6 @@ class _Spectrum:
     y_mean: Array
     Yc: Array
     root_w: Array
-    copies: Array
 
 
 def normalised_weights(sample_weight: Array | None, n: int) -> Array:
@@ -48,7 +46,7 @@ def normalised_weights(sample_weight: Array | None, n: int) -> Array:
     return np.ones(n) if sample_weight is None else sample_weight * (n / sample_weight.sum())
 
 
-def _decompose(F: Array, Y: Array, weights: Array, copies: Array) -> _Spectrum:
+def _decompose(F: Array, Y: Array, weights: Array) -> _Spectrum:
     """One symmetric eigendecomposition, of the D x D or the n x n product, whichever is smaller."""
     n = len(F)
     f_mean, y_mean = weights @ F / n, weights @ Y / n
@@ -68,11 +66,11 @@ def _decompose(F: Array, Y: Array, weights: Array, copies: Array) -> _Spectrum:
         U = U / s
     else:
         V = V / s
-    return _Spectrum(U, s, V, U.T @ (root_w * Yc), f_mean, y_mean, Yc, root_w, copies)
+    return _Spectrum(U, s, V, U.T @ (root_w * Yc), f_mean, y_mean, Yc, root_w)
 
 
 def _leave_one_out(spectrum: _Spectrum, penalty: float) -> Array:
-    """r_i / (1 - h_i / m_i) for every row.
+    """r_i / (1 - h_i) for every row.
 
     Both are sums over directions of what the ridge leaves, n lambda / (s_k^2 + n lambda), plus what lies outside all directions; 1 - h_i itself
     would cancel where the fit nearly interpolates. A row that decides its own fit entirely (h_i = 1) is predicted by the mean when left out.
@@ -84,7 +82,7 @@ def _leave_one_out(spectrum: _Spectrum, penalty: float) -> Array:
     spanned = beyond < 1e-13  # the directions reproduce this row: what is left beyond them is rounding error
     outside = np.where(spanned[:, None], 0, spectrum.Yc - spectrum.U @ spectrum.rotated / spectrum.root_w)
     residuals = outside + spectrum.U @ (left[:, None] * spectrum.rotated) / spectrum.root_w
-    room = (spectrum.copies - 1 + np.where(spanned, 0, beyond) + squares @ left) / spectrum.copies
+    room = np.where(spanned, 0, beyond) + squares @ left
     determined = room < 1e-15
     left_out = residuals / np.where(determined, 1, room)[:, None]
     left_out[determined] = spectrum.Yc[determined]
@@ -97,12 +95,12 @@ def default_penalties(s: Array, n: int) -> Array:
     return np.asarray(top * np.logspace(-14, 2, 49))
 
 
-def ridge(F: Array, Y: Array, sample_weight: Array | None = None, penalty: float | None = None, copies: Array | None = None) -> RidgeFit:
+def ridge(F: Array, Y: Array, sample_weight: Array | None = None, penalty: float | None = None) -> RidgeFit:
     """Fit features F (n, D) to targets Y (n, k); `penalty=None` chooses it by exact leave-one-out."""
     F, Y = np.asarray(F, np.float64), np.asarray(Y, np.float64)
     n = len(F)
     weights = normalised_weights(sample_weight, n)
-    spectrum = _decompose(F, Y, weights, np.ones(n) if copies is None else copies)
+    spectrum = _decompose(F, Y, weights)
 
     if penalty is None:
         candidates = default_penalties(spectrum.s, n)
