@@ -374,3 +374,15 @@ def test_rotations_of_inputs_that_do_not_vary():
     y = np.random.default_rng(0).normal(size=200)
     predicted = RKMRegressor(widths=(32, 8), cv="rotate", random_state=0).fit(np.ones((200, 3)), y).predict(np.ones((2, 3)))
     np.testing.assert_allclose(predicted, y.mean(), atol=0.1)
+
+
+def test_predictions_of_the_default_stay_near_the_training_targets():
+    """An input far out is answered within half a range of the targets; given scales promise plain ridge and are left alone."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    y = X[:, 0] + 0.1 * rng.normal(size=80)
+    far = np.array([[1e6, 0.0], [-1e6, 0.0]])
+    low, high = y.min(), y.max()
+    np.testing.assert_allclose(MLKMRegressor(random_state=0).fit(X, y).predict(far), [high + (high - low) / 2, low - (high - low) / 2])
+    given = RandomFeatureRidge(100, scale=1.0, random_state=0).fit(X, y).predict(far)
+    assert given[0] > 1e5 and given[1] < -1e5

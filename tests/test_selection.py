@@ -42,6 +42,17 @@ def test_evidence_gradients_are_finite_differences():
     assert dnoise == pytest.approx((evidence(F, Y, 0.3 + 1e-6)[0] - evidence(F, Y, 0.3 - 1e-6)[0]) / 2e-6, rel=1e-6)
 
 
+@pytest.mark.parametrize("noise", [1e-3, 1e-1])
+def test_evidence_of_float32_features_is_good_to_1e5(noise):
+    """With sums in float32 where the noise is large beside the features and in float64 where it is not."""
+    rng = np.random.default_rng(3)
+    F = np.cos(rng.normal(size=(900, 3)) @ rng.normal(size=(3, 200)) + rng.uniform(0, 6, 200)) / np.sqrt(100)
+    Y = F @ rng.normal(size=(200, 1)) + np.sqrt(noise) * rng.normal(size=(900, 1))
+    rounded, exact = evidence(F.astype(np.float32), Y, noise), evidence(F.astype(np.float32).astype(np.float64), Y, noise)
+    assert rounded[0] == pytest.approx(exact[0], abs=1e-5)
+    assert np.linalg.norm(rounded[1] - exact[1]) < 1e-2 * np.linalg.norm(exact[1])
+
+
 @pytest.mark.parametrize("rotation", [False, True])
 @pytest.mark.parametrize("kernel", [Gaussian(), Laplacian()], ids=str)
 def test_gradient_of_the_smooth_objective(kernel, rotation):
@@ -129,3 +140,12 @@ def test_the_default_is_as_good_as_a_line_on_a_line():
 def test_poor_data_give_finite_predictions(X, y):
     for model in (MLKMRegressor(random_state=0), RandomFeatureRidge(random_state=0)):
         assert np.isfinite(model.fit(X, y).predict(X)).all()
+
+
+def test_the_layer_is_wide_where_leave_one_out_asks_for_it():
+    """A smooth function of one input is served by a narrow layer; one that wiggles in three inputs jointly is not."""
+    rng = np.random.default_rng(4)
+    X = rng.uniform(-1, 1, size=(2400, 3))
+    calm, wild = X[:, 0] ** 2 + 0.3 * rng.normal(size=2400), np.cos(9 * X @ [1.0, 0.7, 0.4]) * np.sin(7 * X @ [-0.5, 0.8, 0.9])
+    narrow, wide = (MLKMRegressor(random_state=0).fit(X, y).widths_[0] for y in (calm, wild))
+    assert narrow + 250 <= wide

@@ -24,19 +24,24 @@ from .variance import Training, Variance
 
 Auto: TypeAlias = Literal["auto"]
 
+_BEYOND = 0.5  # ranges of the training targets by which a prediction may leave them: an input far out must not be answered with nonsense
+
 
 class _KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """What all regressors share: standardised distinct rows in, an average of machines out."""
 
     _residual = False
 
-    def _rows(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, cv: Any = None) -> Rows:
-        """Validated, merged and standardised rows; stores the scalings."""
+    def _rows(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, cv: Any = None, *, automatic: bool) -> Rows:
+        """Validated, merged and standardised rows; stores the scalings, and for automatic scales how far predictions may go."""
         inputs, targets = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
         weights = _weights(sample_weight, len(inputs))
         self._single_output = targets.ndim == 1
         rows = distinct_rows(inputs, targets.astype(np.float64).reshape(len(targets), -1), weights, _folds(cv, inputs, targets))
         self.x_scaler_, self.y_scaler_ = standardiser(rows.X, rows.weights, constant=np.inf), standardiser(rows.Y, rows.weights)
+        low, high = rows.Y.min(axis=0), rows.Y.max(axis=0)
+        beyond = _BEYOND * (high - low) if automatic else np.inf
+        self._limits = low - beyond, high + beyond
         return replace(rows, X=self.x_scaler_.forward(rows.X), Y=self.y_scaler_.forward(rows.Y))
 
     def _units(self) -> Array:
@@ -75,15 +80,21 @@ class _KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
         """The mean of y at every row of X: the average over the fitted machines.
 
+        With automatic scales, predictions stay within the training targets and half their range on either side.
+
         With `return_std`, also the standard deviation of a new y there by the paper's estimator (`mlkm.variance`): noise of one size everywhere, plus
         what the rows leave undetermined. The first such call factorises, which takes about as long as a fit with all choices given.
         """
         check_is_fitted(self)
         Z = self.x_scaler_.forward(validate_data(self, X, reset=False, dtype=np.float64))
         if not return_std:
-            return self._shaped(self.y_scaler_.backward(np.mean([predict(machine, Z) for machine in self.machines_], axis=0)))
+            return self._in_units(np.mean([predict(machine, Z) for machine in self.machines_], axis=0))
         f, sigma = self._sigma().predict(Z)
-        return self._shaped(self.y_scaler_.backward(f)), self._shaped(sigma * self.y_scaler_.sd)
+        return self._in_units(f), self._shaped(sigma * self.y_scaler_.sd)
+
+    def _in_units(self, f: Array) -> Array:
+        """Predictions in the units of y, within the limits."""
+        return self._shaped(np.clip(self.y_scaler_.backward(f), *self._limits))
 
     def _shaped(self, Y: Array) -> Array:
         return Y[:, 0] if self._single_output else Y
@@ -156,7 +167,7 @@ class RandomFeatureRidge(_KernelMachine):
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to inputs X (n, d) and targets y (n,) or (n, k)."""
-        rows = self._rows(X, y, sample_weight)
+        rows = self._rows(X, y, sample_weight, automatic=is_auto(self.scale))
         choices = Choices(
             widths="auto" if self.n_features == "auto" else (self.n_features,),
             kernels=self.kernel,
@@ -219,7 +230,7 @@ class _MultiLayer(_KernelMachine):
         if self.solver not in ("auto", "ridge", "projection", "gradient"):
             raise ValueError(f"solver must be 'auto', 'ridge', 'projection' or 'gradient'; got {self.solver!r}.")
         descent = self._descent()
-        rows = self._rows(X, y, sample_weight, self.cv)
+        rows = self._rows(X, y, sample_weight, self.cv, automatic=is_auto(self.scales) and self.solver != "gradient")
         choices = Choices(
             widths=self.widths,
             kernels=self.kernels,

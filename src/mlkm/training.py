@@ -15,8 +15,10 @@ from .kernels import Gaussian, Kernel, KernelLike, as_kernel
 from .machine import Layers, Machine, forward, input_gradient, layer_shapes
 from .random_features import check_scale
 from .rows import Rows
-from .selection.auto import FirstLayer, Part, fit_last_layer, learn_first_layer
+from .selection.auto import learn_first_layer
 from .selection.caution import doubtful, search_pays
+from .selection.first_layer import FirstLayer, Part
+from .selection.last_layer import fit_last_layer
 from .selection.scale import scale_by_leave_one_out
 from .selection.search import Wanted
 from .solvers.blocked import blocked_ridge

@@ -29,7 +29,7 @@ from ._seeds import generator
 from ._types import Array
 from .features import features
 from .machine import Factors, Machine, affine, forward, jacobian, last_inputs, output_factors, predict
-from .selection.auto import FirstLayer
+from .selection.first_layer import FirstLayer
 
 LARGEST_SIDE = 4096
 _FAST_SIDE = 512

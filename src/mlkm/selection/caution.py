@@ -9,7 +9,8 @@ import numpy as np
 from .._types import IntArray
 from ..machine import predict
 from ..rows import Rows
-from .auto import FirstLayer, fit_last_layer
+from .first_layer import FirstLayer
+from .last_layer import fit_last_layer
 
 _FEW_ROWS, _PER_INPUT, _MANY_ROWS = 300, 10, 1800  # rows up to which a search is doubted: 300, or ten per input; never with rows left for a check
 _LEAST = 10  # rows with which there is something to hold out

@@ -25,6 +25,7 @@ from .orders import Sizes, draw, feature_map
 _MOST_INPUTS = 150  # inputs a search can begin with
 _NONE_DROPPED = 12  # inputs up to which all are kept
 _MOST_KEPT = 30  # inputs it goes on with
+_MOST = 0.7  # share of relevant inputs above which the others are not worth another climb without them
 _MOST_ROTATED = 25  # inputs up to which the full order may learn a matrix rather than scales
 _ROWS = 1500  # of the smooth part's climbs, but for the first, which chooses between inputs and ranks and goes most of the way
 _FIRST_ROWS = 600, 1000  # for few and for many inputs
@@ -226,6 +227,8 @@ class Search:
         m = len(best.residuals)
         also = missed(self.rows.X[:m, kept], best.residuals, self.rows.weights[:m], np.argsort(-best.slopes, kind="stable")[:3])
         chosen = np.union1d(_relevant(best, telling[:10]), also[:_MOST_KEPT])
+        if len(kept) <= _MOST_ROTATED and len(chosen) > _MOST * len(kept):
+            return best, kept, None
         return smooth.restricted(best, chosen), kept[chosen], None
 
     def _better(self, plain: smooth.Smooth, ranked: smooth.Smooth) -> smooth.Smooth:
@@ -235,7 +238,7 @@ class Search:
     def finish_smooth(self, begin: smooth.Smooth, kept: IntArray) -> smooth.Smooth:
         """A longer climb where inputs were dropped, then one with a matrix in the full order; in float64 where the noise is small."""
         best, d = begin, self.rows.X.shape[1]
-        if d > _NONE_DROPPED:
+        if len(kept) < d:
             best = self.learn(self.on_ranks, kept, _ROWS, max_iter=_STEPS, warm=begin)
         if 2 * len(kept) < d or best.value > begin.value + 0.05:
             # What was learned among inputs that are gone may mislead: begin afresh, and on the inputs as they are.

@@ -87,10 +87,8 @@ def restricted(sums: Products, kept: BoolArray) -> Products:
     return replace(sums, gram=sums.gram[np.ix_(kept, kept)], FY=sums.FY[kept], f_mean=sums.f_mean[kept], left_out=sums.left_out[:, kept])
 
 
-def line_search(
-    objective: Callable[[float], float], begin: float, steps: tuple[float, ...] = (5.0,), most: float = 1e8, *, downwards: bool = False
-) -> float:
-    """A number near which the objective is least: from `begin` down or up by factors while it falls, by each step in turn; or down only."""
+def line_search(objective: Callable[[float], float], begin: float, steps: tuple[float, ...] = (5.0,), most: float = 1e8) -> float:
+    """A number near which the objective is least: from `begin` down or up by factors while it falls, by each step in turn."""
     known = {begin: objective(begin)}
 
     def value(x: float) -> float:
@@ -102,7 +100,7 @@ def line_search(
     while not np.isfinite(value(best)) and best < most * begin:  # where nothing can be factorised a larger number is the only way
         best *= steps[0]
     for step in steps:
-        for factor in (1 / step,) if downwards else (1 / step, step):
+        for factor in (1 / step, step):
             moved = False
             while 1 / most < best * factor / begin < most and value(best * factor) < value(best):
                 best, moved = best * factor, True

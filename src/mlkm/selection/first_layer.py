@@ -1,0 +1,65 @@
+"""The first layer of the default: one or two parts, a linear term, and the prior variance of every feature."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._types import Array
+from ..features import FeatureMap, JointMap, features
+from ..landmarks import LandmarkMap
+from ..machine import Machine
+from ..solvers.ridge import RidgeFit
+from ..warp import Warp, warped
+
+
+@dataclass(frozen=True)
+class Part:
+    """A feature map on the inputs or their ranks, and the factor that gives its features their prior variance."""
+
+    warp: Warp | None
+    phi: FeatureMap | LandmarkMap
+    factor: Array | float  # a matrix whitens landmarks
+
+
+@dataclass(frozen=True)
+class FirstLayer:
+    """phi_1 with the prior variances of its features, and the noise variance."""
+
+    parts: tuple[Part, ...]
+    linear: Array | None
+    noise: float
+    n_full: int = 0  # how many features, the last of the first part, are of full order
+    wider: "Callable[[float, bool], FirstLayer] | None" = None  # by the gain that width promises, with or without a rough part
+
+    def rows_of_features(self, X: Array) -> Array:
+        """Features with unit prior variance."""
+        columns = []
+        for part in self.parts:
+            F = features(part.phi, X if part.warp is None else warped(part.warp, X).astype(X.dtype, copy=False))
+            columns.append(_times_triangle(F, part.factor) if isinstance(part.factor, np.ndarray) else F * X.dtype.type(part.factor))
+        if self.linear is not None:
+            columns.append(X * self.linear.astype(X.dtype))
+        return np.hstack(columns)
+
+    def machine(self, fit: RidgeFit) -> Machine:
+        """The one-layer machine of a ridge fit on those features; prior variances are folded into the weights."""
+        W, at = [], 0
+        for part in self.parts:
+            c = fit.coefficients[at : at + part.phi.n_features]
+            W.append(part.factor @ c if isinstance(part.factor, np.ndarray) else part.factor * c)
+            at += part.phi.n_features
+        if self.linear is not None:
+            W.append(self.linear[:, None] * fit.coefficients[at:])
+        phi = JointMap(tuple((part.warp, part.phi) for part in self.parts))
+        return Machine((phi,), ((np.vstack([*W, fit.intercept]),),), linear=self.linear is not None)
+
+
+def _times_triangle(F: Array, U: Array, width: int = 500) -> Array:
+    """F U for an upper triangular U, without most of the zeros."""
+    U = U.astype(F.dtype, copy=False)
+    result = np.empty_like(F)
+    for begin in range(0, len(U), width):
+        end = min(begin + width, len(U))
+        np.matmul(F[:, :end], U[:end, begin:end], out=result[:, begin:end])
+    return result
