@@ -28,6 +28,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("names", nargs="*", metavar="experiment", help="names of experiments, or all")
     parser.add_argument("--list", action="store_true", help="list the experiments")
     parser.add_argument("--seeds", type=int, help="replications of every cell (default 5, with --quick 1)")
+    parser.add_argument("--systems", nargs="+", metavar="SYSTEM", help="only these systems, by their names in the tables")
     parser.add_argument("--quick", action="store_true", help="fewer rows, epochs, dimensions and seeds")
     parser.add_argument("--jobs", type=int, default=2, help="cells computed side by side (default 2)")
     parser.add_argument("--output", type=Path, help="folder of the results")
@@ -51,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     folder = given.output or (ROOT / "results" / "paper-quick" if given.quick else ROOT / "paper" / "results")
     options = Options(given.seeds or (1 if given.quick else 5), given.quick, given.data_home)
     chosen = list(EXPERIMENTS.values()) if "all" in given.names else [EXPERIMENTS[name] for name in given.names]
-    failures = _run(chosen, options, folder, given.jobs)
+    failures = _run(chosen, options, folder, given.jobs, given.systems)
     write_reports(folder, given.quick)
     print(f"Results: {folder / 'index.html'}")
     if given.document:
@@ -61,11 +62,11 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if failures else 0
 
 
-def _run(chosen, options: Options, folder: Path, n_jobs: int) -> list:
+def _run(chosen, options: Options, folder: Path, n_jobs: int, systems: list[str] | None) -> list:
     """Run what is not done yet under one progress bar; returns what failed."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    todo = {experiment.name: pending(experiment, options, folder) for experiment in chosen}
+    todo = {experiment.name: pending(experiment, options, folder, systems) for experiment in chosen}
     failures = []
     columns = (TextColumn("{task.description:24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns) as progress:

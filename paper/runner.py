@@ -40,9 +40,10 @@ def store_of(experiment: Experiment, folder: Path) -> Store:
     return Store(folder / f"{experiment.name}.csv", (*experiment.measures, "cell_seconds"))
 
 
-def pending(experiment: Experiment, options: Options, folder: Path) -> list[Cell]:
+def pending(experiment: Experiment, options: Options, folder: Path, systems: Sequence[str] | None = None) -> list[Cell]:
+    """The cells that are not done yet, of all systems or of some."""
     done = store_of(experiment, folder).read()
-    return [cell for cell in experiment.cells(options) if cell not in done]
+    return [cell for cell in experiment.cells(options) if cell not in done and (systems is None or cell.system in systems)]
 
 
 def compute(

@@ -28,8 +28,9 @@ from .search import FoundRough, Search, Wanted, available_sizes, best_factors, b
 from .smooth import strongest_pairs
 
 _FEW_ROWS = 1500  # up to which a layer has its width at once
-_FULL, _MOST_FULL = 500, 1200  # features of full order of a wide layer; a narrow one has half
-_LANDMARKS, _MOST_LANDMARKS = 1000, 2000  # likewise
+_SINGLE, _PAIR = (16, 24), (200, 300)  # features of a narrow and of a wide layer: per input in order 1, and of order 2,
+_FULL = (24, 250, 500), (12, 500, 1200)  # and of full order: one per so many rows, at least and at most
+_LANDMARKS = (12, 500, 800), (6, 1000, 2000)  # likewise
 _WIDEST, _WIDEST_GAIN = 3000, 1.16  # features of full order where leave-one-out gains as much, and from so many rows:
 _WIDEST_ROWS = 8000
 _CHANCE = 5.0  # nats on those rows that are not chance
@@ -79,21 +80,26 @@ def learn_first_layer(rows: Rows, wanted: Wanted, seed: int) -> FirstLayer:
 
     def wider(gain: float, rough: bool) -> FirstLayer:
         """As the gain by the last features promises; without a rough part where it was not worth it."""
-        return layer(3 if gain > _WIDEST_GAIN and n >= _WIDEST_ROWS else 2, rough)
+        return layer(2 if gain > _WIDEST_GAIN and n >= _WIDEST_ROWS else 1, rough)
 
     if wanted.n_features is not None or n <= _FEW_ROWS:
-        return layer(2)
-    return replace(layer(1), wider=wider)
+        return layer(1)
+    return replace(layer(0), wider=wider)
 
 
 def _sizes(d: int, n: int, wanted: Wanted, width: int) -> Sizes:
-    """Features of the final layer; of width 1, narrow, 2 and 3."""
+    """Features of the final layer: narrow (0), wide (1) or widest (2)."""
     if wanted.n_features is not None:
         return _shared(d, wanted, wanted.n_features)
     if n < 150:
         return search_sizes(d, n, wanted)
-    full = _WIDEST if width == 3 else int(np.clip(n // 12, _FULL, _MOST_FULL)) // (2 if width == 1 else 1)
-    return available_sizes(d, wanted, int(np.clip(1200 // d, 2, 24)), 300, full)
+    wide = min(width, 1)
+    single = _SINGLE[wide]
+    return available_sizes(d, wanted, int(np.clip(50 * single // d, 2, single)), _PAIR[wide], _WIDEST if width == 2 else _some_of(n, *_FULL[wide]))
+
+
+def _some_of(n: int, every: int, least: int, most: int) -> int:
+    return int(np.clip(n // every, least, most))
 
 
 def _shared(d: int, wanted: Wanted, D: int) -> Sizes:
@@ -141,7 +147,7 @@ def _weighted(layer: FirstLayer, variances: Variances) -> FirstLayer:
 def _with_rough(layer: FirstLayer, found: FoundRough, variances: Variances, ranks: Warp, rows: Rows, width: int) -> FirstLayer:
     """The layer with the rough part at landmarks."""
     n = len(rows.X)
-    phi = _landmarks(found, ranks, rows.X[: int(np.clip(n // 6, min(n, _LANDMARKS), _MOST_LANDMARKS)) // (2 if width == 1 else 1)])
+    phi = _landmarks(found, ranks, rows.X[: _some_of(n, *_LANDMARKS[min(width, 1)])])
     K = features(phi, phi.points)
     K[np.diag_indices(len(K))] += 1e-4  # keeps the factor of nearly equal landmarks finite
     whitening = scipy.linalg.solve_triangular(np.linalg.cholesky(K), np.eye(len(K)), lower=True, check_finite=False).T
