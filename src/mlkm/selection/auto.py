@@ -6,7 +6,7 @@
 4. The variances of both parts and of the noise, by the evidence of the sum on rows not used before where there are enough.
 5. Ridge on all rows, with the penalty by leave-one-out.
 
-Searches work on 500 to 1500 rows, so that steps 1 to 4 cost the same for any number of rows.
+Searches work on 400 to 1500 rows, so that steps 1 to 4 cost the same for any number of rows.
 """
 
 from dataclasses import dataclass, replace

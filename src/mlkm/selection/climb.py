@@ -9,19 +9,30 @@ import scipy.optimize
 from .._types import Array
 
 _WINDOW = 4  # steps that are judged together: a single one, the first of a warm start above all, may be short
+_GOOD_GAIN = 1e-2  # nats per row in so many steps with which a climb may go on, up to so many times its length:
+_LONGER = 3
 
 
 def climb(
-    objective: Callable[[Array], tuple[float, Array]], begin: Array, bounds: Sequence[tuple[float, float]], max_iter: int, least_gain: float = 1e-3
+    objective: Callable[[Array], tuple[float, Array]],
+    begin: Array,
+    bounds: Sequence[tuple[float, float]],
+    max_iter: int,
+    least_gain: float = 1e-3,
+    *,
+    longer: bool = False,
 ) -> tuple[Array, float]:
-    """Where the negative log evidence per row is low, and its value; a climb ends when four steps together gain less than `least_gain`."""
+    """Where the negative log evidence per row is low, and its value; a climb ends when four steps together gain less than `least_gain`.
+
+    With `longer`, `max_iter` steps are not the end for a climb that still makes good progress.
+    """
     values: list[float] = []
 
     def enough(intermediate_result: scipy.optimize.OptimizeResult) -> None:
         values.append(float(intermediate_result.fun))
-        if len(values) > _WINDOW and values[-1 - _WINDOW] - values[-1] < least_gain:
+        if len(values) > _WINDOW and values[-1 - _WINDOW] - values[-1] < (least_gain if len(values) < max_iter else _GOOD_GAIN):
             raise StopIteration
 
-    options: Any = {"maxiter": max_iter, "maxcor": 20, "ftol": 1e-9, "maxls": 10}
+    options: Any = {"maxiter": max_iter * (_LONGER if longer else 1), "maxcor": 20, "ftol": 1e-9, "maxls": 10}
     result = scipy.optimize.minimize(objective, begin, jac=True, method="L-BFGS-B", bounds=bounds, callback=enough, options=options)
     return np.asarray(result.x), float(result.fun)

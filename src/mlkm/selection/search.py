@@ -30,7 +30,7 @@ _MOST_ROTATED = 25  # inputs up to which the full order may learn a matrix rathe
 _ROWS = 1500  # of the smooth part's climbs, but for the first, which chooses between inputs and ranks and goes most of the way
 _FIRST_ROWS = 600, 1000  # for few and for many inputs
 _SOME_FIRST, _SOME = 100, 200  # features of order 2 and of full order in the first climb and in later ones
-_FIRST, _CLIMB, _STEPS = 40, 12, 20  # most iterations of the first climb, of a longer one and of one that goes on from it
+_FIRST, _STEPS = 40, 12  # most iterations of a climb from the start, and of one that goes on and makes little progress
 _ROUGH_FIRST, _ROUGH_ROWS = 400, 700  # rows of the rough part's climbs
 _UNDECIDED = 0.02  # noise variance below which the first climb does not decide between inputs and ranks
 _PAIR_ROWS = 5000  # by which pairs of inputs are tested
@@ -214,7 +214,7 @@ class Search:
 
         def go_on(on_ranks: bool, warm: smooth.Smooth) -> smooth.Smooth:
             warm = replace(warm, pairs=tuple(dict.fromkeys([*telling, *warm.pairs])))
-            return self.learn(on_ranks, kept, _ROWS, max_iter=_STEPS if len(kept) > 40 else _CLIMB, warm=warm)
+            return self.learn(on_ranks, kept, _ROWS, max_iter=_STEPS, warm=warm)
 
         started = None
         if first.noise < _UNDECIDED and abs(plain.value - ranked.value) < 0.5:  # few rows say little about functions without noise
