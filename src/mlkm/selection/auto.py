@@ -126,7 +126,7 @@ def _variances(layer: FirstLayer, found: FoundRough, ranks: Warp, rows: Rows) ->
     without, only = best_two_factors(smooth_kernel, Y, weights, layer.noise)
     kernels = [smooth_kernel, part.variance * features(phi, phi.points), np.diag(1 / weights)]
     together, both = best_factors(kernels, Y, [0.5 * only[0], 0.5, min(only[1], part.noise)])
-    if together > without - max(_WORTH_A_PART / n, _CHANCE / len(Y)) and n < _LOO_DECIDES:
+    if together > without - max(_WORTH_A_PART / n, _CHANCE / len(Y)) and _FEW_ROWS < n < _LOO_DECIDES:
         return Variances(1.0, 0.0, float(only[1] / only[0]))
     return Variances(*map(float, both))
 

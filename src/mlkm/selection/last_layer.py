@@ -18,6 +18,7 @@ from .first_layer import FirstLayer
 
 _EXACT_ROWS = 1500  # up to this many rows the last ridge is one eigendecomposition in float64
 _WORTH_WIDTH = 1.04  # ratio of leave-one-out errors, of half of the features to all, that asks for more
+_VERY_MANY = 4500  # features; a layer of so many was worth it and is far from the narrow one
 _WORTH_A_LOSS = 1.01  # leave-one-out error, relative to the best, at which the rough part is left away
 
 
@@ -27,8 +28,12 @@ def fit_last_layer(layer: FirstLayer, rows: Rows, penalty: float | None, part: I
     X, Y, weights = rows.X[at], rows.Y[at], rows.weights[at] / rows.weights[at].mean()
     n = len(X)
     if n <= _EXACT_ROWS:
-        fit = ridge(layer.rows_of_features(X), Y, weights, penalty)
-        return layer, layer.machine(fit), fit
+        candidates = (
+            [layer] if penalty is not None or part is not None else [layer, *([replace(layer, parts=layer.parts[:1])] if layer.parts[1:] else [])]
+        )
+        fits = [ridge(candidate.rows_of_features(X), Y, weights, penalty) for candidate in candidates]
+        best = int(np.argmin([loo(fit) for fit in fits]))
+        return candidates[best], candidates[best].machine(fits[best]), fits[best]
     inputs: Array = X if layer.noise < 1e-3 else X.astype(np.float32)
 
     def sums_of(layer: FirstLayer) -> Products:
@@ -98,15 +103,18 @@ def _balance_of_half(layer: FirstLayer, sums: Products, begin: float) -> tuple[B
 
 
 def _balanced(layer: FirstLayer, sums: Products, begin: Balance) -> tuple[Balance, RidgeFit]:
-    """From the balance of fewer features to that of all."""
-    fits: dict[float, RidgeFit | None] = {}
+    """From the balance of fewer features to that of all; with very many of them also the weight of the rough part is sought again."""
+    fits: dict[Balance, RidgeFit | None] = {}
 
-    def error(penalty: float) -> float:
-        fits[penalty] = solve(sums, replace(begin, penalty=penalty).of_features(layer, len(sums.gram)))
-        return loo(fits[penalty])
+    def error(balance: Balance) -> float:
+        if balance not in fits:
+            fits[balance] = solve(sums, balance.of_features(layer, len(sums.gram)))
+        return loo(fits[balance])
 
-    balance = replace(begin, penalty=line_search(error, begin.penalty))
-    return balance, fits[balance.penalty] or solved(sums, balance.of_features(layer, len(sums.gram)))
+    best = replace(begin, penalty=line_search(lambda penalty: error(replace(begin, penalty=penalty)), begin.penalty))
+    if len(layer.parts) > 1 and len(sums.gram) > _VERY_MANY:
+        best = replace(best, ratio=line_search(lambda ratio: error(replace(best, ratio=ratio)), best.ratio, steps=(6.0,), most=50.0))
+    return best, fits[best] or solved(sums, best.of_features(layer, len(sums.gram)))
 
 
 def _without_rough(layer: FirstLayer, sums: Products, balance: Balance, fit: RidgeFit) -> tuple[FirstLayer, RidgeFit]:

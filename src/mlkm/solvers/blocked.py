@@ -88,7 +88,10 @@ def restricted(sums: Products, kept: BoolArray) -> Products:
 
 
 def line_search(objective: Callable[[float], float], begin: float, steps: tuple[float, ...] = (5.0,), most: float = 1e8) -> float:
-    """A number near which the objective is least: from `begin` down or up by factors while it falls, by each step in turn."""
+    """A number near which the objective is least: from `begin` down or up by factors while it falls by a thousandth, by each step in turn.
+
+    Where the objective is flat, `begin` is as good as any, and nothing says that it stays flat with more features.
+    """
     known = {begin: objective(begin)}
 
     def value(x: float) -> float:
@@ -102,7 +105,7 @@ def line_search(objective: Callable[[float], float], begin: float, steps: tuple[
     for step in steps:
         for factor in (1 / step, step):
             moved = False
-            while 1 / most < best * factor / begin < most and value(best * factor) < value(best):
+            while 1 / most < best * factor / begin < most and value(best * factor) < 0.999 * value(best):
                 best, moved = best * factor, True
             if moved:
                 break
