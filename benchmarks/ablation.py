@@ -21,27 +21,15 @@ from .models import OURS, Model
 from .problem import Problem
 
 REAL = [
-    "uci_evans/yacht",
-    "uci_evans/energy",
     "uci_evans/concrete",
     "uci_evans/airfoil",
-    "uci_evans/housing",
     "single/abalone",
     "single/seoul_bike",
     "gal_splits/kin8nm",
     "uci_evans/pumadyn32nm",
     "gal_splits/power-plant",
-    "uci_evans/pol",
 ]
-SIMULATED = [
-    "example1 d=8",
-    "example1 d=64",
-    "example2 d=8",
-    "example2 d=32",
-    "example3 trig uniform d=10",
-    "example3 mix normal d=10",
-    "example4 d=100",
-]
+SIMULATED = ["example1 d=8", "example2 d=32", "example3 mix normal d=10", "example4 d=5"]
 SETS = REAL + SIMULATED
 
 
@@ -109,5 +97,6 @@ LEVERS = {
     "fixed-penalty": arguments("penalty by leave-one-out: 1e-4 instead", penalty=1e-4),
     "two-layers": arguments("single layer: hidden units trained by projection instead", widths=(600, 16)),
     "no-second-look": constants("second look at inputs in the residuals", {"mlkm.selection.search:missed": _none}),
+    "always-wide": constants("width by leave-one-out: always wide", {"mlkm.selection.last_layer:_WORTH_WIDTH": 0.0}),
     "no-rotation": constants("matrix of scales", {"mlkm.selection.search:_MOST_ROTATED": 0}),
 }
