@@ -17,9 +17,9 @@ from ..solvers.ridge import RidgeFit, ridge
 from .first_layer import FirstLayer
 
 _EXACT_ROWS = 1500  # up to this many rows the last ridge is one eigendecomposition in float64
-_WORTH_WIDTH = 1.04  # ratio of leave-one-out errors, of half of the features to all, that asks for more
+_WORTH_WIDTH = 1.02  # ratio of leave-one-out errors, of half of the features to all, that asks for more
 _VERY_MANY = 4500  # features; a layer of so many was worth it and is far from the narrow one
-_WORTH_A_LOSS = 1.01  # leave-one-out error, relative to the best, at which the rough part is left away
+_WORTH_A_LOSS = 1.003  # leave-one-out error, relative to the best, at which the rough part is left away
 
 
 def fit_last_layer(layer: FirstLayer, rows: Rows, penalty: float | None, part: IntArray | None = None) -> tuple[FirstLayer, Machine, RidgeFit]:
@@ -28,9 +28,9 @@ def fit_last_layer(layer: FirstLayer, rows: Rows, penalty: float | None, part: I
     X, Y, weights = rows.X[at], rows.Y[at], rows.weights[at] / rows.weights[at].mean()
     n = len(X)
     if n <= _EXACT_ROWS:
-        candidates = (
-            [layer] if penalty is not None or part is not None else [layer, *([replace(layer, parts=layer.parts[:1])] if layer.parts[1:] else [])]
-        )
+        candidates = [layer]
+        if len(layer.parts) > 1 and penalty is None and part is None:
+            candidates.append(replace(layer, parts=layer.parts[:1]))
         fits = [ridge(candidate.rows_of_features(X), Y, weights, penalty) for candidate in candidates]
         best = int(np.argmin([loo(fit) for fit in fits]))
         return candidates[best], candidates[best].machine(fits[best]), fits[best]
