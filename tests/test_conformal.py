@@ -441,3 +441,12 @@ def test_messages(data):
         band.predict_interval(X, y_min=2, y_max=1)
     with pytest.raises(ValueError, match="calibrated with weights"):
         band.predict_interval(X, sample_weight=np.ones(300))
+
+
+def test_leave_one_out_intervals_stay_where_predictions_stay():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(120, 2))
+    y = 5 * X[:, 0] + 0.1 * rng.normal(size=120)
+    band = ConformalRegressor(RandomFeatureRidge(random_state=0), method="cross", cv="loo").fit(X, y)
+    mean, interval = band.predict_interval(np.array([[50.0, 0.0]]))
+    assert interval[0, 0, 0] <= mean[0] <= interval[0, 1, 0]

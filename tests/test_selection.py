@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.stats
+from sklearn.model_selection import KFold
 
 from mlkm import MLKMRegressor, RandomFeatureRidge
 from mlkm.datasets import make_example1, make_example2, make_example3, make_example4
@@ -149,3 +150,27 @@ def test_the_layer_is_wide_where_leave_one_out_asks_for_it():
     calm, wild = X[:, 0] ** 2 + 0.3 * rng.normal(size=2400), np.cos(9 * X @ [1.0, 0.7, 0.4]) * np.sin(7 * X @ [-0.5, 0.8, 0.9])
     narrow, wide = (MLKMRegressor(random_state=0).fit(X, y).widths_[0] for y in (calm, wild))
     assert narrow + 250 <= wide
+
+
+def test_constant_targets_with_many_rows():
+    X = np.random.default_rng(5).uniform(-2, 2, size=(1600, 4))
+    np.testing.assert_allclose(MLKMRegressor(random_state=0).fit(X, np.full(1600, 3.0)).predict(X), 3.0)
+
+
+def test_a_penalty_does_not_drift_where_little_noise_leaves_it_open():
+    """A layer too small for this function would take any penalty down to 1e-18, and the fit would run wild at the edge of the data."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-2, 2, size=(3000, 1))
+    model = MLKMRegressor(random_state=0).fit(X, np.sin(6 * X[:, 0] ** 2) + 0.01 * rng.normal(size=3000))
+    edge = np.array([[-2.0], [2.0]])
+    assert model.penalty_ > 1e-12
+    np.testing.assert_allclose(model.predict(edge), np.sin(6 * edge[:, 0] ** 2), atol=0.2)
+
+
+def test_folds_on_both_sides_of_the_exact_rows_share_one_layer():
+    rng = np.random.default_rng(6)
+    X = rng.uniform(-1, 1, size=(3001, 2))
+    y = X[:, 0] * X[:, 1] + 0.1 * rng.normal(size=3001)
+    mean, sd = MLKMRegressor(cv=KFold(2), random_state=0).fit(X, y).predict(X[:50], return_std=True)
+    assert np.sqrt(np.mean((mean - X[:50, 0] * X[:50, 1]) ** 2)) < 0.05
+    assert 0.08 < sd.mean() < 0.15

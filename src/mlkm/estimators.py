@@ -19,12 +19,12 @@ from .kernels import KernelLike
 from .machine import predict
 from .rows import Rows, distinct_rows
 from .scaling import standardiser
-from .training import Choices, Descent, Fitted, is_auto, train_machine
+from .training import Choices, Descent, Fitted, first_scale, is_auto, train_machine
 from .variance import Training, Variance
 
 Auto: TypeAlias = Literal["auto"]
 
-_BEYOND = 0.5  # ranges of the training targets by which a prediction may leave them: an input far out must not be answered with nonsense
+_BEYOND = 2.0  # ranges of the training targets by which a prediction may leave them: an input far out must not be answered with nonsense
 
 
 class _KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -80,7 +80,7 @@ class _KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
         """The mean of y at every row of X: the average over the fitted machines.
 
-        With automatic scales, predictions stay within the training targets and half their range on either side.
+        With automatic scales, predictions stay within the training targets and twice their range on either side.
 
         With `return_std`, also the standard deviation of a new y there by the paper's estimator (`mlkm.variance`): noise of one size everywhere, plus
         what the rows leave undetermined. The first such call factorises, which takes about as long as a fit with all choices given.
@@ -230,7 +230,7 @@ class _MultiLayer(_KernelMachine):
         if self.solver not in ("auto", "ridge", "projection", "gradient"):
             raise ValueError(f"solver must be 'auto', 'ridge', 'projection' or 'gradient'; got {self.solver!r}.")
         descent = self._descent()
-        rows = self._rows(X, y, sample_weight, self.cv, automatic=is_auto(self.scales) and self.solver != "gradient")
+        rows = self._rows(X, y, sample_weight, self.cv, automatic=is_auto(first_scale(self.scales)) and self.solver != "gradient")
         choices = Choices(
             widths=self.widths,
             kernels=self.kernels,
@@ -262,8 +262,8 @@ _PARAMETERS = """
     Parameters
     ----------
     widths : sequence of int or "auto", default="auto"
-        D_1..D_L, the number of random features of each layer; `(256, 16)` is the paper's d-256-16-1. "auto" is one layer of some thousand features:
-        smooth random features of all interaction orders, and a rough part at landmarks where the data have one.
+        D_1..D_L, the number of random features of each layer; `(256, 16)` is the paper's d-256-16-1. "auto" is one layer of hundreds to
+        thousands of features: smooth random features of all interaction orders, and a rough part at landmarks where the data have one.
     kernels : str, kernel, sequence of these or "auto", default="auto"
         One kernel for all layers or one per layer: "gaussian", "matern", "laplacian", "cauchy" or an object of `mlkm.kernels`.
     scales : float, sequence or "auto", default="auto"

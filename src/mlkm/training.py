@@ -18,7 +18,7 @@ from .rows import Rows
 from .selection.auto import learn_first_layer
 from .selection.caution import doubtful, search_pays
 from .selection.first_layer import FirstLayer, Part
-from .selection.last_layer import fit_last_layer
+from .selection.last_layer import fit_last_layer, wide
 from .selection.scale import scale_by_leave_one_out
 from .selection.search import Wanted
 from .solvers.blocked import blocked_ridge
@@ -100,6 +100,11 @@ class _Plan:
 
 def is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
+
+
+def first_scale(scales: Any) -> Any:
+    """What `scales` says of layer 1."""
+    return scales[0] if isinstance(scales, (list, tuple)) and len(scales) else scales
 
 
 def train_machine(rows: Rows, choices: Choices, seed: int, unit: Array, descent: Descent, rotate: bool = False) -> Fitted:
@@ -196,12 +201,14 @@ def _plain_layer(rows: Rows, plan: _Plan, orders: tuple[int, ...], seed: int) ->
 
 def _fit_one_layer(rows: Rows, plan: _Plan, first: FirstLayer, parts: list[IntArray] | None) -> Fitted:
     """The closed form, on all rows or once on every part."""
-    every: Sequence[IntArray | None] = parts or [None]
+    every: Sequence[IntArray | None] = parts if parts and len(parts) > 1 else [None]
+    if plan.penalty is not None or len(every) > 1:
+        first = wide(first)
     fits = [fit_last_layer(first, rows, plan.penalty, part) for part in every]
-    machines = tuple(machine for _, machine, _ in fits)
+    used, machines = fits[0][0], tuple(machine for _, machine, _ in fits)
     penalty, loo = float(np.mean([fit.penalty for *_, fit in fits])), np.mean([fit.loo_error for *_, fit in fits], axis=0)
-    fitted = _fitted(rows, machines, (machines[0].maps[0].n_features,), (_scale_of(first),), penalty, [], 1, loo)
-    return replace(fitted, first=replace(fits[0][0], wider=None))
+    fitted = _fitted(rows, machines, (machines[0].maps[0].n_features,), (_scale_of(used),), penalty, [], 1, loo)
+    return replace(fitted, first=replace(used, wider=None))
 
 
 def _fit_by_projection(

@@ -66,7 +66,8 @@ class LeftOut:
         f = scaler.backward(f)
 
         def at(output: int, rows: IntArray) -> tuple[Array, Array, Array]:
-            left = f[:, [output]] - weights[:, self.index[rows]] * self.residuals[self.index[rows], output]
+            low, high = (limit[output] for limit in self.model._limits)
+            left = np.clip(f[:, [output]] - weights[:, self.index[rows]] * self.residuals[self.index[rows], output], low, high)
             return left, left, np.broadcast_to(unit[:, [output]], left.shape)
 
         return at

@@ -4,7 +4,7 @@
 2. Smooth part (`smooth`): random features of orders 1, 2 and full and a linear term, on the inputs or on their ranks.
 3. Rough part (`rough`): the l1-Laplacian kernel at landmarks, likewise.
 4. The variances of both parts and of the noise, by the evidence of the sum on rows not used before where there are enough.
-5. Ridge on all rows, with the penalty by leave-one-out.
+5. Ridge on all rows, with the penalty, the width and the weight of the rough part by leave-one-out (`last_layer`).
 
 Searches work on 400 to 1500 rows, so that steps 1 to 4 cost the same for any number of rows.
 """
@@ -23,19 +23,15 @@ from ..landmarks import LandmarkMap
 from ..rows import Rows
 from ..warp import Warp, fit_warp, warped
 from .first_layer import FirstLayer, Part
+from .last_layer import EXACT_ROWS
 from .orders import Sizes, draw, feature_map
 from .search import FoundRough, Search, Wanted, available_sizes, best_factors, best_two_factors, fresh_rows, screen, search_sizes
 from .smooth import strongest_pairs
 
-_FEW_ROWS = 1500  # up to which a layer has its width at once
 _SINGLE, _PAIR = (16, 24), (200, 300)  # features of a narrow and of a wide layer: per input in order 1, and of order 2,
 _FULL = (24, 250, 500), (12, 500, 1200)  # and of full order: one per so many rows, at least and at most
 _LANDMARKS = (12, 500, 800), (6, 1000, 2000)  # likewise
-_WIDEST, _WIDEST_GAIN = 3000, 1.16  # features of full order where leave-one-out gains as much, and from so many rows:
-_WIDEST_ROWS = 8000
-_CHANCE = 5.0  # nats on those rows that are not chance
-_LOO_DECIDES = 5000  # rows from which leave-one-out, not the evidence on some rows, weighs the rough part
-_WORTH_A_PART = 10.0  # nats over all rows that the rough part must promise, by the evidence on fresh rows: it pays with many rows
+_WIDEST = 3000  # features of full order where leave-one-out asks for most
 
 
 @dataclass(frozen=True)
@@ -76,15 +72,10 @@ def learn_first_layer(rows: Rows, wanted: Wanted, seed: int) -> FirstLayer:
         if found is None or variances is None:
             return bare
         weighted = _weighted(bare, variances)
-        return _with_rough(weighted, found, variances, ranks, rows, width) if rough and variances.rough > 0 else weighted
+        return _with_rough(weighted, found, variances, ranks, rows, width) if rough else weighted
 
-    def wider(gain: float, rough: bool) -> FirstLayer:
-        """As the gain by the last features promises; without a rough part where it was not worth it."""
-        return layer(2 if gain > _WIDEST_GAIN and n >= _WIDEST_ROWS else 1, rough)
-
-    if wanted.n_features is not None or n <= _FEW_ROWS:
-        return layer(1)
-    return replace(layer(0), wider=wider)
+    at_once = wanted.n_features is not None or n <= EXACT_ROWS or not _sizes(len(kept), n, wanted, width=0).full
+    return layer(1) if at_once else replace(layer(0), wider=layer)
 
 
 def _sizes(d: int, n: int, wanted: Wanted, width: int) -> Sizes:
@@ -113,21 +104,17 @@ def _shared(d: int, wanted: Wanted, D: int) -> Sizes:
 
 
 def _variances(layer: FirstLayer, found: FoundRough, ranks: Warp, rows: Rows) -> Variances:
-    """The variances of both parts and of the noise by the evidence on fresh rows; without the rough part, 0 for it, if that does not ask for it."""
-    part = found.part
-    n = len(rows.X)
-    at = fresh_rows(n)
+    """The variances of both parts and of the noise that maximise the evidence, on fresh rows where there are enough."""
+    part, at = found.part, fresh_rows(len(rows.X))
     X, Y, weights = rows.X[at], rows.Y[at], rows.weights[at]
     F = layer.rows_of_features(X)
     F -= weights @ F / weights.sum()
     phi = _landmarks(found, ranks, X)
     Y = Y - weights @ Y / weights.sum()
     smooth_kernel = F @ F.T
-    without, only = best_two_factors(smooth_kernel, Y, weights, layer.noise)
+    _, alone = best_two_factors(smooth_kernel, Y, weights, layer.noise)
     kernels = [smooth_kernel, part.variance * features(phi, phi.points), np.diag(1 / weights)]
-    together, both = best_factors(kernels, Y, [0.5 * only[0], 0.5, min(only[1], part.noise)])
-    if together > without - max(_WORTH_A_PART / n, _CHANCE / len(Y)) and _FEW_ROWS < n < _LOO_DECIDES:
-        return Variances(1.0, 0.0, float(only[1] / only[0]))
+    _, both = best_factors(kernels, Y, [0.5 * alone[0], 0.5, min(alone[1], part.noise)])
     return Variances(*map(float, both))
 
 

@@ -30,7 +30,7 @@ class FirstLayer:
     linear: Array | None
     noise: float
     n_full: int = 0  # how many features, the last of the first part, are of full order
-    wider: "Callable[[float, bool], FirstLayer] | None" = None  # by the gain that width promises, with or without a rough part
+    wider: "Callable[[int, bool], FirstLayer] | None" = None  # wide (1) or widest (2), with or without a rough part
 
     def rows_of_features(self, X: Array) -> Array:
         """Features with unit prior variance."""

@@ -16,21 +16,23 @@ from ..solvers.blocked import Products, best_penalty, line_search, loo, products
 from ..solvers.ridge import RidgeFit, ridge
 from .first_layer import FirstLayer
 
-_EXACT_ROWS = 1500  # up to this many rows the last ridge is one eigendecomposition in float64
+EXACT_ROWS = 1500  # up to this many rows the last ridge is one eigendecomposition in float64, and the first layer wide at once
 _WORTH_WIDTH = 1.02  # ratio of leave-one-out errors, of half of the features to all, that asks for more
+_WORTH_MOST_WIDTH, _MANY_ROWS = 1.16, 8000  # ratio that asks for most of all, and from how many rows on
 _VERY_MANY = 4500  # features; a layer of so many was worth it and is far from the narrow one
 _WORTH_A_LOSS = 1.003  # leave-one-out error, relative to the best, at which the rough part is left away
+_LEAST = 1 / 200  # how far below the noise by the evidence a penalty may go: where few features say little, lower ones only look as good
 
 
 def fit_last_layer(layer: FirstLayer, rows: Rows, penalty: float | None, part: IntArray | None = None) -> tuple[FirstLayer, Machine, RidgeFit]:
-    """The fit on all rows or on a part of them, and the layer it is for, as wide as it was found to be worth."""
+    """The fit on all rows or on a part of them, and the layer it is for, as wide as it was found to be worth; with a penalty given or for a part of
+    the rows, the layer as it is."""
     at = slice(None) if part is None else part
     X, Y, weights = rows.X[at], rows.Y[at], rows.weights[at] / rows.weights[at].mean()
     n = len(X)
-    if n <= _EXACT_ROWS:
-        candidates = [layer]
-        if len(layer.parts) > 1 and penalty is None and part is None:
-            candidates.append(replace(layer, parts=layer.parts[:1]))
+    open_choices = penalty is None and part is None
+    if n <= EXACT_ROWS:
+        candidates = [layer, replace(layer, parts=layer.parts[:1])] if open_choices and len(layer.parts) > 1 else [layer]
         fits = [ridge(candidate.rows_of_features(X), Y, weights, penalty) for candidate in candidates]
         best = int(np.argmin([loo(fit) for fit in fits]))
         return candidates[best], candidates[best].machine(fits[best]), fits[best]
@@ -39,24 +41,26 @@ def fit_last_layer(layer: FirstLayer, rows: Rows, penalty: float | None, part: I
     def sums_of(layer: FirstLayer) -> Products:
         return products(lambda block: layer.rows_of_features(inputs[block]), Y, weights)
 
-    if penalty is not None or part is not None:  # all parts share one layer
-        layer = layer if layer.wider is None else layer.wider(_WORTH_WIDTH, True)
-        fit = best_penalty(sums_of(layer), layer.noise / n) if penalty is None else solved(sums_of(layer), penalty)
-        return layer, layer.machine(fit), fit
     sums = sums_of(layer)
-    if layer.wider is None and len(layer.parts) == 1:
-        fit = best_penalty(sums, layer.noise / n)
+    if not open_choices or (layer.wider is None and len(layer.parts) == 1):
+        fit = best_penalty(sums, layer.noise / n) if penalty is None else solved(sums, penalty)
         return layer, layer.machine(fit), fit
-    balance, error = _balance_of_half(layer, sums, layer.noise / n)
+    balance, half_error = _balance_of_half(layer, sums, layer.noise / n)
     balance, fit = _balanced(layer, sums, balance)
-    gain = error / loo(fit)
+    error = loo(fit)
     chosen, fit = _without_rough(layer, sums, balance, fit)
-    if layer.wider is not None and gain > _WORTH_WIDTH:
-        layer = layer.wider(gain, len(chosen.parts) > 1)
+    if layer.wider is not None and half_error > _WORTH_WIDTH * error:
+        most = half_error > _WORTH_MOST_WIDTH * error and n >= _MANY_ROWS
+        layer = layer.wider(2 if most else 1, len(chosen.parts) > 1)
         sums = sums_of(layer)
         balance, fit = _balanced(layer, sums, replace(balance, penalty=fit.penalty))
         chosen, fit = _without_rough(layer, sums, balance, fit)
     return chosen, chosen.machine(fit), fit
+
+
+def wide(layer: FirstLayer) -> FirstLayer:
+    """The layer where its width is not to be chosen."""
+    return layer if layer.wider is None else layer.wider(1, True)
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ def _rough_columns(layer: FirstLayer) -> slice:
 
 
 def _balance_of_half(layer: FirstLayer, sums: Products, begin: float) -> tuple[Balance, float]:
-    """The best balance for half of the features of full order and half of the landmarks, and its error: an eighth of the work.
+    """The best balance for half of the features of full order and half of the landmarks, and its error: a fraction of the work.
 
     The first landmarks' whitened features are those of these landmarks alone; the features of full order get twice the variance each.
     """
@@ -87,7 +91,6 @@ def _balance_of_half(layer: FirstLayer, sums: Products, begin: float) -> tuple[B
     kept[D - half : D] = False
     kept[(rough.start + rough.stop) // 2 : rough.stop] = False
     some = restricted(sums, kept)
-
     errors: dict[Balance, float] = {}
 
     def error(balance: Balance) -> float:
@@ -96,10 +99,10 @@ def _balance_of_half(layer: FirstLayer, sums: Products, begin: float) -> tuple[B
         errors[balance] = loo(solve(some, every[kept]))
         return errors[balance]
 
-    best = Balance(line_search(lambda penalty: error(Balance(penalty, 1.0)), begin), 1.0)
+    best = Balance(line_search(lambda penalty: error(Balance(penalty, 1.0)), begin, least=_LEAST), 1.0)
     if len(layer.parts) > 1:
         best = replace(best, ratio=line_search(lambda ratio: error(replace(best, ratio=ratio)), 1.0, steps=(6.0,), most=50.0))
-    return best, errors[best]
+    return replace(best, penalty=max(best.penalty, begin)), errors[best]
 
 
 def _balanced(layer: FirstLayer, sums: Products, begin: Balance) -> tuple[Balance, RidgeFit]:
@@ -111,7 +114,7 @@ def _balanced(layer: FirstLayer, sums: Products, begin: Balance) -> tuple[Balanc
             fits[balance] = solve(sums, balance.of_features(layer, len(sums.gram)))
         return loo(fits[balance])
 
-    best = replace(begin, penalty=line_search(lambda penalty: error(replace(begin, penalty=penalty)), begin.penalty))
+    best = replace(begin, penalty=line_search(lambda penalty: error(replace(begin, penalty=penalty)), begin.penalty, least=_LEAST))
     if len(layer.parts) > 1 and len(sums.gram) > _VERY_MANY:
         best = replace(best, ratio=line_search(lambda ratio: error(replace(best, ratio=ratio)), best.ratio, steps=(6.0,), most=50.0))
     return best, fits[best] or solved(sums, best.of_features(layer, len(sums.gram)))
@@ -124,9 +127,9 @@ def _without_rough(layer: FirstLayer, sums: Products, balance: Balance, fit: Rid
     smooth_part, rough_part = layer.parts
     kept: BoolArray = np.ones(len(sums.gram), dtype=bool)
     kept[_rough_columns(layer)] = False
-    alone = solve(restricted(sums, kept), balance.penalty)
-    if alone is not None and loo(alone) < _WORTH_A_LOSS * loo(fit):
-        return replace(layer, parts=(smooth_part,)), best_penalty(restricted(sums, kept), balance.penalty)
+    some = restricted(sums, kept)
+    if loo(solve(some, balance.penalty)) <= _WORTH_A_LOSS * loo(fit):
+        return replace(layer, parts=(smooth_part,)), best_penalty(some, balance.penalty)
     weighted = replace(layer, parts=(smooth_part, replace(rough_part, factor=rough_part.factor / np.sqrt(balance.ratio))))
     unit = np.sqrt(balance.of_features(layer, len(kept)) / balance.penalty)
     return weighted, replace(fit, coefficients=fit.coefficients * unit[:, None], penalty=balance.penalty)

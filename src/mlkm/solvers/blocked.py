@@ -87,10 +87,13 @@ def restricted(sums: Products, kept: BoolArray) -> Products:
     return replace(sums, gram=sums.gram[np.ix_(kept, kept)], FY=sums.FY[kept], f_mean=sums.f_mean[kept], left_out=sums.left_out[:, kept])
 
 
-def line_search(objective: Callable[[float], float], begin: float, steps: tuple[float, ...] = (5.0,), most: float = 1e8) -> float:
+def line_search(
+    objective: Callable[[float], float], begin: float, steps: tuple[float, ...] = (5.0,), most: float = 1e8, least: float | None = None
+) -> float:
     """A number near which the objective is least: from `begin` down or up by factors while it falls by a thousandth, by each step in turn.
 
-    Where the objective is flat, `begin` is as good as any, and nothing says that it stays flat with more features.
+    Where the objective is flat, `begin` is as good as any, and nothing says that it stays flat with more features. It moves by a factor of at most
+    `most`, and not below `least` (1/most) times the beginning.
     """
     known = {begin: objective(begin)}
 
@@ -105,7 +108,7 @@ def line_search(objective: Callable[[float], float], begin: float, steps: tuple[
     for step in steps:
         for factor in (1 / step, step):
             moved = False
-            while 1 / most < best * factor / begin < most and value(best * factor) < 0.999 * value(best):
+            while (least or 1 / most) < best * factor / begin < most and value(best * factor) < 0.999 * value(best):
                 best, moved = best * factor, True
             if moved:
                 break
