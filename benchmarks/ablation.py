@@ -20,16 +20,8 @@ from . import real, simulations
 from .models import OURS, Model
 from .problem import Problem
 
-REAL = [
-    "uci_evans/concrete",
-    "uci_evans/airfoil",
-    "single/abalone",
-    "single/seoul_bike",
-    "gal_splits/kin8nm",
-    "uci_evans/pumadyn32nm",
-    "gal_splits/power-plant",
-]
-SIMULATED = ["example1 d=8", "example2 d=32", "example3 mix normal d=10", "example4 d=5"]
+REAL = ["uci_evans/concrete", "uci_evans/airfoil", "single/abalone", "gal_splits/kin8nm", "uci_evans/pumadyn32nm"]
+SIMULATED = ["example2 d=32", "example3 mix normal d=10"]
 SETS = REAL + SIMULATED
 
 
