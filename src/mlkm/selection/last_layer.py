@@ -17,7 +17,7 @@ from ..solvers.ridge import RidgeFit, ridge
 from .first_layer import FirstLayer
 
 EXACT_ROWS = 1500  # up to this many rows the last ridge is one eigendecomposition in float64, and the first layer wide at once
-_WORTH_WIDTH = 1.02  # ratio of leave-one-out errors, of half of the features to all, that asks for more
+_WORTH_WIDTH = 1.04  # ratio of leave-one-out errors, of half of the features to all, that asks for more
 _WORTH_MOST_WIDTH, _MANY_ROWS = 1.16, 8000  # ratio that asks for most of all, and from how many rows on
 _VERY_MANY = 4500  # features; a layer of so many was worth it and is far from the narrow one
 _WORTH_A_LOSS = 1.003  # leave-one-out error, relative to the best, at which the rough part is left away
