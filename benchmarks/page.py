@@ -54,7 +54,7 @@ def _how(table: pd.DataFrame) -> Iterator[Block]:
     threads = " and ".join(f"{number} thread{'s' * (number > 1)} ({suites})" for number, suites in used.items())
     commits = ", ".join(dict.fromkeys(table.loc[table["model"].map(is_ours), "commit"].dropna().astype(str)))
     yield Text(
-        f"Every fit ran in a process of its own with {threads}, one after the other. Fit time contains all tuning; "
+        f"Every fit ran in a process of its own with {threads}; compare times within a suite only. Fit time contains all tuning; "
         "memory is the peak during the fit above what the process held before it, the data among that. Our estimators have no argument but the seed "
         f"(commit {commits or 'unknown'}). `python -m benchmarks run` measures again, `python -m benchmarks page` writes this page."
     )
