@@ -64,7 +64,7 @@ def learn_first_layer(rows: Rows, wanted: Wanted, seed: int) -> FirstLayer:
 
     variances = None
     if found is not None:
-        with threadpool_limits(1):
+        with threadpool_limits(1):  # of the widest layer: its features are closest to the kernel, and the rows are few
             variances = _variances(smooth_layer(_sizes(len(kept), n, wanted, width=2)), found, ranks, rows)
 
     def layer(width: int, rough: bool = True) -> FirstLayer:
