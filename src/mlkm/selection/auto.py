@@ -29,8 +29,8 @@ from .search import FoundRough, Search, Wanted, available_sizes, best_factors, b
 from .smooth import strongest_pairs
 
 _SINGLE, _PAIR = (16, 24), (200, 300)  # features of a narrow and of a wide layer: per input in order 1, and of order 2,
-_FULL = (24, 250, 500), (12, 500, 1200)  # and of full order: one per so many rows, at least and at most
-_LANDMARKS = (12, 500, 800), (6, 1000, 2000)  # likewise
+_FULL = (24, 250, 500), (12, 500, 1000)  # and of full order: one per so many rows, at least and at most
+_LANDMARKS = (12, 500, 800), (6, 1000, 1600), (6, 1000, 2000)  # likewise, for the widest layer too
 _WIDEST = 3000  # features of full order where leave-one-out asks for most
 
 
@@ -134,7 +134,7 @@ def _weighted(layer: FirstLayer, variances: Variances) -> FirstLayer:
 def _with_rough(layer: FirstLayer, found: FoundRough, variances: Variances, ranks: Warp, rows: Rows, width: int) -> FirstLayer:
     """The layer with the rough part at landmarks."""
     n = len(rows.X)
-    phi = _landmarks(found, ranks, rows.X[: _some_of(n, *_LANDMARKS[min(width, 1)])])
+    phi = _landmarks(found, ranks, rows.X[: _some_of(n, *_LANDMARKS[width])])
     K = features(phi, phi.points)
     K[np.diag_indices(len(K))] += 1e-4  # keeps the factor of nearly equal landmarks finite
     whitening = scipy.linalg.solve_triangular(np.linalg.cholesky(K), np.eye(len(K)), lower=True, check_finite=False).T

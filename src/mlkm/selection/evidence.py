@@ -40,15 +40,15 @@ def _from_features(F: Array, Y: Array, noise: float) -> tuple[float, Array, floa
     """By the D x D matrix A = F'F + s2 I. Y'(FF' + s2 I)^-1 Y is the least value of |Y - FC|^2/s2 + |C|^2, which errors of C enter squared."""
     n, D = F.shape
     k = Y.shape[1]
-    wide = F.astype(np.float64, copy=False)
     rounded = F.dtype == np.float32 and float(np.vdot(F, F)) < _MILD * noise
-    A: Array = (F.T @ F).astype(np.float64) if rounded else wide.T @ wide
+    wide = F if rounded else F.astype(np.float64, copy=False)
+    A: Array = (wide.T @ wide).astype(np.float64, copy=False)
     A[np.diag_indices(D)] += noise
     L = factor(A)
     if L is None:
         return IMPOSSIBLE, np.zeros_like(F), 0.0
-    C = lapack.dpotrs(L, wide.T @ Y, lower=1)[0]
-    R = Y - wide @ C
+    C = lapack.dpotrs(L, wide.T @ Y.astype(wide.dtype, copy=False), lower=1)[0]
+    R = Y - wide @ C.astype(wide.dtype, copy=False)
     logdet = 2 * float(np.log(np.diag(L)).sum()) + (n - D) * np.log(noise)
     quadratic = float(np.vdot(R, R)) / noise + float(np.vdot(C, C))
     inverse = inverse_of(L.astype(np.float32) if rounded else L)

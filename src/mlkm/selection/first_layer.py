@@ -34,13 +34,18 @@ class FirstLayer:
 
     def rows_of_features(self, X: Array) -> Array:
         """Features with unit prior variance."""
-        columns = []
-        for part in self.parts:
+        widths = [part.phi.n_features for part in self.parts] + [0 if self.linear is None else X.shape[1]]
+        result = np.empty((len(X), sum(widths)), X.dtype)
+        *columns, last = np.split(result, np.cumsum(widths)[:-1], axis=1)
+        for part, out in zip(self.parts, columns, strict=True):
             F = features(part.phi, X if part.warp is None else warped(part.warp, X).astype(X.dtype, copy=False))
-            columns.append(_times_triangle(F, part.factor) if isinstance(part.factor, np.ndarray) else F * X.dtype.type(part.factor))
+            if isinstance(part.factor, np.ndarray):
+                _times_triangle(F, part.factor, out)
+            else:
+                np.multiply(F, X.dtype.type(part.factor), out=out)
         if self.linear is not None:
-            columns.append(X * self.linear.astype(X.dtype))
-        return np.hstack(columns)
+            np.multiply(X, self.linear.astype(X.dtype), out=last)
+        return result
 
     def machine(self, fit: RidgeFit) -> Machine:
         """The one-layer machine of a ridge fit on those features; prior variances are folded into the weights."""
@@ -55,11 +60,9 @@ class FirstLayer:
         return Machine((phi,), ((np.vstack([*W, fit.intercept]),),), linear=self.linear is not None)
 
 
-def _times_triangle(F: Array, U: Array, width: int = 500) -> Array:
-    """F U for an upper triangular U, without most of the zeros."""
+def _times_triangle(F: Array, U: Array, out: Array, width: int = 500) -> None:
+    """F U into `out` for an upper triangular U, without most of the zeros."""
     U = U.astype(F.dtype, copy=False)
-    result = np.empty_like(F)
     for begin in range(0, len(U), width):
         end = min(begin + width, len(U))
-        np.matmul(F[:, :end], U[:end, begin:end], out=result[:, begin:end])
-    return result
+        np.matmul(F[:, :end], U[:end, begin:end], out=out[:, begin:end])

@@ -106,19 +106,19 @@ class _Objective:
     def __call__(self, vector: Array) -> tuple[float, Array]:
         p = self.unravel(vector)
         phi = feature_map(self.draws, p).astype(self.X.dtype)
-        theta = angles(phi, self.X)
-        F = np.cos(theta)
-        F *= phi.amplitudes
+        theta, D = angles(phi, self.X), phi.n_features
+        F = np.empty((len(theta), D + self.linear * self.X.shape[1]), self.X.dtype)
+        np.cos(theta, out=F[:, :D])
+        F[:, :D] *= phi.amplitudes
         if self.linear:
-            F = np.hstack([F, self.X * np.exp(p["linear"]).astype(F.dtype)])
+            F[:, D:] = self.X * np.exp(p["linear"]).astype(F.dtype)
         F -= self.share @ F
         F *= self.root
         variance = float(np.exp(2 * p["noise"][0]))
         value, dF, dnoise = evidence(F, self.Y, variance + self.floor)
         d_log_amplitudes = np.einsum("nk,nk->k", dF, F).astype(np.float64)
-        D = phi.n_features
-        dF = dF[:, :D].astype(F.dtype, copy=False) * self.root
-        dF -= np.outer(self.share, dF.sum(axis=0))  # the centring of F
+        dF = dF[:, :D]  # columns of dF have no part along the weights, so that the centring of F adds nothing
+        dF *= self.root
         slope = np.sin(theta, out=theta)
         slope *= -phi.amplitudes
         slope *= dF
