@@ -27,7 +27,8 @@ def with_error(values: Array) -> str:
     mean = number(float(values.mean()))
     if len(values) < 2 or np.ptp(values) == 0:
         return mean
-    return f"{mean} ± {float(values.std(ddof=1) / np.sqrt(len(values))):.1g}"
+    error = float(f"{values.std(ddof=1) / np.sqrt(len(values)):.1g}")  # one significant digit
+    return f"{mean} ± {error:g}"
 
 
 def ordered(names: Sequence[str]) -> list[str]:

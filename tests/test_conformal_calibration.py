@@ -1,0 +1,165 @@
+"""Calibrating anew, the weights, groups and sizes that are given, and what is said where they are wrong."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.dummy import DummyRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import Ridge
+
+from mlkm import ConformalRegressor, RandomFeatureRidge, metrics
+
+FAST = RandomFeatureRidge(20, "gaussian", 1.0, penalty=1e-3, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 3))
+    return X, X[:, 0] + 0.3 * rng.standard_normal(400)
+
+
+def frozen(rows, n=50):
+    return FrozenEstimator(Ridge().fit(rows[0][:n], rows[1][:n]))
+
+
+@pytest.mark.parametrize("method", ["split", "cross"])
+def test_calibrating_anew_forgets_the_earlier_model(rows, method):
+    X, y = rows
+    band = ConformalRegressor(Ridge(), score="absolute", method=method, random_state=0).fit(X, -y)
+    model = frozen(rows)
+    band.set_params(method="split", estimator=model).conformalize(X[50:], y[50:])
+    fresh = ConformalRegressor(model, score="absolute").conformalize(X[50:], y[50:])
+    np.testing.assert_array_equal(band.predict(X), model.predict(X))
+    np.testing.assert_array_equal(band.predict_interval(X)[1], fresh.predict_interval(X)[1])
+
+
+def test_calibrating_anew_takes_the_score_of_now(rows):
+    X, y = rows
+    band = (
+        ConformalRegressor(FAST, score="variance", random_state=0).fit(X[:200], y[:200]).set_params(score="absolute").conformalize(X[200:], y[200:])
+    )
+    np.testing.assert_allclose(np.ptp(metrics.widths(band.predict_interval(X)[1])), 0, atol=1e-12)
+    with pytest.raises(ValueError, match="needs a second fit"):
+        band.set_params(score="residual").conformalize(X, y)
+    with pytest.raises(NotFittedError, match="needs a fitted regressor"):
+        band.set_params(score="absolute", estimator=Ridge()).conformalize(X, y)
+
+
+def test_calibrating_the_same_fit_on_other_rows(rows):
+    X, y = rows
+    band = ConformalRegressor(FAST, score="residual", random_state=0).fit(X[:200], y[:200])
+    model = band.estimator_
+    assert pickle.loads(pickle.dumps(band)).conformalize(X[200:], y[200:]).n_calibration_ == 200
+    assert band.conformalize(X[200:], y[200:]).estimator_ is model
+
+
+def test_weights_are_checked(rows):
+    X, y = rows
+    band = ConformalRegressor(frozen(rows), score="absolute")
+    with pytest.raises(ValueError, match="sum of sample_weight must be positive"):
+        band.conformalize(X, y, sample_weight=np.zeros(400))
+    band.conformalize(X, y, sample_weight=np.ones(400))
+    for bad, message in (([1, -1e3], "must not be negative"), ([1, 1, 1], "one entry per row"), ([[1], [1]], "one entry per row")):
+        with pytest.raises(ValueError, match=message):
+            band.predict_interval(X[:2], sample_weight=bad)
+
+
+def test_weights_too_large_are_told_of(rows):
+    X, y = rows
+    weights = np.ones(400)
+    band = ConformalRegressor(frozen(rows), score="absolute").conformalize(X, y, sample_weight=weights)
+    with pytest.warns(UserWarning, match="weights of 1 of 2 new rows are too large"):
+        interval = band.predict_interval(X[:2], sample_weight=[1, 1e6])[1]
+    np.testing.assert_array_equal(np.isinf(interval[:, 0, 0]), [False, True])
+    weights[0] = 1e6
+    with pytest.warns(UserWarning, match="weights of 2 of 2 new rows are too large"):
+        band.conformalize(X, y, sample_weight=weights).predict_interval(X[:2])
+
+
+def test_warnings_point_to_the_line_that_asked(rows):
+    X, y = rows
+    for method in ("split", "cross"):
+        band = ConformalRegressor(Ridge(), confidence_level=0.99, score="absolute", method=method, random_state=0).fit(X[:20], y[:20])
+        for ask in (band.predict_interval, band.predict_int):
+            with pytest.warns(UserWarning, match="too few") as caught:
+                ask(X)
+            assert {warning.filename for warning in caught} == {__file__}
+
+
+@pytest.mark.parametrize("case", ["quantile", "absolute", "prefit", "loo"])
+def test_joint_widths_are_of_the_order_of_the_separate_ones(rows, case):
+    X, y = rows
+    Y = np.column_stack([y, 1e4 * (X[:, 1] + 0.3 * np.random.default_rng(1).standard_normal(400))])
+    if case == "prefit":
+        band = ConformalRegressor(FrozenEstimator(Ridge().fit(X[:100], Y[:100])), score="absolute").conformalize(X[100:], Y[100:])
+    elif case == "loo":
+        band = ConformalRegressor(FAST, score="absolute", method="cross", cv="loo").fit(X, Y)
+    else:
+        band = ConformalRegressor(FAST, score=case, random_state=0).fit(X, Y)
+    each, joint = (band.predict_interval(X, 0.8, joint=joint)[1] for joint in (False, True))
+    ratio = [metrics.mean_width(joint[..., k]) / metrics.mean_width(each[..., k]) for k in range(2)]
+    assert 0.9 < min(ratio) <= max(ratio) < 2.5
+
+
+class NoSpread(DummyRegressor):
+    """A standard deviation of zero, save where x_1 is large."""
+
+    def predict(self, X, return_std=False):
+        mean = super().predict(X)
+        return (mean, np.where(np.asarray(X)[:, 0] > self.edge_, 1.0, 0.0)) if return_std else mean
+
+
+@pytest.mark.parametrize("edge", [1.0, np.inf])
+def test_an_interval_does_not_depend_on_the_rows_beside_it(rows, edge):
+    X, y = rows
+    model = NoSpread().fit(X, y)
+    model.edge_ = edge
+    band = ConformalRegressor(FrozenEstimator(model), score="variance").conformalize(X[:300], y[:300])
+    together = band.predict_interval(X[300:])[1]
+    np.testing.assert_array_equal(np.vstack([band.predict_interval(X[i : i + 1])[1] for i in range(300, 400)]), together)
+    if np.isinf(edge):  # the unit is 1
+        fixed = ConformalRegressor(FrozenEstimator(model), score="absolute").conformalize(X[:300], y[:300])
+        np.testing.assert_allclose(together, fixed.predict_interval(X[300:])[1])
+
+
+def test_predict_int_takes_what_predict_interval_does(rows):
+    X, y = rows
+    groups, weights = np.arange(400) % 2, np.linspace(1, 2, 400)
+    band = ConformalRegressor(frozen(rows), score="absolute").conformalize(X, y, sample_weight=weights, groups=groups)
+    asked = {"side": "lower", "groups": groups, "sample_weight": weights, "y_min": -1.0}
+    np.testing.assert_array_equal(band.predict_int(X, confidence=0.8, **asked), band.predict_interval(X, 0.8, **asked)[1][:, :, 0])
+    with pytest.raises(ValueError, match="at one level"):
+        band.predict_int(X, confidence=[0.8, 0.9], groups=groups)
+    with pytest.raises(ValueError, match="at one level"):
+        band.set_params(confidence_level=[0.8, 0.9]).predict_int(X, groups=groups)
+
+
+def test_groups_are_checked_by_fit(rows):
+    X, y = rows
+    band = ConformalRegressor(Ridge(), score="absolute", random_state=0)
+    for method in ("split", "cross"):
+        with pytest.raises(ValueError, match="one label per row"):
+            band.set_params(method=method).fit(X, y, groups=np.zeros(399))
+        with pytest.raises(ValueError, match=r"labels of one kind, .*; got NoneType, str"):
+            band.fit(X, y, groups=[None, "a"] * 200)
+    with pytest.raises(ValueError, match="knows no groups"):
+        band.set_params(method="bootstrap").fit(X, y, groups=np.zeros(400))
+
+
+def test_quantiles_need_numbers(rows):
+    X, y = rows
+    gaps = np.where(X > 2, np.nan, X)
+    with pytest.raises(ValueError, match="score='quantile' needs inputs that are finite numbers"):
+        ConformalRegressor(DummyRegressor(), score="quantile").fit(gaps, y)
+    with pytest.raises(ValueError, match="score='quantile' needs inputs that are finite numbers"):
+        ConformalRegressor(DummyRegressor(), score="quantile").fit(pd.DataFrame({"a": ["x", "y"] * 200}), y)
+
+
+@pytest.mark.parametrize("size", [1.5, 0.0, -3, 400, "half"])
+def test_calibration_size_is_checked(rows, size):
+    with pytest.raises(ValueError, match="calibration_size must be a share of the rows below 1"):
+        ConformalRegressor(Ridge(), score="absolute", calibration_size=size).fit(*rows)
