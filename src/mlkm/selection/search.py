@@ -88,13 +88,13 @@ def telling_pairs(X: Array, Y: Array, weights: Array, leaders: IntArray, most: i
 
 
 def missed(X: Array, residuals: Array, weights: Array, leaders: IntArray, n_waves: int = 3) -> IntArray:
-    """Inputs whose products of two waves, alone or times a wave of a leader, correlate with what a fit has left of the targets.
+    """Inputs whose products of two waves, alone or times a wave of a leader, correlate with what a fit has left of the targets; the strongest first.
 
     A search among many inputs may settle for the strongest: in pumadyn32nm two inputs act through their product with a third only. Under
     independence the scores are chi-squared with 9 and 27 degrees of freedom per output; 60 and 120 have probabilities below 1e-8 and 1e-12.
     """
     waves = _waves(X, n_waves)
-    found: set[int] = set()
+    strength = np.zeros(X.shape[1])
     for leader in [None, *leaders.tolist()]:
         score = np.zeros((X.shape[1], X.shape[1]))
         for target in (residuals * weights[:, None]).T:
@@ -106,8 +106,10 @@ def missed(X: Array, residuals: Array, weights: Array, leaders: IntArray, n_wave
         np.fill_diagonal(score, 0)
         if leader is not None:
             score[leader] = score[:, leader] = 0
-        found.update(np.argwhere(score > (60 if leader is None else 120) * residuals.shape[1]).ravel().tolist())
-    return np.array(sorted(found), dtype=np.intp)
+        score = np.maximum(score, score.T) / ((60 if leader is None else 120) * residuals.shape[1])
+        strength = np.maximum(strength, score.max(axis=0))
+    order = np.argsort(-strength, kind="stable")
+    return order[strength[order] > 1]
 
 
 def _relevant(found: smooth.Smooth, pairs: Sequence[tuple[int, int]]) -> IntArray:
