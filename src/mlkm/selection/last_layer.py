@@ -18,7 +18,7 @@ from .first_layer import FirstLayer
 
 EXACT_ROWS = 1500  # up to this many rows the last ridge is one eigendecomposition in float64, and the first layer wide at once
 _WORTH_WIDTH = 1.04  # ratio of leave-one-out errors, of half of the features to all, that asks for more
-_WORTH_MOST_WIDTH, _MANY_ROWS = 1.16, 8000  # ratio that asks for most of all, and from how many rows on
+_WORTH_MOST_WIDTH, _MANY_ROWS = (2.0, 1.16), 8000  # ratio that asks for most of all, with fewer and with so many rows
 _VERY_MANY = 4500  # features; a layer of so many was worth it and is far from the narrow one
 _WORTH_A_LOSS = 1.003  # leave-one-out error, relative to the best, at which the rough part is left away
 _LEAST = 1 / 200  # how far below the noise by the evidence a penalty may go: where few features say little, lower ones only look as good
@@ -50,7 +50,7 @@ def fit_last_layer(layer: FirstLayer, rows: Rows, penalty: float | None, part: I
     error = loo(fit)
     chosen, fit = _without_rough(layer, sums, balance, fit)
     if layer.wider is not None and half_error > _WORTH_WIDTH * error:
-        most = half_error > _WORTH_MOST_WIDTH * error and n >= _MANY_ROWS
+        most = half_error > _WORTH_MOST_WIDTH[n >= _MANY_ROWS] * error
         layer = layer.wider(2 if most else 1, len(chosen.parts) > 1)
         sums = sums_of(layer)
         balance, fit = _balanced(layer, sums, replace(balance, penalty=fit.penalty))
