@@ -282,15 +282,3 @@ def published_split_band(network: PublishedNetwork, sample) -> Band:
     scores = np.sort(np.abs(sample.y_cal - network.predict(sample.X_cal)))
     half = scores[min(ceil(0.95 * (len(scores) + 1)), len(scores) - 1)]
     return Band(float(2 * half), float(np.mean(np.abs(sample.y_test - network.predict(sample.X_test)) <= half)))
-
-
-def published_bootstrap(kind: Kind, shape: Shape, descents: tuple[Descent, Descent], n_replicates: int, sample, seed: int) -> Band:
-    """The basic bootstrap interval [2 f - q_hi, 2 f - q_lo] of resampled fits. It has no term for the noise: an interval for f, used for y."""
-    fitted = PublishedNetwork(kind, shape, descents[0], seed).fit(sample.X, sample.y).predict(sample.X_test)
-    rng, replicates = np.random.default_rng([seed, 2]), []
-    for _ in range(n_replicates):
-        rows = rng.integers(len(sample.X), size=len(sample.X))
-        replicates.append(PublishedNetwork(kind, shape, descents[1], seed).fit(sample.X[rows], sample.y[rows]).predict(sample.X_test))
-    low, high = np.quantile(replicates, [0.025, 0.975], axis=0)
-    lower, upper = 2 * fitted - high, 2 * fitted - low
-    return Band(float(np.mean(upper - lower)), float(np.mean((lower <= sample.y_test) & (sample.y_test <= upper))))

@@ -314,3 +314,18 @@ def test_page_in_a_browser(written):
     title = re.search(r"<title>(.*?)</title>", run.stdout)[1]
     assert title == "true,true"
     assert "CONSOLE" not in run.stderr
+
+
+def test_replicates_trained_at_once_are_those_trained_one_by_one():
+    from paper.bootstrap import predictions_of_samples
+    from paper.networks import PublishedNetwork
+    from paper.settings import Descent, Shape
+
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 3)), rng.standard_normal(60)
+    rows = rng.integers(60, size=(4, 60))
+    shape, descent = Shape((8, 4), (1.0, 1.0), ("gaussian", "gaussian")), Descent(3e-2, 1e-3, (0.0, 0.5), 25, 150, 20)
+    for kind in ("NN", "ResNet", "MLKM", "RKM"):
+        together = predictions_of_samples(kind, shape, descent, 1, X, y, rows, X)
+        alone = [PublishedNetwork(kind, shape, descent, 1).fit(X[r], y[r]).predict(X) for r in rows]
+        np.testing.assert_allclose(together, alone, rtol=1e-3, atol=1e-4)

@@ -57,7 +57,7 @@ def _bootstrap(cell: Cell, sample: Sample, options: Options) -> dict[str, Any]:
         model = ConformalRegressor(systems.plain("mlkm", cell.seed), confidence_level=0.95, method="bootstrap", random_state=cell.seed)
         model.fit(sample.X, sample.y)
         return systems.lengths(model.predict_interval(sample.X_test)[1], sample.y_test)
-    from ..networks import published_bootstrap
+    from ..bootstrap import published_bootstrap
 
     replicates, count = BOOTSTRAP_YEARS[cell.system]
     descents = (DESCENT_YEARS[cell.system].shorter(options.effort), replicates.shorter(options.effort))
