@@ -60,7 +60,7 @@ def learn(
         begin = with_rotation(begin)
     origin = {name: begin[name] if name == "rotation" else origin[name] for name in begin}
     objective = _Objective(X, Y, weights, draws, origin, linear, np.float64 if precise else np.float32)
-    x, value = climb(objective, _ravel(begin), objective.bounds, max_iter, 0.0 if precise else 1e-3, longer=warm is not None and not precise)
+    x, value = climb(objective, _ravel(begin), objective.bounds, max_iter, 0.0 if precise else 1e-3, longer=warm is not None)
     parameters = objective.unravel(x)
     return Smooth(parameters, best_pairs(parameters), value, *objective.slopes_and_residuals(parameters))
 
