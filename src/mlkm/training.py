@@ -16,7 +16,7 @@ from .machine import Layers, Machine, forward, input_gradient, layer_shapes
 from .random_features import check_scale
 from .rows import Rows
 from .selection.auto import learn_first_layer
-from .selection.caution import doubtful, search_pays
+from .selection.caution import doubtful, plain_layer, search_pays
 from .selection.first_layer import FirstLayer, Part
 from .selection.last_layer import fit_last_layer, wide
 from .selection.scale import scale_by_leave_one_out
@@ -178,24 +178,25 @@ def _first_layer(rows: Rows, plan: _Plan, seed: int) -> FirstLayer:
     D = None if plan.widths is None else plan.widths[0]
     learnable = tuple(q for q in plan.interactions if q in (1, 2, d))
     if not plan.learned or learnable != plan.interactions or (D is not None and len(learnable) > D):
-        return _plain_layer(rows, plan, plan.interactions, seed)
+        return _drawn_layer(rows, plan, seed)
 
     def learned(some: Rows) -> FirstLayer:
         return learn_first_layer(some, Wanted(plan.interactions, plan.kernels[0], D, plan.linear, plan.landmarks), seed)
 
-    if doubtful(n, d) and not search_pays(rows, learned, lambda some: _plain_layer(some, plan, (plan.interactions[-1],), seed)):
-        return _plain_layer(rows, plan, (plan.interactions[-1],), seed)
-    return learned(rows)
+    def plain(some: Rows) -> FirstLayer:
+        return plain_layer(some, plan.kernels[0], plan.interactions[-1], plan.linear, D, seed)
+
+    return plain(rows) if doubtful(n, d) and not search_pays(rows, learned, plain) else learned(rows)
 
 
-def _plain_layer(rows: Rows, plan: _Plan, orders: tuple[int, ...], seed: int) -> FirstLayer:
+def _drawn_layer(rows: Rows, plan: _Plan, seed: int) -> FirstLayer:
     """Features at one scale for all inputs: the given one, or the best by leave-one-out."""
     n, d = rows.X.shape
     scale = plan.scales[0]
     if scale is None:
-        scale = scale_by_leave_one_out(rows, plan.kernels[0], orders, plan.linear, seed)
+        scale = scale_by_leave_one_out(rows, plan.kernels[0], plan.interactions, plan.linear, seed)
     D = int(np.clip(2 * np.sqrt(n) * np.log(n + 1), 100, 1500)) if plan.widths is None else plan.widths[0]
-    phi = draw_features(generator(seed), d, D, plan.kernels[0], scale, orders)
+    phi = draw_features(generator(seed), d, D, plan.kernels[0], scale, plan.interactions)
     return FirstLayer((Part(None, phi, 1.0),), np.ones(d) if plan.linear else None, 1e-2)
 
 
