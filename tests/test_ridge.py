@@ -152,3 +152,12 @@ def test_distance_to_kernel_ridge_falls_like_one_over_root_D(kernel):
         distances.append(np.sqrt(np.mean([(model.predict(new) - limit) ** 2 for model in models])))
     slope = np.polyfit(np.log(widths), np.log(distances), 1)[0]
     assert -0.6 < slope < -0.4
+
+
+def test_the_penalty_of_many_rows_is_found_far_from_its_beginning():
+    """The leave-one-out error of noise is flat around the first guess, 1e-2/n, and least at a penalty above 1."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((2600, 200)), rng.standard_normal(2600)
+    model = RandomFeatureRidge(50, relevance=False, random_state=0).fit(X[:1600], y[:1600])
+    assert model.penalty_ > 1
+    assert np.mean((model.predict(X[1600:]) - y[1600:]) ** 2) < 1.1

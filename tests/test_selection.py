@@ -154,6 +154,15 @@ def test_a_step_in_one_dimension_keeps_its_rough_part():
     assert np.mean((model.predict(X[2000:]) - truth(X[2000:])) ** 2) < 0.002
 
 
+def test_a_linear_term_that_is_asked_for_is_there_with_few_rows():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((650, 20))
+    y = ((X**2).sum(axis=1) - 20) / 6 + 0.2 * rng.standard_normal(650)
+    for linear, there in ((True, True), ("auto", False)):
+        weights = MLKMRegressor(linear=linear, random_state=0).fit(X[:150], y[:150]).machines_[0].layers[0][0]
+        assert np.any(weights[-21:-1] != 0) == there
+
+
 def test_the_layer_is_wide_where_leave_one_out_asks_for_it():
     """A smooth function of one input is served by a narrow layer; one that wiggles in three inputs jointly is not."""
     rng = np.random.default_rng(4)

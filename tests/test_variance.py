@@ -47,7 +47,7 @@ def test_without_ridge_it_is_the_papers_formula(widths, residual):
     machine = random_machine(np.random.default_rng(1), widths=widths, residual=residual)
     X, Y, X_new = rows_for(machine, 400)
     J, G = dense(machine, X), dense(machine, X_new)
-    variance = Variance([machine], Training(X, Y, np.ones(400), np.ones(400), None, 0.0, 0.0))
+    variance = Variance([machine], Training(X, Y, np.ones(400), np.ones(400), None, 0.0, 0.0, np.zeros(1)))
     assert isinstance(variance.sides[0][0], Primal)
     spectrum = np.linalg.svd(J, compute_uv=False)
     p = int((spectrum > 1e-9 * spectrum[0]).sum())
@@ -62,7 +62,7 @@ def test_without_ridge_it_is_the_papers_formula(widths, residual):
 def test_damped_it_is_the_dense_formula_by_either_side(widths, n, residual):
     machine = random_machine(np.random.default_rng(1), widths=widths, residual=residual, n_outputs=2, skip=True, linear=True)
     X, Y, X_new = rows_for(machine, n)
-    training = Training(X, Y, np.ones(n), np.ones(n), None, 1e-2, 1e-3)
+    training = Training(X, Y, np.ones(n), np.ones(n), None, 1e-2, 1e-3, np.zeros(1))
     variance = Variance([machine], training)
     n_last = len(machine.layers[-1][0])
     n_hidden = machine.n_parameters - 2 * n_last
@@ -164,7 +164,7 @@ def test_random_projection_keeps_the_leverages():
     """Both sides above the limit: a thousand combinations of p = 1,265 gradients, 144 degrees of freedom: low by the ratio of the two."""
     machine = random_machine(np.random.default_rng(1), d=4, widths=(30, 24, 20))
     X, Y, _ = rows_for(machine, 1200, d=4)
-    training = Training(X, Y, np.ones(1200), np.ones(1200), None, 1.0, 1.0)
+    training = Training(X, Y, np.ones(1200), np.ones(1200), None, 1.0, 1.0, np.zeros(1))
     X_new = np.random.default_rng(5).standard_normal((200, 4))
     gradients = Layered(machine, 0, 1.0, 1.0)
     exact, rough = (factorise(gradients, training, side) for side in (5000, 1000))
@@ -187,3 +187,12 @@ def test_the_factorisation_is_made_once_and_never_pickled():
     np.testing.assert_array_equal(restored.predict(X, return_std=True)[1], std)
     model.fit(X, 2 * y)
     np.testing.assert_allclose(model.predict(X, return_std=True)[1], 2 * std, rtol=1e-6)
+
+
+def test_a_fit_that_interpolates_does_not_claim_to_know():
+    """Leave-one-out picks a penalty of 1e-15 here; without it the standard deviation would be 1e-6, the error being 0.4."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((650, 20))
+    y = 2 * np.cos(2 * X[:, 0]) * np.exp(-(X[:, 1] ** 2)) + 0.3 * np.sin(3 * X[:, 2]) + 0.3 * rng.standard_normal(650)
+    mean, sd = MLKMRegressor(random_state=0).fit(X[:150], y[:150]).predict(X[150:], return_std=True)
+    assert 0.5 < sd.mean() / np.sqrt(np.mean((mean - y[150:]) ** 2)) < 2

@@ -56,7 +56,7 @@ class _KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.loo_error_ = float(np.mean(fitted.loo_error * self.y_scaler_.sd**2))
         self.feature_relevance_ = fitted.relevance
         counts = rows.weights * (rows.copies.sum() / len(rows.X))
-        self._training = Training(rows.X, rows.Y, counts, rows.copies, fitted.first, fitted.hidden_penalty, fitted.penalty)
+        self._training = Training(rows.X, rows.Y, counts, rows.copies, fitted.first, fitted.hidden_penalty, fitted.penalty, fitted.loo_error)
         self.__dict__.pop("_variance", None)
         return self
 

@@ -34,7 +34,7 @@ TARGET_SD = 12.0
 _PROJECTION_ROWS = 5000  # rows that train hidden layers by variable projection
 _MORE_ROWS, _MORE_ITERATIONS = 50_000, 15  # rows, in blocks, and iterations with which it goes on where there are more; the last layer sees all
 _HIDDEN_PENALTY = 1e-6
-_WORTH_DEPTH = 0.9  # share of the one-layer error, on rows held out, below which hidden layers are used: they were chosen by these rows
+_WORTH_DEPTH = 0.9  # share of the one-layer error, on many rows held out, below which hidden layers are used: they were chosen by these rows
 _PROJECTION_ITERATIONS = 150
 _SWEEPS = 20  # of exact updates; one does the work of many epochs
 
@@ -92,10 +92,14 @@ class _Plan:
     kernels: tuple[Kernel, ...]
     scales: tuple[Array | None, ...]
     interactions: tuple[int, ...]
-    linear: bool
+    slopes: tuple[float, ...]  # what the prior standard deviation of a linear term may be where it is not learned; empty without that term
     penalty: float | None
     learned: bool
     landmarks: bool
+
+    @property
+    def linear(self) -> bool:
+        return bool(self.slopes)
 
 
 def is_auto(value: Any) -> bool:
@@ -140,8 +144,8 @@ def _resolve(rows: Rows, choices: Choices, unit: Array) -> _Plan:
     learned = scales[0] is None and choices.relevance is not False and choices.solver != "gradient"
     rough = choices.landmarks and learned and widths is None and all(is_auto(c) for c in (choices.kernels, choices.interactions))
     orders = as_orders("full" if is_auto(choices.interactions) and not learned else interactions, d)
-    linear = is_auto(choices.linear) or bool(choices.linear)
-    return _Plan(widths, kernels, tuple(scales), orders, linear, penalty, learned, rough)
+    slopes = (0.0, 1.0) if is_auto(choices.linear) else (1.0,) if choices.linear else ()
+    return _Plan(widths, kernels, tuple(scales), orders, slopes, penalty, learned, rough)
 
 
 def _widths(widths: Sequence[int] | Literal["auto"]) -> tuple[int, ...] | None:
@@ -184,7 +188,7 @@ def _first_layer(rows: Rows, plan: _Plan, seed: int) -> FirstLayer:
         return learn_first_layer(some, Wanted(plan.interactions, plan.kernels[0], D, plan.linear, plan.landmarks), seed)
 
     def plain(some: Rows) -> FirstLayer:
-        return plain_layer(some, plan.kernels[0], plan.interactions[-1], plan.linear, D, seed)
+        return plain_layer(some, plan.kernels[0], plan.interactions[-1], plan.slopes, D, seed)
 
     return plain(rows) if doubtful(n, d) and not search_pays(rows, learned, plain) else learned(rows)
 
@@ -244,7 +248,8 @@ def _fit_by_projection(
                 trained, every, np.arange(more)[::10], penalty * m / more, _HIDDEN_PENALTY, min(descent.max_iter, _MORE_ITERATIONS)
             )
             losses, n_iter = [*losses, *later], n_iter + n_more
-        if m > 1 and _WORTH_DEPTH * _one_layer_error(first, fit.penalty, data, np.arange(m)[::5]) <= min(losses):
+        held_out = np.arange(m)[::5]
+        if m > 1 and (_WORTH_DEPTH - 1 / np.sqrt(len(held_out))) * _one_layer_error(first, fit.penalty, data, held_out) <= min(losses):
             trained = _with_one_layer(trained, one_layer)
             fitted = _fitted(rows, (trained,), widths, (_scale_of(first), *plan.scales[1:]), fit.penalty, losses, max(n_iter, 1), fit.loo_error)
             return replace(fitted, hidden_penalty=_HIDDEN_PENALTY)

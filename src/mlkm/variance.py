@@ -40,7 +40,8 @@ _LEAST_DEGREES = 1.0  # of freedom left for the noise, where a fit interpolates
 
 @dataclass(frozen=True)
 class Training:
-    """What the variance needs of a fit: standardised rows, what each counts for and how many copies it is, the first layer's prior, and the ridge."""
+    """What the variance needs of a fit: standardised rows, what each counts for and how many copies it is, the first layer's prior, the ridge, and
+    its leave-one-out error for every output."""
 
     X: Array
     Y: Array
@@ -49,6 +50,7 @@ class Training:
     first: FirstLayer | None
     hidden_penalty: float
     penalty: float
+    loo_error: Array
 
 
 class Gradients(Protocol):
@@ -268,12 +270,14 @@ class Variance:
         n = training.counts.sum()
         degrees = np.mean([[side.trace for side in of_machine] for of_machine in self.sides], axis=0)
         self.noise = training.counts @ self.residuals**2 / np.maximum(n - degrees, _LEAST_DEGREES)
+        # A fit that interpolates has no residuals, and its leave-one-out error is all that tells of its errors.
+        self.least = np.nan_to_num(np.minimum(degrees / n, 1.0) ** 2 * training.loo_error, nan=0.0, posinf=0.0)
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """f and sigma_y, both (n, k), in blocks of rows."""
         widest = max(_width(side) for of_machine in self.sides for side in of_machine)
         f, leverage = zip(*(self._block(X[at]) for at in _blocks(len(X), widest)), strict=True)
-        return np.vstack(f), np.sqrt(self.noise * (np.vstack(leverage) + 1))
+        return np.vstack(f), np.sqrt(np.maximum(self.noise * (np.vstack(leverage) + 1), self.least))
 
     def _block(self, X: Array) -> tuple[Array, Array]:
         means, leverages = [], []

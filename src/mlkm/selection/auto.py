@@ -32,7 +32,7 @@ _SINGLE, _PAIR = (16, 24), (200, 300)  # features of a narrow and of a wide laye
 _FULL = (24, 250, 500), (12, 500, 1000)  # and of full order: one per so many rows, at least and at most
 _LANDMARKS = (12, 500, 800), (6, 1000, 1600), (6, 1000, 2000)  # likewise, for the widest layer too
 _WIDEST = 3000  # features of full order where leave-one-out asks for most,
-_FEW_ROWS = 1500  # and where rows are so few that many features cost little: airfoil, energy and housing gain 5 % over 500
+_EXACT = 1500  # and where the last ridge is exact, with so few rows that many features cost little: airfoil, energy, housing gain 5 % over 500
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def _sizes(d: int, n: int, wanted: Wanted, width: int) -> Sizes:
         return search_sizes(d, n, wanted)
     wide = min(width, 1)
     single = _SINGLE[wide]
-    full = _FEW_ROWS if n <= EXACT_ROWS else _WIDEST if width == 2 else _some_of(n, *_FULL[wide])
+    full = _EXACT if n <= EXACT_ROWS else _WIDEST if width == 2 else _some_of(n, *_FULL[wide])
     return available_sizes(d, wanted, int(np.clip(50 * single // d, 2, single)), _PAIR[wide], full)
 
 

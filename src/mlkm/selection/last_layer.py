@@ -43,7 +43,7 @@ def fit_last_layer(layer: FirstLayer, rows: Rows, penalty: float | None, part: I
 
     sums = sums_of(layer)
     if not open_choices or (layer.wider is None and len(layer.parts) == 1):
-        fit = best_penalty(sums, layer.noise / n) if penalty is None else solved(sums, penalty)
+        fit = best_penalty(sums, layer.noise / n, coarse=True) if penalty is None else solved(sums, penalty)
         return layer, layer.machine(fit), fit
     balance, half_error = _balance_of_half(layer, sums, layer.noise / n)
     balance, fit = _balanced(layer, sums, balance)

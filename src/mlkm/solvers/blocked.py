@@ -15,6 +15,7 @@ from .._types import Array, BoolArray
 from .ridge import RidgeFit
 
 _BLOCK = 2048
+_COARSE = (1.0, 1e2, 1e4, 1e6)
 _MANY = 1500  # features above which the penalty is chosen to a factor of 5 only, to save factorisations
 
 
@@ -121,8 +122,8 @@ def blocked_ridge(rows_of_features: Callable[[slice], Array], Y: Array, weights:
     return best_penalty(sums, penalty) if search else solved(sums, penalty)
 
 
-def best_penalty(sums: Products, begin: float) -> RidgeFit:
-    """The fit with the least leave-one-out error along the line of penalties."""
+def best_penalty(sums: Products, begin: float, *, coarse: bool = False) -> RidgeFit:
+    """The fit with the least leave-one-out error along the line of penalties, from the beginning, or from the best of a coarse grid above it."""
     fits: dict[float, RidgeFit | None] = {}
 
     def error(penalty: float) -> float:
@@ -130,6 +131,8 @@ def best_penalty(sums: Products, begin: float) -> RidgeFit:
         return loo(fits[penalty])
 
     steps = (5.0,) if len(sums.gram) > _MANY else (5.0, 2.0)
+    if coarse:  # the error may be flat around a guess and fall far from it
+        begin = min((begin * factor for factor in _COARSE), key=error)
     best = fits[line_search(error, begin, steps)]
     return solved(sums, begin) if best is None else best
 
