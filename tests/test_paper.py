@@ -317,6 +317,7 @@ def test_page_in_a_browser(written):
 
 
 def test_replicates_trained_at_once_are_those_trained_one_by_one():
+    pytest.importorskip("torch", reason="needs the extra `paper`")
     from paper.bootstrap import predictions_of_samples
     from paper.networks import PublishedNetwork
     from paper.settings import Descent, Shape
