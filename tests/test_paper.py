@@ -325,7 +325,7 @@ def test_replicates_trained_at_once_are_those_trained_one_by_one():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 3)), rng.standard_normal(60)
     rows = rng.integers(60, size=(4, 60))
-    shape, descent = Shape((8, 4), (1.0, 1.0), ("gaussian", "gaussian")), Descent(3e-2, 1e-3, (0.0, 0.5), 25, 150, 20)
+    shape, descent = Shape((8, 4), (1.0, 1.0), ("gaussian", "gaussian")), Descent(3e-2, 1e-3, (0.0, 0.5), 25, 60, 20)
     for kind in ("NN", "ResNet", "MLKM", "RKM"):
         together = predictions_of_samples(kind, shape, descent, 1, X, y, rows, X)
         alone = [PublishedNetwork(kind, shape, descent, 1).fit(X[r], y[r]).predict(X) for r in rows]
