@@ -19,6 +19,7 @@ from .experiment import Options
 from .experiments import EXPERIMENTS
 from .page import write_document, write_reports
 from .runner import compute, pending
+from .store import Unreadable
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -27,10 +28,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m paper", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="experiment", help="names of experiments, or all")
     parser.add_argument("--list", action="store_true", help="list the experiments")
-    parser.add_argument("--seeds", type=int, help="replications of every cell (default 5, with --quick 1)")
+    parser.add_argument("--seeds", type=_positive, help="replications of every cell (default 5, with --quick 1)")
     parser.add_argument("--systems", nargs="+", metavar="SYSTEM", help="only these systems, by their names in the tables")
     parser.add_argument("--quick", action="store_true", help="fewer rows, epochs, dimensions and seeds")
-    parser.add_argument("--jobs", type=int, default=2, help="cells computed side by side (default 2)")
+    parser.add_argument("--jobs", type=_positive, default=2, help="cells computed side by side (default 2)")
     parser.add_argument("--output", type=Path, help="folder of the results")
     parser.add_argument("--data-home", help="folder of the real data; by default MLKM_DATA_HOME")
     parser.add_argument("--document", action="store_true", help="put the tables found in the output folder into docs/paper.md")
@@ -43,15 +44,36 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     return options
 
 
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1; got {text!r}")
+    return int(text)
+
+
 def main(arguments: list[str] | None = None) -> int:
     given = parse(arguments)
+    try:
+        return _main(given)
+    except (OSError, Unreadable) as error:  # a folder that cannot be written, a file of results that is not one
+        print(f"python -m paper: {error}", file=sys.stderr)
+        return 2
+
+
+def _main(given: argparse.Namespace) -> int:
     if given.list:
         for experiment in EXPERIMENTS.values():
             print(f"{experiment.name:10} {experiment.title}")
         return 0
     folder = given.output or (ROOT / "results" / "paper-quick" if given.quick else ROOT / "paper" / "results")
+    folder.mkdir(parents=True, exist_ok=True)
     options = Options(given.seeds or (1 if given.quick else 5), given.quick, given.data_home)
     chosen = list(EXPERIMENTS.values()) if "all" in given.names else [EXPERIMENTS[name] for name in given.names]
+    for experiment in chosen:
+        cells = experiment.cells(options)
+        if not cells:
+            print(f"{experiment.name} {experiment.needs}")
+        elif given.systems and not {cell.system for cell in cells} & set(given.systems):
+            print(f"{experiment.name} has none of these systems; it has {', '.join(dict.fromkeys(cell.system for cell in cells))}")
     failures = _run(chosen, options, folder, given.jobs, given.systems)
     write_reports(folder, given.quick)
     print(f"Results: {folder / 'index.html'}")

@@ -204,6 +204,16 @@ def _folder(data_home: str | None) -> Path:
     return Path(data_home or os.environ.get("MLKM_DATA_HOME") or "~/mlkm_data").expanduser()
 
 
+NEEDS_SML = (
+    "needs SML2010: put NEW-DATA-1.T15.txt and NEW-DATA-2.T15.txt into the folder sml2010 under MLKM_DATA_HOME "
+    "(mlkm.datasets.fetch_sml2010 does so where there is a network, and says how to do it by hand)."
+)
+NEEDS_YEARS = (
+    "needs YearPredictionMSD: put YearPredictionMSD.txt into the folder yearmsd under MLKM_DATA_HOME "
+    "(mlkm.datasets.fetch_year_prediction does so where there is a network, and says how to do it by hand)."
+)
+
+
 def has_sml(data_home: str | None = None) -> bool:
     return (_folder(data_home) / "sml2010" / "NEW-DATA-2.T15.txt").exists()
 

@@ -56,7 +56,8 @@ Block = Text | Table | Figure
 
 @dataclass(frozen=True)
 class Experiment:
-    """`cells` lists what there is to compute under the options, `run` computes one, `report` shows what is there; figures go to the given folder."""
+    """`cells` lists what there is to compute under the options, `run` computes one, `report` shows what is there; figures go to the given folder.
+    `needs` says what is missing where there are no cells."""
 
     name: str
     title: str
@@ -64,3 +65,4 @@ class Experiment:
     cells: Callable[[Options], list[Cell]]
     run: Callable[[Cell, Options], dict[str, Any]]
     report: Callable[[Results, Path], list[Block]]
+    needs: str = ""

@@ -115,7 +115,7 @@ def mse(net: nn.Module, H: Tensor, y: Tensor) -> float:
 
 
 def must_stop(losses: list[float], patience: int | None) -> bool:
-    """The published rule: the training loss has just risen above each of the `patience` - 1 losses before it."""
+    """The published rule: the loss has just risen above each of the `patience` - 1 losses before it."""
     return patience is not None and len(losses) > patience and losses[-1] > max(losses[-patience:-1])
 
 
@@ -139,6 +139,8 @@ class PublishedNetwork(RegressorMixin, BaseEstimator):
             if self._train(X, y, descent, monitor):
                 break
             descent = replace(descent, learning_rate=descent.learning_rate / 3)
+        else:
+            raise ValueError(f"the descent of {self.kind} still diverges with learning_rate={descent.learning_rate:.1g}")
         return self
 
     def _train(self, X: Array, y: Array, descent: Descent, monitor: tuple[Array, Array] | None) -> bool:
@@ -159,7 +161,7 @@ class PublishedNetwork(RegressorMixin, BaseEstimator):
                 self.curve_.append(mse(self.net_, *watched))
             if self.careful and len(losses) > 4 and not losses[-1] < 1.5 * float(targets.square().mean()):
                 return False
-            if must_stop(losses, descent.patience):
+            if must_stop(losses, descent.patience) or must_stop(self.curve_, descent.test_patience):
                 break
         return True
 

@@ -22,9 +22,9 @@ h1 { font-size: 1.7rem; margin: 0 0 .3rem; } h2 { font-size: 1.25rem; margin: 2.
 nav { columns: 3 17rem; margin: 1rem 0 0; padding: 0; } nav a { display: block; color: #0b5cad; text-decoration: none; padding: .08rem 0; }
 .scroll { overflow-x: auto; margin: .8rem 0 1.4rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13.5px; }
-caption { text-align: left; font-weight: 600; padding: .2rem 0 .4rem; white-space: nowrap; }
+caption { text-align: left; font-weight: 600; padding: .2rem 0 .4rem; }
 th, td { padding: .28rem .8rem .28rem 0; text-align: right; vertical-align: top; white-space: nowrap; border-bottom: 1px solid #e7eaee; }
-th:first-child { text-align: left; } thead th { border-bottom: 2px solid #9aa4af; }
+th:first-child { text-align: left; position: sticky; left: 0; background: #fff; } thead th { border-bottom: 2px solid #9aa4af; }
 tr.ours th, tr.ours td { background: #eef6ff; }
 .best { font-weight: 700; } .published { display: block; color: #6a737d; font-size: 12px; }
 .notice { background: #fff4d6; padding: .5rem .8rem; border-radius: 4px; font-weight: 600; }
@@ -33,13 +33,13 @@ p { max-width: 62rem; } code { background: #f1f3f5; padding: 0 .25em; border-rad
 """
 
 
-def reports(folder: Path) -> dict[str, list[Block]]:
+def reports(folder: Path, quick: bool = False) -> dict[str, list[Block]]:
     """The blocks of every experiment that has results in the folder; figures are drawn."""
     figures = folder / "figures"
     figures.mkdir(parents=True, exist_ok=True)
     found = {}
     for name, experiment in EXPERIMENTS.items():
-        results = store_of(experiment, folder).read()
+        results = store_of(experiment, folder, quick).read()
         if results.cells:
             found[name] = experiment.report(results, figures)
     return found
@@ -50,7 +50,7 @@ QUICK = "Quick run: fewer seeds, rows, dimensions and epochs than in the paper, 
 
 def write_reports(folder: Path, quick: bool = False) -> None:
     """Markdown files and the page; those of a quick run say so at their beginning."""
-    blocks, legend = reports(folder), f"**{QUICK}** {LEGEND}" if quick else LEGEND
+    blocks, legend = reports(folder, quick), f"**{QUICK}** {LEGEND}" if quick else LEGEND
     for name, parts in blocks.items():
         text = f"# {EXPERIMENTS[name].title}\n\n{legend}\n\n" + "\n".join(to_markdown(part) for part in parts)
         (folder / f"{name}.md").write_text(text, encoding="utf-8")

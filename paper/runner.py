@@ -36,13 +36,14 @@ def _one_torch_thread() -> None:
     torch.set_num_threads(1)
 
 
-def store_of(experiment: Experiment, folder: Path) -> Store:
-    return Store(folder / f"{experiment.name}.csv", (*experiment.measures, "cell_seconds"))
+def store_of(experiment: Experiment, folder: Path, quick: bool = False) -> Store:
+    """Cells of a quick run are no results and have a file of their own."""
+    return Store(folder / f"{experiment.name}{'-quick' if quick else ''}.csv", (*experiment.measures, "cell_seconds"))
 
 
 def pending(experiment: Experiment, options: Options, folder: Path, systems: Sequence[str] | None = None) -> list[Cell]:
     """The cells that are not done yet, of all systems or of some."""
-    done = store_of(experiment, folder).read()
+    done = store_of(experiment, folder, options.quick).read()
     return [cell for cell in experiment.cells(options) if cell not in done and (systems is None or cell.system in systems)]
 
 
@@ -50,7 +51,7 @@ def compute(
     experiment: Experiment, cells: Sequence[Cell], options: Options, folder: Path, n_jobs: int, advance: Callable[[Cell], None]
 ) -> Iterator[tuple[Cell, str]]:
     """Run the cells and keep their results; yields the cells that failed, with their errors."""
-    store = store_of(experiment, folder)
+    store = store_of(experiment, folder, options.quick)
     work = (delayed(run_cell)(experiment.name, cell, options) for cell in cells)
     for cell, found, error in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(work):
         if found is None:

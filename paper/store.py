@@ -24,6 +24,10 @@ class Cell:
     seed: int
 
 
+class Unreadable(ValueError):
+    """A file of results that has been damaged."""
+
+
 class Store:
     """The file of one experiment: the identity of each cell, the package version, and the measures. Lists are kept as JSON."""
 
@@ -33,23 +37,33 @@ class Store:
 
     def read(self) -> "Results":
         """All complete lines; a line cut off by an interruption is not one."""
+        if self._is_new():
+            return Results({})
         found: dict[Cell, dict[str, Any]] = {}
-        if self.path.exists():
-            with self.path.open(newline="", encoding="utf-8") as file:
-                for line in csv.DictReader(file):
-                    if None in line.values() or line.get("mlkm") is None or None in line:
-                        continue
+        with self.path.open(newline="", encoding="utf-8") as file:
+            lines = csv.DictReader(file)
+            if not set(IDENTITY) <= set(lines.fieldnames or ()):
+                raise Unreadable(f"{self.path} is not a file of results: its first line lacks {', '.join(IDENTITY)}. Move it away and run again.")
+            for line in lines:
+                if None in line.values() or None in line:
+                    continue
+                try:
                     cell = Cell(line["version"], line["row"], line["system"], int(line["seed"]))
                     found[cell] = {name: _parse(text) for name, text in line.items() if name not in (*IDENTITY, "mlkm") and text != ""}
+                except ValueError as error:
+                    raise Unreadable(f"{self.path}, line {lines.line_num}, cannot be read ({error}). Delete the line and run again.") from None
         return Results(found)
+
+    def _is_new(self) -> bool:
+        return not self.path.exists() or self.path.stat().st_size == 0
 
     def append(self, cell: Cell, mlkm_version: str, measures: dict[str, Any]) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         unknown = set(measures) - set(self.columns)
         if unknown:
             raise ValueError(f"{self.path.name} has no columns {sorted(unknown)}; it has {self.columns}")
-        fresh = not self.path.exists()
-        cut = not fresh and self.path.stat().st_size > 0 and not self.path.read_bytes().endswith(b"\n")
+        fresh = self._is_new()
+        cut = not fresh and not self.path.read_bytes().endswith(b"\n")
         with self.path.open("a", newline="", encoding="utf-8") as file:
             if cut:
                 file.write("\n")

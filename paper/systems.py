@@ -91,12 +91,14 @@ def faithful(name: str, shape: Shape, descent: Descent, seed: int) -> Any:
 
 
 class Patient:
-    """Descent with the given learning rate or, where it diverges, a third of it, and so on: the paper's text gives no learning rates."""
+    """Descent on centred targets in their own units, as in the paper, with the given learning rate or, where it diverges, a third of it, and so on:
+    the paper's text gives no learning rates."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
 
     def fit(self, X: Array, y: Array) -> Any:
+        self.model._target_sd = float(y.std())  # the package rescales targets for descent, see docs/algorithm.md
         for _ in range(12):
             try:
                 return self.model.fit(X, y)

@@ -40,8 +40,8 @@ def comparison(
     results: Results, experiment: str, version: str, measure: str, title: str, *, corner: str = "system", lowest_is_best: bool = True
 ) -> Table:
     """Systems by rows of the experiment; the lowest mean of each column is marked."""
-    columns = results.names("row", version=version)
     systems = ordered(results.names("system", version=version))
+    columns = _filled(results, version, systems, measure)
     means = np.array([[_mean(results.values(version, column, system, measure)) for column in columns] for system in systems])
     lines = []
     for i, system in enumerate(systems):
@@ -59,9 +59,9 @@ def comparison(
 
 def bands(results: Results, experiment: str, version: str, title: str, length: str = "length", coverage: str = "coverage") -> Table:
     """Mean length (coverage in per cent) of the bands, systems by rows of the experiment."""
-    columns = results.names("row", version=version)
-    lines = []
-    for system in ordered(results.names("system", version=version)):
+    systems = ordered(results.names("system", version=version))
+    columns, lines = _filled(results, version, systems, length), []
+    for system in systems:
         entries = []
         for column in columns:
             wide, covered = (results.values(version, column, system, name) for name in (length, coverage))
@@ -71,6 +71,19 @@ def bands(results: Results, experiment: str, version: str, title: str, length: s
         if any(entry.ours for entry in entries):
             lines.append((system, entries))
     return Table(title, ["system", *columns], lines)
+
+
+def exact_bands(results: Results, experiment: str) -> list[Table]:
+    """What becomes of the published bands with the exact rank and all rows, and how many rows they leave out as coded."""
+    exact = bands(results, experiment, "as-coded", "The published band with exact rank and no row left out", "length_exact", "coverage_exact")
+    kept = comparison(results, "", "as-coded", "kept", "Share of test rows that the published band keeps", lowest_is_best=False)
+    return [exact, kept]
+
+
+def _filled(results: Results, version: str, systems: Sequence[str], measure: str) -> list[str]:
+    """The rows of the experiment in which some system has the measure."""
+    rows = results.names("row", version=version)
+    return [row for row in rows if any(len(results.values(version, row, system, measure)) for system in systems)]
 
 
 def _mean(values: Array) -> float:

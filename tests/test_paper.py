@@ -23,9 +23,10 @@ from sklearn.dummy import DummyRegressor
 from mlkm.datasets import example1_truth
 
 
-@pytest.mark.parametrize(("example", "d"), [(1, 32), (2, 128)])
+@pytest.mark.parametrize("d", [4, 8, 16, 32, 64, 128])
+@pytest.mark.parametrize("example", [1, 2])
 def test_kernel_ridge_on_the_published_seeds_gives_the_published_column(example, d):
-    """No other source of randomness is left: the data are the published ones. The other dimensions: python -m paper table2 table3."""
+    """No other source of randomness is left: the data are the published ones."""
     sample = (example1 if example == 1 else example2)(CODED, d)
     found = systems.measure(systems.kernel_ridge(KRR_ALPHA[example][d], 0), sample, all_rows=True)
     assert found["test_mse"] == pytest.approx(published(f"table{example + 1}", f"d = {d}", "KRR", "test_mse"), rel=1e-4)
@@ -165,8 +166,31 @@ def test_descent_that_diverges_is_repeated_with_smaller_steps():
                 raise ValueError("Gradient descent diverged: lower learning_rate.")
             return self
 
-    model = systems.Patient(Diverging())
-    assert model.fit(None, None).learning_rate == pytest.approx(0.1)
+    assert systems.Patient(Diverging()).fit(np.zeros((3, 1)), np.arange(3.0)).learning_rate == pytest.approx(0.1)
+
+
+def test_the_papers_machines_descend_on_targets_in_their_own_units():
+    """Multiplying y by a number changes their course, where the package's own descent is the same up to that number."""
+    from paper.settings import Descent, Shape
+
+    X = np.random.default_rng(0).uniform(size=(60, 2))
+    y = np.sin(6 * X[:, 0])
+    shape, descent = Shape((8, 4), (1.0, 1.0)), Descent(1e-2, 1e-3, batch_size=30, epochs=50)
+    once, tenfold = (systems.faithful("MLKM", shape, descent, 0).fit(X, c * y).predict(X) / c for c in (1.0, 10.0))
+    assert np.abs(once - tenfold).max() > 0.01
+    ours, tenfold = (systems.faithful("MLKM", shape, descent, 0).model.fit(X, c * y).predict(X) / c for c in (1.0, 10.0))
+    np.testing.assert_allclose(ours, tenfold, atol=1e-4)
+
+
+def test_network_that_diverges_at_every_rate_says_so():
+    pytest.importorskip("torch", reason="the published networks need the extra paper")
+    from paper.networks import PublishedNetwork
+    from paper.settings import Descent, Shape
+
+    X = np.random.default_rng(0).uniform(size=(60, 2))
+    network = PublishedNetwork("NN", Shape((8, 4), (1.0, 1.0)), Descent(1e9, 0.0, (-0.5, 0.5), 10, 10), careful=True)
+    with pytest.raises(ValueError, match="NN still diverges"):
+        network.fit(X, 1 + X[:, 0])
 
 
 def test_stop_rule_of_the_published_program():
@@ -229,6 +253,74 @@ def test_a_line_cut_off_is_computed_again(small, tmp_path):
     assert Cell(WRITTEN, "d = 1", "fine", 1) in pending(small, Options(2), tmp_path)
     run_all(small, Options(2), tmp_path)
     np.testing.assert_array_equal(store_of(small, tmp_path).read().values(WRITTEN, "d = 1", "fine", "test_mse"), [0, 1])
+
+
+def test_empty_file_of_a_run_that_was_cut_is_begun_anew(small, tmp_path):
+    (tmp_path / "small.csv").touch()
+    run_all(small, Options(2), tmp_path)
+    np.testing.assert_array_equal(store_of(small, tmp_path).read().values(WRITTEN, "d = 1", "fine", "test_mse"), [0, 1])
+
+
+def test_quick_cells_do_not_count_as_results(small, tmp_path):
+    run_all(small, Options(2, quick=True), tmp_path)
+    assert len(pending(small, Options(2), tmp_path)) == 4
+    assert [cell.system for cell in pending(small, Options(2, quick=True), tmp_path)] == ["broken", "broken"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("a,b\n1,2\n", "not a file of results"), ("version,row,system,seed,mlkm,test_mse\nv,r,fine,x,0,1\n", "line 2")]
+)
+def test_damaged_file_of_results_is_named(text, said, small, tmp_path, capsys):
+    (tmp_path / "small.csv").write_text(text)
+    assert main(["small", "--output", str(tmp_path)]) == 2
+    assert said in capsys.readouterr().err
+    assert (tmp_path / "small.csv").read_text() == text
+
+
+@pytest.mark.parametrize("wrong", [["--seeds", "0"], ["--seeds", "-3"], ["--jobs", "0"], ["--seeds", "many"]])
+def test_numbers_of_seeds_and_jobs_are_checked(wrong, capsys):
+    with pytest.raises(SystemExit):
+        main(["table2", *wrong])
+    assert "at least 1" in capsys.readouterr().err
+
+
+def test_folder_that_cannot_be_made(small, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    assert main(["small", "--output", str(tmp_path / "file" / "folder")]) == 2
+    assert str(tmp_path / "file") in capsys.readouterr().err
+
+
+def test_missing_data_and_unknown_systems_are_said(small, tmp_path, capsys):
+    names = ["table7", "table8", "table9", "table10", "small"]
+    main([*names, "--systems", "nobody", "--output", str(tmp_path), "--data-home", str(tmp_path)])
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.count("needs YearPredictionMSD") == 3
+    assert "table7 needs SML2010" in said
+    assert "small has none of these systems; it has fine, broken" in said
+
+
+def test_reports_of_results_that_are_not_complete(tmp_path):
+    for name in ("coverage", "rates", "bias"):
+        experiment = EXPERIMENTS[name]
+        size = 100 if name == "bias" else 20
+        for cell in experiment.cells(Options(1, quick=True))[1::2]:
+            value = 0.5 if name == "rates" else np.linspace(0.1, 0.9, size).tolist()
+            store_of(experiment, tmp_path).append(cell, "0", {experiment.measures[0]: value})
+    write_reports(tmp_path)
+    assert "nan" not in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
+def test_bias_and_variance_of_known_fits():
+    """Fits truth + 0.3 + noise of variance 0.04: squared bias 0.09; the difference of two machines with the same noise has the error of neither."""
+    from paper.experiments.bias import decompose, jackknife
+
+    noise = 0.2 * np.random.default_rng(0).standard_normal((400, 50))
+    truth = np.zeros(50)
+    np.testing.assert_allclose(decompose(truth + 0.3 + noise, truth), [0.09, 0.04, 0.13], atol=0.005)
+    pair = np.stack([0.3 + noise, 0.1 + noise], axis=1)
+    difference = jackknife(lambda v: decompose(v[:, 0], truth) - decompose(v[:, 1], truth), pair)
+    assert difference[0].ours.startswith("0.0")
+    assert difference[1].ours.split(" ± ")[0] in ("0", "-0") or abs(float(difference[1].ours.split(" ± ")[0])) < 1e-12
 
 
 def test_store_refuses_a_measure_that_it_has_no_column_for(tmp_path):

@@ -5,6 +5,7 @@ without the share that the variance of the mean adds to it. Rotations give each 
 the rows is the other side of the comparison.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from mlkm.datasets import example1_truth, make_example1
 
 from .. import systems
-from ..data import WRITTEN
+from ..data import WRITTEN, Array
 from ..experiment import Block, Entry, Experiment, Options, Table, Text
 from ..settings import Descent, shape12
 from ..store import Cell, Results
@@ -40,24 +41,42 @@ def run(cell: Cell, options: Options) -> dict[str, Any]:
     return {"fit": np.round(fit.predict(points()), 4).tolist()}
 
 
+def decompose(fits: Array, truth: Array) -> Array:
+    """Squared bias, variance and their sum, means over points; `fits` is samples by points."""
+    variance = fits.var(axis=0, ddof=1)
+    bias = (fits.mean(axis=0) - truth) ** 2 - variance / len(fits)
+    return np.array([bias.mean(), variance.mean(), (bias + variance).mean()])
+
+
+def jackknife(statistic: Callable[[Array], Array], samples: Array) -> list[Entry]:
+    """The statistic with its standard error over samples, the first axis."""
+    S = len(samples)
+    without = np.array([statistic(np.delete(samples, s, axis=0)) for s in range(S)])
+    errors = np.sqrt((S - 1) / S * ((without - without.mean(axis=0)) ** 2).sum(axis=0))
+    return [Entry(f"{number(value)} ± {error:.1g}") for value, error in zip(statistic(samples), errors, strict=True)]
+
+
 def report(results: Results, folder: Path) -> list[Block]:
-    truth, lines = example1_truth(points()), []
-    for name in SYSTEMS:
-        fits = np.array(results.lists(WRITTEN, "d = 4", name, "fit"))
-        if len(fits) < 2:
-            continue
-        variance = fits.var(axis=0, ddof=1)
-        bias = (fits.mean(axis=0) - truth) ** 2 - variance / len(fits)
-        lines.append((name, [Entry(f"{number(value.mean())} ± {value.std() / np.sqrt(POINTS):.1g}") for value in (bias, variance, bias + variance)]))
+    truth = example1_truth(points())
+    fits = {name: np.array(results.lists(WRITTEN, "d = 4", name, "fit")) for name in SYSTEMS}
+    fits = {name: values for name, values in fits.items() if len(values) > 2}
+    lines = [(name, jackknife(lambda values: decompose(values, truth), values)) for name, values in fits.items()]
+    for kind in ("MLKM", "RKM"):
+        for other in (kind, f"{kind}{HALF}"):
+            pair = [fits.get(f"{kind}+"), fits.get(other)]
+            if all(values is not None for values in pair) and len(pair[0]) == len(pair[1]):
+                both = np.stack(pair, axis=1)
+                lines.append((f"{kind}+ less {other}", jackknife(lambda v: decompose(v[:, 0], truth) - decompose(v[:, 1], truth), both)))
     return [
         Table(
-            "Mean over test points of squared bias, variance and their sum, with standard errors over points",
+            "Squared bias, variance and their sum, means over test points, with jackknife standard errors over samples",
             ["machine", "squared bias", "variance", "sum"],
             lines,
         ),
         Text(
-            "Initial weights and features are the same in all samples. Rotations give each layer half of the rows and average two machines; the row "
-            "between, one machine on half of the rows, tells the effect of fewer rows from that of less dependence between layers."
+            "Initial weights and features are the same in all samples. Rotations give each layer half of the rows and average two machines. "
+            "Differences are paired, sample by sample: to the machine with all rows, and to that with half of them, which tells the effect of fewer "
+            "rows from that of less dependence between layers."
         ),
     ]
 

@@ -88,10 +88,11 @@ def report(results: Results, folder: Path) -> list[Block]:
     path = folder / "descent.png"
     canvas.savefig(path, dpi=110)
     text = (
-        "Read literally, T = O(eps^-2) steps for an average of at most eps^2 is a slope of -1, here fitted over the last nine tenths of the steps. The "
-        "theorem is about joint descent with a step size that is appropriately chosen: the smaller step here is, the larger one leaves the region where "
-        "a step lowers the loss, and its average jumps. The theorem's equation also sets the loss equal to its gradient, which is a slip of notation. "
-        "In ADDS each layer descends on its own rows: whether its average vanishes depends on the rows on which the gradient is taken."
+        "Read literally, T = O(eps^-2) steps for an average of at most eps^2 is a slope of -1, here fitted over the last nine tenths of the steps. "
+        "The theorem is about joint descent with a step size that is appropriately chosen: the smaller step here is, the larger one leaves the "
+        "region where a step lowers the loss, and its average jumps. The theorem's equation also sets the loss equal to its gradient, which is a "
+        "slip of notation. In ADDS each layer descends on its own rows: whether its average vanishes depends on the rows on which the gradient is "
+        "taken."
     )
     return [
         Table(

@@ -47,26 +47,32 @@ def run(cell: Cell, options: Options) -> dict[str, Any]:
 def report(results: Results, folder: Path) -> list[Block]:
     from matplotlib.figure import Figure as Canvas
 
+    rows = results.names("row")
+    complete = [v for v in results.names("version") if all(len(results.values(v, row, "MLKM, one layer", "excess")) for row in rows)]
+    if not complete or len(rows) < 2:
+        return []
     canvas = Canvas(figsize=(5.5, 3.6), layout="constrained")
-    ax, lines, rows = canvas.subplots(), [], results.names("row")
-    for version in results.names("version"):
+    ax, lines = canvas.subplots(), []
+    for version in complete:
         q = float(version.removeprefix("q = "))
         n = np.array([int(row[4:]) for row in rows], dtype=float)
         values = [results.values(version, row, "MLKM, one layer", "excess") for row in rows]
         means = np.array([v.mean() for v in values])
+        each = [np.polyfit(np.log(n), np.log(draw), 1)[0] for draw in zip(*values, strict=False)]  # the sizes of one seed are independent draws
         slope, level = np.polyfit(np.log(n), np.log(means), 1)
         points = ax.loglog(n, means, "o", label=f"{version}: slope {slope:.2f}, theorem {-2 * q / (2 * q + 1):.2f}")
         ax.loglog(n, np.exp(level) * n**slope, color=points[0].get_color(), linewidth=1)
-        lines.append((version, [*(Entry(with_error(v)) for v in values), Entry(f"{slope:.2f}", number(-2 * q / (2 * q + 1)))]))
+        lines.append((version, [*(Entry(with_error(v)) for v in values), Entry(with_error(np.array(each)), number(-2 * q / (2 * q + 1)))]))
     ax.set(xlabel="n", ylabel="excess risk")
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False)
     path = folder / "rates.png"
     canvas.savefig(path, dpi=110)
     text = (
-        "Theorem 1 is an upper bound: a slope at or below it agrees with it. The target lies on the edge of its class, where the bound should "
-        "be nearly reached. The theorem wants densities of the frequencies that are sub-Gaussian; those of the Matern kernel are "
-        "not."
+        "Theorem 1 is an upper bound: a slope at or below it agrees with it. The target lies on the edge of its class, where the bound should be "
+        "nearly reached. The theorem wants densities of the frequencies that are sub-Gaussian; those of the Matern kernel are not. D follows the "
+        "theorem up to 1000 features, which are reached at n = 800 for q = 2 and at n = 3200 for q = 1. The table's slopes are means over seeds, the "
+        "picture's those of the mean risk. One layer: for several the theorem's exponent is a bound with unknown orders of its own."
     )
     return [
         Table("Excess risk, one layer of Matern features, d = 1, and the slope [Theorem 1]", ["smoothness", *rows, "slope"], lines),

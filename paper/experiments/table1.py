@@ -56,11 +56,11 @@ def run(cell: Cell, options: Options) -> dict[str, Any]:
 
 
 def slope(results: Results, system: str, measure: str) -> float:
-    """The slope of log(measure) on log(n) over the upper half of the sizes."""
+    """The slope of log(measure) on log(n) over all sizes but the smallest."""
     rows = sorted(results.names("row", system=system), key=lambda row: int(row[4:]))
     pairs = [(int(row[4:]), results.values("measured", row, system, measure)) for row in rows]
     pairs = [(n, values.mean()) for n, values in pairs if len(values)]
-    pairs = pairs[len(pairs) // 2 - 1 :] if len(pairs) > 3 else pairs
+    pairs = pairs[1:] if len(pairs) > 3 else pairs
     return float(np.polyfit(*np.log(np.array(pairs)).T, 1)[0]) if len(pairs) > 1 else np.nan
 
 

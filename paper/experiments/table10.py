@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import systems
-from ..data import AVAILABLE, CODED, WRITTEN, Sample, large_years, year_versions
+from ..data import AVAILABLE, CODED, NEEDS_YEARS, WRITTEN, Sample, large_years, year_versions
 from ..experiment import Block, Experiment, Options, Text
 from ..settings import DESCENT_LARGE, SHAPE_LARGE
 from ..store import Cell, Results
@@ -46,7 +46,10 @@ def run(cell: Cell, options: Options) -> dict[str, Any]:
     else:
         model = systems.plain(cell.system, cell.seed, options.quick)
     begin = time.perf_counter()
-    model.fit(sample.X, sample.y)
+    if cell.version == CODED and cell.system in DESCENT_LARGE:  # the published runs stop on the test loss
+        model.fit(sample.X, sample.y, monitor=(sample.X_test[-LAST:], sample.y_test[-LAST:]))
+    else:
+        model.fit(sample.X, sample.y)
     seconds = time.perf_counter() - begin
     squares = (model.predict(sample.X_test) - sample.y_test) ** 2
     return {"test_mse": float(squares.mean()), "last_batch_mse": float(np.mean(squares[-LAST:])), "seconds": seconds}
@@ -74,8 +77,15 @@ def report(results: Results, folder: Path) -> list[Block]:
                 "the entries of the paper, 376.083 (NN), 376.102 (ResNet), 347.164 (MLKM) and 351.168 (RKM), wait for the file."
             )
         )
-    blocks.append(Text("Published test errors are those of the last mini-batch of 430 test rows; with all rows they would be another number."))
+    blocks.append(
+        Text(
+            "Published test errors are those of the last mini-batch of 430 test rows; with all rows they would be another number. As coded, training "
+            "stops on that error; as written and on the available rows it runs to the end."
+        )
+    )
     return blocks
 
 
-EXPERIMENT = Experiment("table10", "Table 10: YearPredictionMSD, large study", ("test_mse", "last_batch_mse", "seconds"), cells, run, report)
+EXPERIMENT = Experiment(
+    "table10", "Table 10: YearPredictionMSD, large study", ("test_mse", "last_batch_mse", "seconds"), cells, run, report, NEEDS_YEARS
+)

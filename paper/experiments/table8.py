@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import systems
-from ..data import CODED, WRITTEN, small_years, year_versions
+from ..data import CODED, NEEDS_YEARS, WRITTEN, small_years, year_versions
 from ..experiment import Block, Experiment, Options, Text
 from ..settings import DESCENT_YEARS, SHAPE_YEARS
 from ..store import Cell, Results
@@ -74,4 +74,6 @@ def report(results: Results, folder: Path) -> list[Block]:
     return blocks
 
 
-EXPERIMENT = Experiment("table8", "Table 8: YearPredictionMSD, small study", ("test_mse", "train_mse", "seconds", "mean_of_mses"), cells, run, report)
+EXPERIMENT = Experiment(
+    "table8", "Table 8: YearPredictionMSD, small study", ("test_mse", "train_mse", "seconds", "mean_of_mses"), cells, run, report, NEEDS_YEARS
+)

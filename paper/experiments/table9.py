@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import systems
-from ..data import CODED, WRITTEN, Sample, small_years, year_versions
+from ..data import CODED, NEEDS_YEARS, WRITTEN, Sample, small_years, year_versions
 from ..experiment import Block, Experiment, Options, Text
 from ..settings import BOOTSTRAP_YEARS, DESCENT_YEARS, SHAPE_YEARS
 from ..store import Cell, Results
@@ -82,4 +82,4 @@ def report(results: Results, folder: Path) -> list[Block]:
 
 
 MEASURES = ("length", "coverage", "kept", "length_exact", "coverage_exact", "seconds")
-EXPERIMENT = Experiment("table9", "Table 9: YearPredictionMSD, bands", MEASURES, cells, run, report)
+EXPERIMENT = Experiment("table9", "Table 9: YearPredictionMSD, bands", MEASURES, cells, run, report, NEEDS_YEARS)

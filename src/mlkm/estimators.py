@@ -19,7 +19,7 @@ from .kernels import KernelLike
 from .machine import predict
 from .rows import Rows, distinct_rows
 from .scaling import standardiser
-from .training import Choices, Descent, Fitted, first_scale, is_auto, train_machine
+from .training import TARGET_SD, Choices, Descent, Fitted, first_scale, is_auto, train_machine
 from .variance import Training, Variance
 
 Auto: TypeAlias = Literal["auto"]
@@ -186,6 +186,8 @@ class RandomFeatureRidge(_KernelMachine):
 class _MultiLayer(_KernelMachine):
     """Constructor and `fit` of MLKM and RKM, which differ in the machine only."""
 
+    _target_sd = TARGET_SD  # the experiments of the paper set it to that of the raw targets
+
     def __init__(
         self,
         widths: Sequence[int] | Auto = "auto",
@@ -255,7 +257,7 @@ class _MultiLayer(_KernelMachine):
         check_scalar(self.tol, "tol", Real, min_val=0)
         if self.batch_size is not None:
             check_scalar(self.batch_size, "batch_size", Integral, min_val=1)
-        return Descent(self.learning_rate, self.momentum, self.batch_size, self.max_iter, self.tol, self.patience, self.n_jobs)
+        return Descent(self.learning_rate, self.momentum, self.batch_size, self.max_iter, self.tol, self.patience, self.n_jobs, self._target_sd)
 
 
 _PARAMETERS = """

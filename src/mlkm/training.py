@@ -66,6 +66,7 @@ class Descent:
     tol: float = 1e-4
     patience: int = 100
     n_jobs: int | None = None
+    target_sd: float = TARGET_SD
 
 
 @dataclass(frozen=True)
@@ -329,21 +330,22 @@ def _fit_by_descent(rows: Rows, plan: _Plan, residual: bool, seed: int, descent:
     widths = plan.widths or ()
     scale = plan.scales[0] if plan.scales[0] is not None else scale_by_leave_one_out(rows, plan.kernels[0], plan.interactions, plan.linear, seed)
     maps = (draw_features(generator(seed), d, widths[0], plan.kernels[0], scale, plan.interactions), *_deeper_maps(plan, widths, seed))
+    sd = descent.target_sd
     penalty = 1e-4 if plan.penalty is None else plan.penalty
     solver = GradientDescent(descent.learning_rate, descent.momentum, descent.batch_size, penalty)
     runs = [adds.Rotation(0, None)] if parts is None else adds.rotations(parts, len(maps))
     shapes = layer_shapes(maps, rows.Y.shape[1], residual, linear=plan.linear)
     starts = [Machine(maps, _uniform(generator(seed, 1000, run.number), shapes), residual, linear=plan.linear) for run in runs]
-    data: Data = (rows.X, features(maps[0], rows.X), TARGET_SD * rows.Y, rows.weights)
+    data: Data = (rows.X, features(maps[0], rows.X), sd * rows.Y, rows.weights)
     trained = adds.train(
         starts, runs, data, solver,
         max_iter=descent.max_iter, patience=descent.patience, tol=descent.tol, seed=seed, n_jobs=descent.n_jobs,
     )  # fmt: skip
-    machines = tuple(_rescaled(machine, 1 / TARGET_SD) for machine in trained.machines)
+    machines = tuple(_rescaled(machine, 1 / sd) for machine in trained.machines)
     loo = np.mean([_last_layer_loo(machine, rows, penalty) for machine in machines], axis=0)
-    losses = [loss / TARGET_SD**2 for loss in trained.losses]
+    losses = [loss / sd**2 for loss in trained.losses]
     fitted = _fitted(rows, machines, widths, (scale, *plan.scales[1:]), penalty, losses, trained.n_iter, loo)
-    return replace(fitted, hidden_penalty=penalty / TARGET_SD**2)  # hidden weights carry the scaled targets, the last layer was scaled back
+    return replace(fitted, hidden_penalty=penalty / sd**2)  # hidden weights carry the scaled targets, the last layer was scaled back
 
 
 def _parts(rows: Rows, L: int, seed: int) -> list[IntArray]:
