@@ -6,6 +6,7 @@ from pathlib import Path
 
 import mlkm
 
+from . import agreement
 from .experiment import Block, Entry, Figure, Table, Text
 from .experiments import EXPERIMENTS
 from .runner import store_of
@@ -42,7 +43,13 @@ def reports(folder: Path, quick: bool = False) -> dict[str, list[Block]]:
         results = store_of(experiment, folder, quick).read()
         if results.cells:
             found[name] = experiment.report(results, figures)
+    if not quick and (near := agreement.blocks(folder)):
+        found["agreement"] = near
     return found
+
+
+def title_of(name: str) -> str:
+    return agreement.TITLE if name == "agreement" else EXPERIMENTS[name].title
 
 
 QUICK = "Quick run: fewer seeds, rows, dimensions and epochs than in the paper, to see that everything works. Its numbers are not results."
@@ -52,7 +59,7 @@ def write_reports(folder: Path, quick: bool = False) -> None:
     """Markdown files and the page; those of a quick run say so at their beginning."""
     blocks, legend = reports(folder, quick), f"**{QUICK}** {LEGEND}" if quick else LEGEND
     for name, parts in blocks.items():
-        text = f"# {EXPERIMENTS[name].title}\n\n{legend}\n\n" + "\n".join(to_markdown(part) for part in parts)
+        text = f"# {title_of(name)}\n\n{legend}\n\n" + "\n".join(to_markdown(part) for part in parts)
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
     (folder / "index.html").write_text(_page(blocks, quick), encoding="utf-8")
 
@@ -70,9 +77,9 @@ def write_document(folder: Path, path: Path) -> None:
 
 def _page(blocks: dict[str, list[Block]], quick: bool) -> str:
     notice = f'<p class="notice">{QUICK}</p>\n' if quick else ""
-    links = "\n".join(f'<a href="#{name}">{html.escape(EXPERIMENTS[name].title)}</a>' for name in blocks)
+    links = "\n".join(f'<a href="#{name}">{html.escape(title_of(name))}</a>' for name in blocks)
     sections = "\n".join(
-        f'<section id="{name}"><h2>{html.escape(EXPERIMENTS[name].title)}</h2>\n{"".join(_block(part) for part in parts)}</section>'
+        f'<section id="{name}"><h2>{html.escape(title_of(name))}</h2>\n{"".join(_block(part) for part in parts)}</section>'
         for name, parts in blocks.items()
     )
     return f"""<!doctype html>
