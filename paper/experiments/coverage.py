@@ -16,7 +16,7 @@ from ..experiment import Block, Entry, Experiment, Figure, Options, Table, Text
 from ..store import Cell, Results
 
 LEVEL, N, N_TEST = 0.9, 100, 200
-SIZES = (9, 10, 19, 20, 49, 50, 99, 100, 199, 499)  # 0.9 (m + 1) is whole, or just above a whole number: the lower and the upper side
+SIZES = (9, 18, 19, 48, 49, 98, 99, 198, 199, 499)  # 0.9 (m + 1) is just above a whole number, or whole: the upper and the lower side
 SCORES = {"conformal MLKM": "variance", "split conformal": "absolute"}  # of one layer
 
 
