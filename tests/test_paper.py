@@ -383,6 +383,21 @@ def test_reports_show_ours_beside_the_published(written):
     assert to_markdown(Text("Words.")) in (written / "small.md").read_text(encoding="utf-8")
 
 
+def test_agreement_counts_the_entries_by_their_distance(tmp_path):
+    """KRR met exactly, MLKM 5 % above, RKM at half of the published number; our own systems and as-written cells do not count."""
+    from paper.agreement import blocks
+
+    store = store_of(EXPERIMENTS["table2"], tmp_path)
+    for system, factor in (("KRR", 1.0), ("MLKM", 1.05), ("RKM", 0.5)):
+        store.append(Cell(CODED, "d = 4", system, 0), "0", {"test_mse": factor * published("table2", "d = 4", system, "test_mse")})
+    store.append(Cell(CODED, "d = 4", "mlkm", 0), "0", {"test_mse": 1.0})
+    store.append(Cell(WRITTEN, "d = 4", "RF", 0), "0", {"test_mse": 1.0})
+    table, far = blocks(tmp_path)
+    assert [entry.ours for entry in table.lines[0][1]] == ["3", "1", "2", "2", "5.0 %"]
+    assert "RKM, d = 4 (0.5)" in far.text
+    assert "MLKM, d = 4" not in far.text
+
+
 def test_document_takes_the_tables_and_keeps_our_words(written, tmp_path):
     document = tmp_path / "paper.md"
     document.write_text("Before.\n<!-- small -->\nold\n<!-- /small -->\nAfter.\n", encoding="utf-8")
