@@ -24,8 +24,8 @@ nav { columns: 3 17rem; margin: 1rem 0 0; padding: 0; } nav a { display: block; 
 .scroll { overflow-x: auto; margin: .8rem 0 1.4rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13.5px; }
 caption { text-align: left; font-weight: 600; padding: .2rem 0 .4rem; }
-th, td { padding: .28rem .8rem .28rem 0; text-align: right; vertical-align: top; white-space: nowrap; border-bottom: 1px solid #e7eaee; }
-th:first-child { text-align: left; position: sticky; left: 0; background: #fff; } thead th { border-bottom: 2px solid #9aa4af; }
+th, td { padding: .28rem .7rem .28rem .5rem; text-align: right; vertical-align: top; white-space: nowrap; border-bottom: 1px solid #e7eaee; }
+th:first-child { padding-left: .2rem; text-align: left; position: sticky; left: 0; background: #fff; } thead th { border-bottom: 2px solid #9aa4af; }
 tr.ours th, tr.ours td { background: #eef6ff; }
 .best { font-weight: 700; } .published { display: block; color: #6a737d; font-size: 12px; }
 .notice { background: #fff4d6; padding: .5rem .8rem; border-radius: 4px; font-weight: 600; }
