@@ -122,8 +122,8 @@ def must_stop(losses: list[float], patience: int | None) -> bool:
 class PublishedNetwork(RegressorMixin, BaseEstimator):
     """A network or kernel machine with the published descent.
 
-    `curve_` holds the test MSE after every epoch if `fit` is given rows to monitor. A careful network repeats a descent that diverges with a third of
-    the learning rate, for data on which the published one was not chosen.
+    `curve_` holds the test MSE after every epoch if `fit` is given rows to monitor. A careful network is for data on which the published rate was
+    not chosen: it centres the targets, and repeats a descent that diverges with a third of the rate.
     """
 
     def __init__(self, kind: Kind, shape: Shape, descent: Descent, seed: int = 0, careful: bool = False) -> None:
@@ -135,8 +135,11 @@ class PublishedNetwork(RegressorMixin, BaseEstimator):
 
     def fit(self, X: Array, y: Array, monitor: tuple[Array, Array] | None = None) -> Self:
         descent = self.descent
+        self.centre_ = float(np.mean(y)) if self.careful else 0.0
+        if monitor is not None:
+            monitor = (monitor[0], monitor[1] - self.centre_)
         for _ in range(8):
-            if self._train(X, y, descent, monitor):
+            if self._train(X, y - self.centre_, descent, monitor):
                 break
             descent = replace(descent, learning_rate=descent.learning_rate / 3)
         else:
@@ -167,7 +170,7 @@ class PublishedNetwork(RegressorMixin, BaseEstimator):
 
     def predict(self, X: Array) -> Array:
         with torch.no_grad():
-            return self.net_(self.first_(as_tensor(X)))[:, 0].numpy().astype(np.float64)
+            return self.centre_ + self.net_(self.first_(as_tensor(X)))[:, 0].numpy().astype(np.float64)
 
     def jacobian(self, X: Array) -> Tensor:
         """The gradient of f with respect to all trained weights, one row per row of X."""
