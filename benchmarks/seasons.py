@@ -1,7 +1,7 @@
 """What the first file of SML2010 can tell about the second: python -m benchmarks.seasons
 
 Errors of the default and of least squares when single rows are left out of the first file, when ten blocks of consecutive rows are left out in turn,
-and on the second file, a later season. Folder `sml2010` of MLKM_DATA_HOME; a few minutes.
+and on the second file, later and warmer weeks. Folder `sml2010` of MLKM_DATA_HOME; a few minutes.
 """
 
 import numpy as np

@@ -1,4 +1,5 @@
-"""How near the published numbers are met where data and settings are the published ones: all as-coded entries of the paper's systems, by table."""
+"""How near the published numbers are met where data and settings are the published ones: all as-coded entries of the paper's systems, by table. KRR,
+which has no randomness, is met exactly and would only flatter the count."""
 
 from pathlib import Path
 
@@ -22,7 +23,7 @@ def ratios(name: str, folder: Path) -> dict[str, float]:
     results = store_of(EXPERIMENTS[name], folder).read()
     found = {}
     for row in results.names("row", version=CODED):
-        for system in PAPER:
+        for system in PAPER[1:]:
             values, known = results.values(CODED, row, system, "test_mse"), published(name, row, system, "test_mse")
             if len(values) and known is not None:
                 found[f"{system}, {row}"] = float(values.mean() / known)
@@ -45,6 +46,6 @@ def blocks(folder: Path) -> list[Block]:
     header = ["as-coded test MSE", "entries", "within 2 %", "within 10 %", f"within {100 * FAR:.0f} %", "median distance"]
     said = "; ".join(far) or "none"
     return [
-        Table("Our mean over seeds beside the published number, which is one run with features and initial weights that nobody knows", header, lines),
+        Table("Our mean over seeds beside the published number, which is one run; random features were drawn without a seed", header, lines),
         Text(f"Farther than {100 * FAR:.0f} %, with our mean over the published number: {said}."),
     ]

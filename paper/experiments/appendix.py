@@ -88,7 +88,7 @@ def report(results: Results, folder: Path) -> list[Block]:
         comparison(results, "appendix", CODED, "train_mse", "Training MSE, as-coded", lowest_is_best=False),
         comparison(results, "", CODED, "test_mse", "Test MSE of the same fits"),
         Text(
-            "The noise has variance 0.04 in the parabola, 0.0001 in two dimensions, and none elsewhere. Scales reversed: the rough layer first. "
+            "The noise has variance 0.04 in the parabola, 0.0001 in two dimensions; elsewhere there is none. Scales reversed: the rough layer first. "
             "Published bands of these examples were calibrated on the training rows and are not repeated. The classification study (DryBean) waits "
             "for a classifier."
         ),

@@ -54,7 +54,7 @@ def report(results: Results, folder: Path) -> list[Block]:
         comparison(results, "", CODED, "epochs", "Epochs", lowest_is_best=False),
         Text(
             "In Tables 2 and 3 KRR and RF have 4000 rows and MLKM and RKM 2000. The published MLKM starts from weights that are all -0.5 at these "
-            "dimensions and runs for 2000 epochs, while the text has uniform weights and stops after T = 100 epochs without progress."
+            "dimensions and runs for 2000 epochs, while the text has uniform weights and stops after T = 50 or 100 epochs without progress."
         ),
     ]
 

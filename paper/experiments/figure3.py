@@ -69,10 +69,7 @@ def report(name: str, example: int, results: Results, folder: Path) -> list[Bloc
     canvas.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
     path = folder / f"{name}.png"
     canvas.savefig(path, dpi=110)
-    text = (
-        "The published picture of the RKM scales its band by the training loss of the MLKM, which changes its width by about 5 %; here each machine "
-        "has its own."
-    )
+    text = "The published picture of the RKM scales its band by the training loss of the MLKM; here each machine has its own."
     return [Figure(f"Bands of Example {example}, d = 8, as written", path), Text(text)]
 
 

@@ -61,8 +61,8 @@ def report(results: Results, folder: Path) -> list[Block]:
     return [
         Figure("Test MSE by epoch, Example 3, as-coded", path),
         Text(
-            "The default of this package has no epochs; its test MSE is the black line, or the number on it. On the published rows of the mixtures "
-            "the truth itself has 0.689 and 0.962."
+            "The default of this package has no epochs; its test MSE is a black line, or a number where it lies off the axis. On the published rows "
+            "of the mixtures the truth itself has 0.689 and 0.962."
         ),
     ]
 

@@ -71,8 +71,8 @@ def report(results: Results, folder: Path) -> list[Block]:
     text = (
         "Theorem 1 is an upper bound: a slope at or below it agrees with it. The target lies on the edge of its class, where the bound should be "
         "nearly reached. The theorem wants densities of the frequencies that are sub-Gaussian; those of the Matern kernel are not. D follows the "
-        "theorem up to 1000 features, which are reached at n = 800 for q = 2 and at n = 3200 for q = 1. The table's slopes are means over seeds, the "
-        "picture's those of the mean risk. One layer: for several the theorem's exponent is a bound with unknown orders of its own."
+        "theorem up to 1000 features, which are reached at n = 800 for q = 2 and at n = 1600 for q = 1. The table's slopes are means over seeds, the "
+        "picture's those of the mean risk. With several layers the exponent depends on the smoothness of every layer, which is not known."
     )
     return [
         Table("Excess risk, one layer of Matern features, d = 1, and the slope [Theorem 1]", ["smoothness", *rows, "slope"], lines),

@@ -77,7 +77,8 @@ def report(name: str, results: Results, folder: Path) -> list[Block]:
 
 SECONDS = (
     "Seconds in brackets are totals from the published notebooks: a whole search with 5 penalties for KRR and RF (ours, as written, has 8), one fit "
-    "without its search for MLKM and RKM. The paper's Time column divides the former by 5 and the latter by 2000 epochs."
+    "without its search for MLKM and RKM. The paper's Time column has a fifth of the former and, as its caption says, one of 2000 epochs of the "
+    "latter."
 )
 MEASURES = ("test_mse", "excess", "train_mse", "seconds", "length", "coverage", "kept", "length_exact", "coverage_exact")
 TABLE2, TABLE3 = (

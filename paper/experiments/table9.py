@@ -73,7 +73,7 @@ def report(results: Results, folder: Path) -> list[Block]:
         blocks.append(Text(NEEDS_FILE))
     blocks.append(
         Text(
-            "The bootstrap of the paper has no term for the noise: it is an interval for f, and its coverage of y is no fault of its own. The "
+            "The bootstrap of the paper has no term for the noise: it is an interval for f, which need not cover y. The "
             "published coverages of conformal MLKM, 90.62 % and 83.29 %, contain a counter that was not set back to zero; the counts are 271 "
             "and 249 of 300 rows, 90.33 % and 83.00 %."
         )
