@@ -88,13 +88,13 @@ def _run(chosen, options: Options, folder: Path, n_jobs: int, systems: list[str]
     """Run what is not done yet under one progress bar; returns what failed."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    todo = {experiment.name: pending(experiment, options, folder, systems) for experiment in chosen}
+    waiting = {experiment.name: pending(experiment, options, folder, systems) for experiment in chosen}
     failures = []
     columns = (TextColumn("{task.description:24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns) as progress:
-        total = progress.add_task("all cells", total=sum(map(len, todo.values())))
+        total = progress.add_task("all cells", total=sum(map(len, waiting.values())))
         for experiment in chosen:
-            cells = todo[experiment.name]
+            cells = waiting[experiment.name]
             begin, task = time.perf_counter(), progress.add_task(experiment.name, total=len(cells))
 
             def advance(_, task=task) -> None:

@@ -15,7 +15,7 @@ from ..settings import Descent, shape12
 from ..store import Cell, Results
 from ..tables import with_error
 
-JOINT, ON_ALL, ON_OWN = SYSTEMS = ("joint", "ADDS, gradient on all rows", "ADDS, gradient of each layer on its own rows")
+JOINT, ON_ALL, _ = SYSTEMS = ("joint", "ADDS, gradient on all rows", "ADDS, gradient of each layer on its own rows")
 STEPS = {"step 0.003": 0.003, "step 0.01": 0.01}
 PENALTY, N_KEPT = 1e-4, 60
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from .. import systems
 from ..data import CODED, NEEDS_YEARS, WRITTEN, small_years, year_versions
-from ..experiment import Block, Experiment, Options, Text
+from ..experiment import Block, Entry, Experiment, Options, Table, Text
 from ..settings import DESCENT_YEARS, SHAPE_YEARS
 from ..store import Cell, Results
-from ..tables import comparison
+from ..tables import comparison, ordered, with_error
 
 SYSTEMS = ("RF", "NN", "ResNet", "MLKM", "RKM", "MLKM+", "RKM+", *systems.MISSING, *systems.OURS)
 NEEDS_FILE = (
@@ -53,11 +53,23 @@ def run(cell: Cell, options: Options) -> dict[str, Any]:
     return found | {"mean_of_mses": float(np.mean((model.predictions(sample.X_test) - sample.y_test) ** 2))}
 
 
+def _differences(results: Results, version: str) -> Table:
+    """Each system's test MSE less that of the default on the same draws of rows, with on how many of them it is lower."""
+    default, lines = results.values(version, "small", "mlkm", "test_mse"), []
+    for system in ordered(results.names("system", version=version)):
+        values = results.values(version, "small", system, "test_mse")
+        if system not in systems.OURS and len(values) == len(default):
+            less = values - default
+            lines.append((system, [Entry(with_error(less)), Entry(f"{(less < 0).sum()} of {len(less)}")]))
+    return Table(f"Test MSE less that of mlkm on the same draws, {version}", ["system", "difference", "lower on"], lines)
+
+
 def report(results: Results, folder: Path) -> list[Block]:
     blocks: list[Block] = []
     for version in results.names("version"):
         for measure, what in (("train_mse", "Training MSE"), ("test_mse", "Test MSE"), ("seconds", "Seconds of one fit")):
             blocks.append(comparison(results, "table8", version, measure, f"{what}, {version}", lowest_is_best=measure == "test_mse"))
+        blocks.append(_differences(results, version))
     if CODED in results.names("version"):
         blocks.append(
             comparison(
