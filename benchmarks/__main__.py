@@ -3,8 +3,9 @@
     MLKM_DATA_HOME=... python -m benchmarks run --suite real --splits 0 1 --threads 2
     python -m benchmarks page --peers peers.csv
 
-`run` measures error, seconds and peak memory, every fit in a process of its own, and appends to results/cells.csv; cells already there are not run
-again. `page` writes tables and plots of that file to docs/benchmarks. `list` names the suites, their sets and the models.
+`run` measures error, seconds and peak memory, every fit in a process of its own, and appends to results/cells.csv;
+cells already there are not run again. `page` writes tables and plots of that file to docs/benchmarks. `list` names the
+suites, their sets and the models.
 """
 
 import argparse
@@ -15,20 +16,35 @@ from .suites import ALL_MODELS, SUITES
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="measure")
     run.add_argument("--suite", nargs="+", default=["all"], choices=[*SUITES, "all"])
     run.add_argument("--sets", nargs="+", help="only these sets, with or without their folder")
-    run.add_argument("--models", nargs="+", choices=list(ALL_MODELS), metavar="MODEL", help="only these models; see `list`")
-    run.add_argument("--splits", nargs="+", type=int, default=[0, 1], help="numbers of the splits of real data (default 0 1)")
+    run.add_argument(
+        "--models", nargs="+", choices=list(ALL_MODELS), metavar="MODEL", help="only these models; see `list`"
+    )
+    run.add_argument(
+        "--splits", nargs="+", type=int, default=[0, 1], help="numbers of the splits of real data (default 0 1)"
+    )
     run.add_argument("--seeds", type=int, default=5, help="seeds 0 to N-1 of everything that is simulated (default 5)")
     run.add_argument("--threads", type=int, default=1, help="threads of every fit (default 1)")
     run.add_argument("--timeout", type=float, default=3600, help="seconds after which a fit is stopped")
-    run.add_argument("--again", nargs="+", default=[], choices=list(ALL_MODELS), metavar="MODEL", help="measure these anew, after a change")
+    run.add_argument(
+        "--again",
+        nargs="+",
+        default=[],
+        choices=list(ALL_MODELS),
+        metavar="MODEL",
+        help="measure these anew, after a change",
+    )
     run.add_argument("--retry", action="store_true", help="try cells that failed once more")
     page = commands.add_parser("page", help="write the page")
-    page.add_argument("--peers", type=Path, help="further results of peers: a CSV file with columns dataset, split, method, rmse")
+    page.add_argument(
+        "--peers", type=Path, help="further results of peers: a CSV file with columns dataset, split, method, rmse"
+    )
     page.add_argument("--threads", type=int, help="of the results to show (default: the number with most results)")
     page.add_argument("--out", type=Path, default=Path("docs/benchmarks"), help="folder of the page")
     for command in (run, page):
@@ -53,7 +69,10 @@ def main() -> None:
         for name, suite in SUITES.items():
             print(f"{name} ({suite.metric}): {', '.join(suite.sets)}")
         print("models: " + ", ".join(f"{name} ({model.label})" for name, model in MODELS.items()))
-        print("levers of the ablation: " + ", ".join(f"{name} ({model.label})" for name, model in ALL_MODELS.items() if name not in MODELS))
+        print(
+            "levers of the ablation: "
+            + ", ".join(f"{name} ({model.label})" for name, model in ALL_MODELS.items() if name not in MODELS)
+        )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """What each lever of the default is worth: the default with one lever switched off at a time.
 
-A lever is either an argument of the public constructor or a constant of the package, changed while the fit runs. To add one, write a line in LEVERS,
-with a label that completes "without":
+A lever is either an argument of the public constructor or a constant of the package, changed while the fit runs. To add
+one, write a line in LEVERS, with a label that completes "without":
 
-    "no-ranks": constants("ranks of inputs", {"mlkm.selection.search:_WORTH_RANKS": np.inf}),
+    "no-ranks": constants("ranks of inputs", {"mlkm.auto.search:_WORTH_RANKS": np.inf}),
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,9 @@ def patched(values: dict[str, Any]) -> Iterator[None]:
         module, name = place.split(":")
         owner = import_module(module)
         if not hasattr(owner, name):
-            raise AttributeError(f"The lever names {place}, but {module} has no {name}; bring the ablation up to date with the package.")
+            raise AttributeError(
+                f"The lever names {place}, but {module} has no {name}; bring the ablation up to date with the package."
+            )
         places[place] = owner, name, getattr(owner, name), value
     try:
         for owner, name, _, value in places.values():
@@ -83,12 +85,12 @@ LEVERS = {
     "matern": arguments("Gaussian kernel: Matern instead", kernels="matern"),
     "laplacian": arguments("Gaussian kernel: Laplacian instead", kernels="laplacian"),
     "no-rough": Model("rough part (RandomFeatureRidge)", OURS["rfr"].build, ours=True),
-    "no-ranks": constants("ranks of inputs", {"mlkm.selection.search:_WORTH_RANKS": np.inf}),
-    "no-pairs": constants("telling pairs", {"mlkm.selection.search:telling_pairs": _no_pairs}),
-    "no-caution": constants("caution with few rows", {"mlkm.training:doubtful": _never}),
+    "no-ranks": constants("ranks of inputs", {"mlkm.auto.search:_WORTH_RANKS": np.inf}),
+    "no-pairs": constants("telling pairs", {"mlkm.auto.search:telling_pairs": _no_pairs}),
+    "no-caution": constants("caution with few rows", {"mlkm.fit.train:doubtful": _never}),
     "fixed-penalty": arguments("penalty by leave-one-out: 1e-4 instead", penalty=1e-4),
     "two-layers": arguments("single layer: hidden units trained by projection instead", widths=(600, 16)),
-    "no-second-look": constants("second look at inputs in the residuals", {"mlkm.selection.search:missed": _none}),
-    "always-wide": constants("width by leave-one-out: always wide", {"mlkm.selection.last_layer:_WORTH_WIDTH": 0.0}),
-    "no-rotation": constants("matrix of scales", {"mlkm.selection.search:_MOST_ROTATED": 0}),
+    "no-second-look": constants("second look at inputs in the residuals", {"mlkm.auto.search:missed": _none}),
+    "always-wide": constants("width by leave-one-out: always wide", {"mlkm.auto.width:_WORTH_WIDTH": 0.0}),
+    "no-rotation": constants("matrix of scales", {"mlkm.auto.search:_MOST_ROTATED": 0}),
 }

@@ -1,7 +1,9 @@
-"""The bands' bars, each with its figure: python benchmarks/bands.py [name ...]; names: repeats example1 noise sml2010 yearmsd speed memory.
+"""The bands' bars, each with its figure: python benchmarks/bands.py [name ...]; names: repeats example1 noise sml2010
+yearmsd speed memory.
 
-`repeats` draws Example 1 again and again and checks the guarantee of every score and method. `sml2010` and `yearmsd` read the files of these data
-sets from the folder in the environment variable MLKM_DATA_HOME, and are skipped without it.
+`repeats` draws Example 1 again and again and checks the guarantee of every score and method. `sml2010` and `yearmsd`
+read the files of these data sets from the folder in the environment variable MLKM_DATA_HOME, and are skipped without
+it.
 """
 
 import argparse
@@ -19,10 +21,10 @@ from sklearn.linear_model import LinearRegression
 
 from mlkm import ConformalRegressor, MLKMRegressor, OnlineConformal, RandomFeatureRidge, metrics
 from mlkm.datasets import fetch_sml2010, make_example1
-from mlkm.features import draw_features
 from mlkm.kernels import Gaussian
-from mlkm.machine import Machine, layer_shapes
-from mlkm.variance import Training, Variance
+from mlkm.model.features import draw_features
+from mlkm.model.machine import Machine, layer_shapes
+from mlkm.variance.estimator import Training, Variance
 
 
 def data_home(folder):
@@ -50,7 +52,9 @@ def repeats(n_draws=400, n=200, m=199):
         X, y, _ = make_example1(n + m, 4, random_state=10_000 + draw)
         X_test, y_test, _ = make_example1(50, 4, random_state=50_000 + draw)
         for c, (model, method, score, cv) in enumerate(cases):
-            band = ConformalRegressor(model, score=score, method=method, cv=cv or 5, calibration_size=m, random_state=draw).fit(X, y)
+            band = ConformalRegressor(
+                model, score=score, method=method, cv=cv or 5, calibration_size=m, random_state=draw
+            ).fit(X, y)
             interval = band.predict_interval(X_test, [0.9, 0.95])[1]
             for k in range(2):
                 hits[c, k, draw] = metrics.inside(y_test, interval[:, :, k]).mean()
@@ -58,9 +62,14 @@ def repeats(n_draws=400, n=200, m=199):
         for k, level in enumerate((0.9, 0.95)):
             mean, se = hits[c, k].mean(), hits[c, k].std(ddof=1) / np.sqrt(n_draws)
             margin = norm.isf(5e-4) * se
-            low, high = (level - margin, level + 1 / (m + 1) + margin) if method == "split" else (level - 0.02, level + 0.02)
+            low, high = (
+                (level - margin, level + 1 / (m + 1) + margin) if method == "split" else (level - 0.02, level + 0.02)
+            )
             verdict = "ok" if low <= mean <= high else "FAIL"
-            print(f"repeats {type(model).__name__:18s} {method:5s} {score:8s} cv={cv!s:4s} {level}: {mean:.4f} in [{low:.4f}, {high:.4f}] {verdict}")
+            print(
+                f"repeats {type(model).__name__:18s} {method:5s} {score:8s} cv={cv!s:4s} {level}: {mean:.4f} in"
+                f" [{low:.4f}, {high:.4f}] {verdict}"
+            )
 
 
 def example1(dimensions=(4, 8, 128), score="variance"):
@@ -73,7 +82,8 @@ def example1(dimensions=(4, 8, 128), score="variance"):
         share = metrics.coverage(y_test, interval)
         seconds = time.perf_counter() - begin
         print(
-            f"example1 d={d}: coverage {share.share:.4f} (0.94 to 0.96), mean length {metrics.mean_width(interval):.3f} (bar {bar}), {seconds:.0f} s",
+            f"example1 d={d}: coverage {share.share:.4f} (0.94 to 0.96), mean length {metrics.mean_width(interval):.3f}"
+            f" (bar {bar}), {seconds:.0f} s",
             flush=True,
         )
 
@@ -101,14 +111,19 @@ def noise(n=4000):
         print(f"noise {name}: true quantiles are {best_ratio(law):.3f} as wide as the best band of one width")
         for score in ("absolute", "variance", "residual", "quantile"):
             model = RandomFeatureRidge(random_state=0)
-            interval = ConformalRegressor(model, confidence_level=0.9, score=score, random_state=0).fit(X, y).predict_interval(X_test)[1]
+            interval = (
+                ConformalRegressor(model, confidence_level=0.9, score=score, random_state=0)
+                .fit(X, y)
+                .predict_interval(X_test)[1]
+            )
             width = metrics.mean_width(interval)
             if score == "absolute":
                 first = width
             worst = min(part.share for *_, part in metrics.coverage_by_bin(y_test, interval, X_test[:, 0]))
             print(
-                f"noise {name} {score}: coverage {metrics.coverage(y_test, interval).share:.4f}, worst quintile {worst:.4f} (bar 0.86), "
-                f"worst slice {metrics.worst_slice_coverage(X_test, y_test, interval):.4f}, of absolute's width {width / first:.3f} (bar 0.80)",
+                f"noise {name} {score}: coverage {metrics.coverage(y_test, interval).share:.4f}, worst quintile"
+                f" {worst:.4f} (bar 0.86), worst slice {metrics.worst_slice_coverage(X_test, y_test, interval):.4f}, of"
+                f" absolute's width {width / first:.3f} (bar 0.80)",
                 flush=True,
             )
 
@@ -123,7 +138,10 @@ def sml2010():
             band = OnlineConformal(model, method=method).fit(X, y)
             interval = band.predict_online(X_test, y_test)[1]
             share, width = metrics.coverage(y_test, interval).share, metrics.mean_width(interval)
-            print(f"sml2010 {name}, {method}: coverage {share:.4f} (0.945 to 0.955), mean length {width:.3f} (bar 4.3)", flush=True)
+            print(
+                f"sml2010 {name}, {method}: coverage {share:.4f} (0.945 to 0.955), mean length {width:.3f} (bar 4.3)",
+                flush=True,
+            )
 
 
 def yearmsd():
@@ -136,7 +154,24 @@ def yearmsd():
         band = ConformalRegressor(MLKMRegressor(random_state=0), score=score, random_state=0).fit(X[~test], y[~test])
         interval = band.predict_interval(X[test])[1]
         share = metrics.coverage(y[test], interval)
-        print(f"yearmsd {score}: coverage {share.share:.4f} (0.94 to 0.96), mean length {metrics.mean_width(interval):.2f}", flush=True)
+        print(
+            f"yearmsd {score}: coverage {share.share:.4f} (0.94 to 0.96), mean length"
+            f" {metrics.mean_width(interval):.2f}",
+            flush=True,
+        )
+
+
+def _predict(model, X, y):
+    model.predict(X)
+
+
+def _factorise(model, X, y):
+    model.predict(X[:1], return_std=True)
+
+
+def _calibrate(model, X, y):
+    half = len(X) // 2
+    ConformalRegressor(model).conformalize(X[:half], y[:half]).predict_interval(X[half:])
 
 
 def speed(n=100_000):
@@ -147,16 +182,13 @@ def speed(n=100_000):
             y = y + 3 * np.sign(np.sin(12 * X[:, 0]))
         model = MLKMRegressor(random_state=0).fit(X[:2000], y[:2000])
         clock = [time.perf_counter()]
-        for job in (
-            lambda: model.predict(X[2000:]),  # noqa: B023
-            lambda: model.predict(X[:1], return_std=True),  # noqa: B023
-            lambda: ConformalRegressor(model).conformalize(X[2000 : 2000 + n // 2], y[2000 : 2000 + n // 2]).predict_interval(X[2000 + n // 2 :]),  # noqa: B023
-        ):
-            job()
+        for job in (_predict, _factorise, _calibrate):
+            job(model, X[2000:], y[2000:])
             clock.append(time.perf_counter())
         plain, factor, band = np.diff(clock)
         print(
-            f"speed D={model.widths_[0]}: predict {plain:.1f} s, factorisation {factor:.2f} s, band {band:.1f} s, ratio {band / plain:.2f} (bar 3)",
+            f"speed D={model.widths_[0]}: predict {plain:.1f} s, factorisation {factor:.2f} s, band {band:.1f} s, ratio"
+            f" {band / plain:.2f} (bar 3)",
             flush=True,
         )
 
@@ -166,7 +198,9 @@ def memory(n=20_000, d=8, widths=(256, 128, 64)):
     rng = np.random.default_rng(0)
     sizes = [(d, widths[0]), *((D, D) for D in widths[1:])]
     maps = tuple(draw_features(rng, into, D, Gaussian(), 1 / np.sqrt(into)) for into, D in sizes)
-    layers = tuple(tuple(rng.standard_normal(shape) / np.sqrt(shape[0]) for shape in layer) for layer in layer_shapes(maps, 1))
+    layers = tuple(
+        tuple(rng.standard_normal(shape) / np.sqrt(shape[0]) for shape in layer) for layer in layer_shapes(maps, 1)
+    )
     machine = Machine(maps, layers)
     X = rng.standard_normal((n, d))
     training = Training(X, rng.standard_normal((n, 1)), np.ones(n), np.ones(n), None, 1e-8, 1e-8)
@@ -176,8 +210,9 @@ def memory(n=20_000, d=8, widths=(256, 128, 64)):
     sigma = variance.predict(X)[1]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     print(
-        f"memory p={machine.n_parameters} n={n}: {time.perf_counter() - begin:.0f} s for the factorisation and {n} rows, peak {peak:.0f} MB "
-        f"({before:.0f} MB before), tr H {variance.sides[0][0].trace:.0f}, all finite and positive: {bool((np.isfinite(sigma) & (sigma > 0)).all())}"
+        f"memory p={machine.n_parameters} n={n}: {time.perf_counter() - begin:.0f} s for the factorisation and {n}"
+        f" rows, peak {peak:.0f} MB ({before:.0f} MB before), tr H {variance.sides[0][0].trace:.0f}, all finite and"
+        f" positive: {bool((np.isfinite(sigma) & (sigma > 0)).all())}"
     )
 
 

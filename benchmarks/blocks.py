@@ -38,7 +38,8 @@ class Figure:
 Block = Heading | Text | Table | Figure
 
 _CSS = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #22262a; background: #fff; max-width: 1200px; margin: 2em auto; padding: 0 1em; }
+body { font: 15px/1.5 system-ui, sans-serif; color: #22262a; background: #fff;
+  max-width: 1200px; margin: 2em auto; padding: 0 1em; }
 h1, h2, h3 { line-height: 1.2; margin: 1.8em 0 0.5em; } h1 { margin-top: 0; }
 .table { overflow-x: auto; margin: 1em 0; }
 table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
@@ -61,7 +62,8 @@ def html(blocks: Sequence[Block]) -> str:
     title = next((block.text for block in blocks if isinstance(block, Heading)), "")
     body = "\n".join(_html(block) for block in blocks)
     return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width">\n'
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport"'
+        ' content="width=device-width">\n'
         f"<title>{escape(title)}</title>\n<style>{_CSS}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
 
@@ -103,7 +105,11 @@ def _html(block: Block) -> str:
 
 def _html_row(tag: str, cells: Sequence[str], left: Sequence[bool]) -> str:
     styles = [' style="text-align: left"' if is_left else "" for is_left in left]
-    return "<tr>" + "".join(f"<{tag}{style}>{_inline(cell)}</{tag}>" for cell, style in zip(cells, styles, strict=True)) + "</tr>\n"
+    return (
+        "<tr>"
+        + "".join(f"<{tag}{style}>{_inline(cell)}</{tag}>" for cell, style in zip(cells, styles, strict=True))
+        + "</tr>\n"
+    )
 
 
 def _inline(text: str) -> str:

@@ -2,7 +2,8 @@
 
     python -m benchmarks.cell SUITE SET REPETITION MODEL THREADS
 
-prints one line of JSON. The number of threads of BLAS and OpenMP must be set in the environment before the process starts: `runner.measure` does so.
+prints one line of JSON. The number of threads of BLAS and OpenMP must be set in the environment before the process
+starts: `runner.measure` does so.
 """
 
 import gc
@@ -28,7 +29,8 @@ ERROR, SKIPPED, OK = "failed", "skipped", "ok"
 class PeakMemory:
     """The most memory resident at once inside the context, above what was resident at its start.
 
-    Linux can forget the peak of loading the data (clear_refs). Where it cannot, the peak so far is the start, and the figure is a lower bound.
+    Linux can forget the peak of loading the data (clear_refs). Where it cannot, the peak so far is the start, and the
+    figure is a lower bound.
     """
 
     def __enter__(self) -> "PeakMemory":

@@ -1,10 +1,11 @@
 """The time of one epoch, ours and the same epoch written with torch: python benchmarks/epoch.py
 
-An epoch is a pass over 2000 rows in mini-batches of 128, moving all layers, without evaluating the loss afterwards. Ours is
-`mlkm.solvers.gradient.GradientDescent.epoch`, in float64 and with phi_1(X) computed once before training, as `fit` does it. Torch's is an
-`nn.Module` with frozen random features, `MSELoss` and `SGD`, in float32, its mini-batches slices of tensors. It is timed twice: computing phi_1 for
-every batch, as such a module does, and with phi_1(X) computed once, as ours. Both sides use the same number of threads, and their repetitions take
-turns, so that a busy machine slows both. Before timing, one epoch from the same weights over the same batches must end at the same weights.
+An epoch is a pass over 2000 rows in mini-batches of 128, moving all layers, without evaluating the loss afterwards.
+Ours is `mlkm.solvers.gradient.GradientDescent.epoch`, in float64 and with phi_1(X) computed once before training, as
+`fit` does it. Torch's is an `nn.Module` with frozen random features, `MSELoss` and `SGD`, in float32, its mini-batches
+slices of tensors. It is timed twice: computing phi_1 for every batch, as such a module does, and with phi_1(X) computed
+once, as ours. Both sides use the same number of threads, and their repetitions take turns, so that a busy machine slows
+both. Before timing, one epoch from the same weights over the same batches must end at the same weights.
 
 Needs torch (the extra `bench`).
 """
@@ -16,11 +17,11 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
-from mlkm.features import draw_features, features
+from mlkm.fit.train import TARGET_SD
 from mlkm.kernels import Gaussian
-from mlkm.machine import Machine, flatten, layer_shapes, with_layers
+from mlkm.model.features import draw_features, features
+from mlkm.model.machine import Machine, flatten, layer_shapes, with_layers
 from mlkm.solvers.gradient import GradientDescent
-from mlkm.training import TARGET_SD
 
 N, BATCH, RATE, MOMENTUM, PENALTY = 2000, 128, 1e-3, 0.9, 1e-3
 SHAPES = {"4-32-8-1": (4, 32, 8), "16-256-16-1": (16, 256, 16)}
@@ -92,7 +93,8 @@ class Torch:
     def __init__(self, machine, data, precomputed):
         self.model = TorchMachine(machine, precomputed)
         self.loss = torch.nn.MSELoss()
-        # The derivative of lambda |W|^2 is 2 lambda W. Torch penalises the biases too: a difference within what `check_same` allows.
+        # The derivative of lambda |W|^2 is 2 lambda W. Torch penalises the biases too: a difference within what
+        # `check_same` allows.
         self.optimiser = torch.optim.SGD(self.model.parameters(), RATE, MOMENTUM, weight_decay=2 * PENALTY)
         X, first, Y, _ = data
         self.X, self.Y = (torch.from_numpy(part.astype(np.float32)) for part in (first if precomputed else X, Y))
@@ -106,7 +108,9 @@ class Torch:
             self.optimiser.step()
 
     def weights(self):
-        return [np.vstack([layer.weight.detach().numpy().T, layer.bias.detach().numpy()]) for layer in self.model.linear]
+        return [
+            np.vstack([layer.weight.detach().numpy().T, layer.bias.detach().numpy()]) for layer in self.model.linear
+        ]
 
 
 def check_same(machine, data):
@@ -138,7 +142,10 @@ def main():
     parser.add_argument("--threads", type=int, default=1, help="threads of both sides")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    print(f"Median milliseconds per epoch of {N} rows in batches of {BATCH}; {options.repetitions} repetitions; {options.threads} thread(s).")
+    print(
+        f"Median milliseconds per epoch of {N} rows in batches of {BATCH}; {options.repetitions} repetitions;"
+        f" {options.threads} thread(s)."
+    )
     print("Ratios are ours / torch: below 1, ours is faster.")
     print(f"{'shape':14}{'machine':9}{'ours':>8}{'torch':>8}{'ratio':>7}{'torch, phi_1 once':>19}{'ratio':>7}")
     with threadpool_limits(options.threads):
@@ -146,10 +153,15 @@ def main():
             for residual in (False, True):
                 machine, data = draw(shape, residual)
                 check_same(machine, data)
-                taken = times([Ours(machine, data), Torch(machine, data, False), Torch(machine, data, True)], options.repetitions)
+                taken = times(
+                    [Ours(machine, data), Torch(machine, data, False), Torch(machine, data, True)], options.repetitions
+                )
                 ours, plain, once = np.median(taken, axis=0)
                 label = "RKM" if residual else "MLKM"
-                print(f"{name:14}{label:9}{ours:8.2f}{plain:8.2f}{ours / plain:7.2f}{once:19.2f}{ours / once:7.2f}", flush=True)
+                print(
+                    f"{name:14}{label:9}{ours:8.2f}{plain:8.2f}{ours / plain:7.2f}{once:19.2f}{ours / once:7.2f}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

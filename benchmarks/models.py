@@ -22,8 +22,8 @@ from . import peers, scale
 class Model:
     """A name for tables and how to build the estimator from a seed and a number of threads.
 
-    `package` must be installed; `raw` models take the inputs as they came. `most_rows` and `most_inputs` say where the model is not run.
-    `around` surrounds the fit: an ablation changes constants of the package there.
+    `package` must be installed; `raw` models take the inputs as they came. `most_rows` and `most_inputs` say where the
+    model is not run. `around` surrounds the fit: an ablation changes constants of the package there.
     """
 
     label: str
@@ -39,7 +39,10 @@ class Model:
     def missing(self) -> str | None:
         """Why the model cannot run here, if it cannot."""
         if find_spec(self.package) is None:
-            return f"{self.label} needs the package {self.package}, which is not installed: pip install {self.package}, or the extra `bench`."
+            return (
+                f"{self.label} needs the package {self.package}, which is not installed: pip install {self.package}, or"
+                " the extra `bench`."
+            )
         return None
 
     def too_large(self, n: int, d: int) -> str | None:
@@ -73,20 +76,26 @@ def _ridge(seed: int, threads: int) -> Any:
 
 def _kernel_ridge_grid(seed: int, threads: int) -> Any:
     """scikit-learn's kernel ridge as users tune it: 5 penalties by 5 scales, five folds."""
-    return GridSearchCV(KernelRidge(kernel="rbf"), {"alpha": np.logspace(-3, 1, 5), "gamma": np.logspace(-3, 0, 5)}, cv=5)
+    return GridSearchCV(
+        KernelRidge(kernel="rbf"), {"alpha": np.logspace(-3, 1, 5), "gamma": np.logspace(-3, 0, 5)}, cv=5
+    )
 
 
 def _lightgbm(seed: int, threads: int) -> Any:
     from lightgbm import LGBMRegressor, early_stopping
 
-    model = LGBMRegressor(n_estimators=2000, learning_rate=0.05, num_leaves=63, random_state=seed, n_jobs=threads, verbose=-1)
+    model = LGBMRegressor(
+        n_estimators=2000, learning_rate=0.05, num_leaves=63, random_state=seed, n_jobs=threads, verbose=-1
+    )
     return peers.StoppedTrees(model, seed, callbacks=[early_stopping(50, verbose=False)])
 
 
 def _xgboost(seed: int, threads: int) -> Any:
     from xgboost import XGBRegressor
 
-    model = XGBRegressor(n_estimators=2000, learning_rate=0.05, early_stopping_rounds=50, random_state=seed, n_jobs=threads)
+    model = XGBRegressor(
+        n_estimators=2000, learning_rate=0.05, early_stopping_rounds=50, random_state=seed, n_jobs=threads
+    )
     return peers.StoppedTrees(model, seed, verbose=False)
 
 
@@ -129,7 +138,9 @@ PEERS = {
     "xrfm": Model("xRFM", _xrfm, "xrfm"),
     "realmlp": Model("RealMLP", _realmlp, "pytabkit", most_rows=6000),
     "mlp": Model("MLP", _mlp),
-    "gp": Model("Gaussian process (ARD)", lambda seed, threads: peers.GaussianProcess(seed), most_inputs=128, short="GP"),
+    "gp": Model(
+        "Gaussian process (ARD)", lambda seed, threads: peers.GaussianProcess(seed), most_inputs=128, short="GP"
+    ),
     "krr": Model("kernel ridge", lambda seed, threads: peers.GaussianKernelRidge(seed), short="KRR"),
     "fourier": Model("RBFSampler + ridge", lambda seed, threads: peers.FourierRidge(seed), short="RBF sampler"),
     "ridge": Model("ridge", _ridge),

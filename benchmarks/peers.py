@@ -1,7 +1,8 @@
-"""Peers that are more than a constructor call: searches, validation rows and rows left out, as scikit-learn style `fit` and `predict`.
+"""Peers that are more than a constructor call: searches, validation rows and rows left out, as scikit-learn style `fit`
+and `predict`.
 
-`seed` is the number of the split or the seed of the simulation. Inputs are standardised and targets have mean 0 and variance 1 on the training rows,
-except for trees, which see the inputs as they came.
+`seed` is the number of the split or the seed of the simulation. Inputs are standardised and targets have mean 0 and
+variance 1 on the training rows, except for trees, which see the inputs as they came.
 """
 
 from collections.abc import Iterable
@@ -28,8 +29,9 @@ def hold_out(n: int, seed: int, share: float = 0.1) -> tuple[np.ndarray, np.ndar
 class GaussianKernelRidge:
     """Kernel ridge, (K + a I) w = y - mean(y) with k(x, x') = exp(-|x - x'|^2 / (2 l^2)).
 
-    l (times the median distance) and a are chosen by 3-fold cross-validation on at most 3000 rows: the whole grid on the first fold, the best six
-    pairs on the others (with at most 1200 rows the whole grid on all). The final fit uses at most 6000 rows.
+    l (times the median distance) and a are chosen by 3-fold cross-validation on at most 3000 rows: the whole grid on
+    the first fold, the best six pairs on the others (with at most 1200 rows the whole grid on all). The final fit uses
+    at most 6000 rows.
     """
 
     lengths = (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8)
@@ -53,14 +55,23 @@ class GaussianKernelRidge:
         self.length, self.ridge = min(grid, key=lambda pair: errors[pair])
         rows = order[: self.fit_rows]
         self.X, self.mean = X[rows], y[rows].mean()
-        self.weights = self._solve(_squared_distances(self.X, self.X), self.length, y[rows] - self.mean, [self.ridge])[self.ridge]
+        self.weights = self._solve(_squared_distances(self.X, self.X), self.length, y[rows] - self.mean, [self.ridge])[
+            self.ridge
+        ]
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         blocks = np.array_split(X, max(1, len(X) // 2000))
-        return np.concatenate([_gaussian(_squared_distances(block, self.X), self.length) @ self.weights for block in blocks]) + self.mean
+        return (
+            np.concatenate(
+                [_gaussian(_squared_distances(block, self.X), self.length) @ self.weights for block in blocks]
+            )
+            + self.mean
+        )
 
-    def _errors(self, X: np.ndarray, y: np.ndarray, is_test: np.ndarray, grid: list[tuple[float, float]]) -> dict[tuple[float, float], float]:
+    def _errors(
+        self, X: np.ndarray, y: np.ndarray, is_test: np.ndarray, grid: list[tuple[float, float]]
+    ) -> dict[tuple[float, float], float]:
         """Mean squared error on one fold for every pair of length and ridge."""
         A, B = X[~is_test], X[is_test]
         inner, cross, mean = _squared_distances(A, A), _squared_distances(B, A), y[~is_test].mean()
@@ -73,7 +84,9 @@ class GaussianKernelRidge:
         return errors
 
     @staticmethod
-    def _solve(squared_distances: np.ndarray, length: float, y: np.ndarray, ridges: Iterable[float]) -> dict[float, np.ndarray]:
+    def _solve(
+        squared_distances: np.ndarray, length: float, y: np.ndarray, ridges: Iterable[float]
+    ) -> dict[float, np.ndarray]:
         """Weights by ridge, without those whose matrix is not positive definite in floating point."""
         K, solutions = _gaussian(squared_distances, length), {}
         for ridge in ridges:
@@ -92,7 +105,8 @@ def _gaussian(squared_distances: np.ndarray, length: float) -> np.ndarray:
 
 
 class FourierRidge:
-    """scikit-learn's `RBFSampler` and `RidgeCV`; the length scale by the leave-one-out error of `RidgeCV` on at most 2000 rows."""
+    """scikit-learn's `RBFSampler` and `RidgeCV`; the length scale by the leave-one-out error of `RidgeCV` on at most
+    2000 rows."""
 
     lengths = (1 / 4, 1 / 2, 1, 2, 4)
 
@@ -102,7 +116,10 @@ class FourierRidge:
     def fit(self, X: np.ndarray, y: np.ndarray) -> "FourierRidge":
         rows = np.random.default_rng(4000 + self.seed).permutation(len(X))[: self.search_rows]
         median = np.median(pdist(X[rows[:1000]]))
-        scores = {length: self._pipeline(length * median, min(500, self.n_features)).fit(X[rows], y[rows])[-1].best_score_ for length in self.lengths}
+        scores = {
+            length: self._pipeline(length * median, min(500, self.n_features)).fit(X[rows], y[rows])[-1].best_score_
+            for length in self.lengths
+        }
         self.model = self._pipeline(max(scores, key=lambda length: scores[length]) * median, self.n_features).fit(X, y)
         return self
 
@@ -137,7 +154,9 @@ class GaussianProcess:
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> "GaussianProcess":
         d = X.shape[1]
-        kernel = ConstantKernel(1.0, (1e-3, 1e5)) * RBF(np.full(d, np.sqrt(d)), (1e-2, 1e4)) + WhiteKernel(0.1, (1e-8, 10))
+        kernel = ConstantKernel(1.0, (1e-3, 1e5)) * RBF(np.full(d, np.sqrt(d)), (1e-2, 1e4)) + WhiteKernel(
+            0.1, (1e-8, 10)
+        )
         rows = np.random.default_rng(4000 + self.seed).permutation(len(X))[: self.most_rows]
         self.model = GaussianProcessRegressor(kernel, random_state=self.seed).fit(X[rows], y[rows])
         return self
@@ -147,7 +166,8 @@ class GaussianProcess:
 
 
 class RecursiveFeatureMachine:
-    """xRFM with its defaults, in float32, the iteration chosen on a tenth of the rows; at most 9000 rows to fit and 1000 to choose by."""
+    """xRFM with its defaults, in float32, the iteration chosen on a tenth of the rows; at most 9000 rows to fit and
+    1000 to choose by."""
 
     def __init__(self, seed: int = 0, most_rows: int = 10_000):
         self.seed, self.most_rows = seed, most_rows
@@ -158,7 +178,9 @@ class RecursiveFeatureMachine:
 
         rows, validation = hold_out(len(X), self.seed)
         rows, validation = rows[: self.most_rows - self.most_rows // 10], validation[: self.most_rows // 10]
-        arrays = [torch.from_numpy(a.astype(np.float32)) for a in (X[rows], y[rows, None], X[validation], y[validation, None])]
+        arrays = [
+            torch.from_numpy(a.astype(np.float32)) for a in (X[rows], y[rows, None], X[validation], y[validation, None])
+        ]
         self.model = xRFM(device=torch.device("cpu"), tuning_metric="mse", random_state=self.seed, verbose=False)
         self.model.fit(*arrays)
         return self

@@ -53,7 +53,10 @@ def accuracy_against_time(real: RealSummary) -> bytes:
         figure = Figure(figsize=(7.2, 4.4))
         axes = figure.add_subplot()
         points = {
-            m: (real.time_ratio(m) if "catboost" in real.seconds else real.seconds[m].median(), geometric_mean(real.ratio(m, real.strictest)))
+            m: (
+                real.time_ratio(m) if "catboost" in real.seconds else real.seconds[m].median(),
+                geometric_mean(real.ratio(m, real.strictest)),
+            )
             for m in real.errors
         }
         for model, (x, y) in points.items():
@@ -66,9 +69,13 @@ def accuracy_against_time(real: RealSummary) -> bytes:
         axes.margins(y=0.12)
         axes.xaxis.set_major_formatter(FuncFormatter(_plain))
         _label(axes, points)
-        axes.set_xlabel("fit time / CatBoost's (median over sets)" if "catboost" in real.seconds else "median fit time in seconds")
+        axes.set_xlabel(
+            "fit time / CatBoost's (median over sets)" if "catboost" in real.seconds else "median fit time in seconds"
+        )
         axes.set_ylabel(f"RMSE / {real.strictest}\n(geometric mean over sets)")
-        axes.annotate("faster, more accurate", (0.01, 0.01), xycoords="axes fraction", fontsize=8, color="#777777", style="italic")
+        axes.annotate(
+            "faster, more accurate", (0.01, 0.01), xycoords="axes fraction", fontsize=8, color="#777777", style="italic"
+        )
         return _svg(figure)
 
 
@@ -91,9 +98,16 @@ def _label(axes, points: dict[str, tuple[float, float]]) -> None:
         weight, color = ("bold" if model == "mlkm" else "normal"), (_OURS if is_ours(model) else _INK)
         far = height - y > 4
         axes.annotate(
-            text, place, (7, height - y), textcoords="offset points", va="center", fontsize=8, weight=weight, color=color,
+            text,
+            place,
+            (7, height - y),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+            weight=weight,
+            color=color,
             arrowprops={"arrowstyle": "-", "color": "#bbbbbb", "lw": 0.6, "shrinkB": 3} if far else None,
-        )  # fmt: skip
+        )
 
 
 def _legend(axes, models: list[str], extra: list[Line2D], columns: int) -> None:
@@ -106,7 +120,14 @@ def _legend(axes, models: list[str], extra: list[Line2D], columns: int) -> None:
         handles.append(Line2D([], [], marker="o", color=_PEER, ms=4, ls="", label="other peers"))
     handles += extra
     axes.legend(
-        handles=handles, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=columns, frameon=False, fontsize=8, handletextpad=0.2, columnspacing=1.2
+        handles=handles,
+        loc="lower left",
+        bbox_to_anchor=(0, 1.0),
+        ncols=columns,
+        frameon=False,
+        fontsize=8,
+        handletextpad=0.2,
+        columnspacing=1.2,
     )
 
 
@@ -116,7 +137,16 @@ def _rows(axes, table: pd.DataFrame, names: list[str]) -> None:
     for model in sorted(table.columns, key=lambda m: _look(m)[4]):
         marker, color, face, size, layer = _look(model)
         axes.plot(
-            table[model], places, marker, color=color, mfc=face, ms=size, zorder=layer, ls="", alpha=0.8 if color == _PEER else 1, clip_on=False
+            table[model],
+            places,
+            marker,
+            color=color,
+            mfc=face,
+            ms=size,
+            zorder=layer,
+            ls="",
+            alpha=0.8 if color == _PEER else 1,
+            clip_on=False,
         )
     axes.set_yticks(places, names)
     axes.set_ylim(-0.7, len(table) - 0.3)

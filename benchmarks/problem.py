@@ -12,8 +12,9 @@ import numpy as np
 class Problem:
     """Training rows, test inputs, and what predictions are compared with.
 
-    `X` is encoded and standardised; `raw` holds the inputs as they came, for trees. `y` and `target` are in the same units, `unit` of them to one
-    of the original target. `target` is a noisy y or the noiseless truth, whichever the suite measures against.
+    `X` is encoded and standardised; `raw` holds the inputs as they came, for trees. `y` and `target` are in the same
+    units, `unit` of them to one of the original target. `target` is a noisy y or the noiseless truth, whichever the
+    suite measures against.
     """
 
     X: np.ndarray
@@ -52,4 +53,6 @@ def standardised(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, target: np.nd
     mean, sd = X.mean(axis=0), X.std(axis=0)
     sd = np.where(sd > 1e-12 * np.maximum(1, np.abs(mean)), sd, 1)
     center, scale = y.mean(), y.std()
-    return Problem((X - mean) / sd, (y - center) / scale, (X_test - mean) / sd, (target - center) / scale, X, X_test, float(scale))
+    return Problem(
+        (X - mean) / sd, (y - center) / scale, (X_test - mean) / sd, (target - center) / scale, X, X_test, float(scale)
+    )

@@ -1,8 +1,9 @@
 """Real data: sets of `.npz` files under MLKM_DATA_HOME.
 
-A file holds X, y and, where present, `test_mask` (n, k) or `is_test` (n,) and `categorical` (d,). Without a standard split a tenth of the rows is
-test, by `default_rng(1000 + split)`. At most 20,000 training rows (`default_rng(2000 + split)`) and 10,000 test rows. Categorical columns of at
-most 20 levels are one-hot, centred but not scaled; all other columns and y are standardised on the training rows. Trees get the columns as they came.
+A file holds X, y and, where present, `test_mask` (n, k) or `is_test` (n,) and `categorical` (d,). Without a standard
+split a tenth of the rows is test, by `default_rng(1000 + split)`. At most 20,000 training rows (`default_rng(2000 +
+split)`) and 10,000 test rows. Categorical columns of at most 20 levels are one-hot, centred but not scaled; all other
+columns and y are standardised on the training rows. Trees get the columns as they came.
 """
 
 import numpy as np
@@ -41,7 +42,9 @@ SETS = [
 ]
 
 
-def load(name: str, split: int, most_train: int = 20_000, most_test: int = 10_000, most_levels: int = 20) -> Problem | None:
+def load(
+    name: str, split: int, most_train: int = 20_000, most_test: int = 10_000, most_levels: int = 20
+) -> Problem | None:
     """One split of one set; None where the set has no such split."""
     with np.load(data_home() / f"{name}.npz", allow_pickle=False) as file:
         X, y = file["X"], file["y"].astype(np.float64).ravel()
@@ -59,7 +62,8 @@ def load(name: str, split: int, most_train: int = 20_000, most_test: int = 10_00
     medians = np.nan_to_num(np.nanmedian(raw, axis=0))
     raw, raw_test = np.where(np.isnan(raw), medians, raw), np.where(np.isnan(raw_test), medians, raw_test)
     few_levels = [
-        is_nominal and len(np.unique(column[~np.isnan(column)])) <= most_levels for is_nominal, column in zip(categorical, X.T, strict=True)
+        is_nominal and len(np.unique(column[~np.isnan(column)])) <= most_levels
+        for is_nominal, column in zip(categorical, X.T, strict=True)
     ]
     encoded, encoded_test = _encoded(raw, raw_test, np.array(few_levels, bool))
     center, scale = y[train].mean(), y[train].std()
@@ -75,7 +79,8 @@ def _rows(n: int, split: int, is_test: np.ndarray | None) -> tuple[np.ndarray, n
 
 
 def _encoded(raw: np.ndarray, raw_test: np.ndarray, one_hot: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Standardised columns first, then the one-hot blocks of the others; a level not seen in training is all zeros before centring."""
+    """Standardised columns first, then the one-hot blocks of the others; a level not seen in training is all zeros
+    before centring."""
     A, B = raw[:, ~one_hot], raw_test[:, ~one_hot]
     mean, sd = A.mean(axis=0), A.std(axis=0)
     sd = np.where(sd > 1e-12 * np.maximum(1, np.abs(mean)), sd, 1)

@@ -14,10 +14,32 @@ from .problem import data_home
 from .suites import ALL_MODELS, SUITES
 
 FIELDS = [
-    "suite", "dataset", "repetition", "model", "threads", "metric", "status", "error", "fit_seconds", "fit_cpu_seconds", "predict_seconds", "peak_mb",
-    "n_train", "n_test", "d", "commit", "versions", "message",
-]  # fmt: skip
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS")
+    "suite",
+    "dataset",
+    "repetition",
+    "model",
+    "threads",
+    "metric",
+    "status",
+    "error",
+    "fit_seconds",
+    "fit_cpu_seconds",
+    "predict_seconds",
+    "peak_mb",
+    "n_train",
+    "n_test",
+    "d",
+    "commit",
+    "versions",
+    "message",
+]
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
 _ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -33,15 +55,25 @@ class Cell:
 
 
 def cells(
-    suites: Iterable[str], sets: Sequence[str] | None, models: Sequence[str] | None, splits: Sequence[int], seeds: Sequence[int], threads: int
+    suites: Iterable[str],
+    sets: Sequence[str] | None,
+    models: Sequence[str] | None,
+    splits: Sequence[int],
+    seeds: Sequence[int],
+    threads: int,
 ) -> list[Cell]:
-    """All cells asked for: models take turns on one set and repetition, so that what is compared is measured close in time."""
+    """All cells asked for: models take turns on one set and repetition, so that what is compared is measured close in
+    time."""
     found = []
     for suite in (SUITES[name] for name in suites):
         for name in suite.sets:
             if sets is None or any(name == wanted or name.split("/")[-1] == wanted for wanted in sets):
                 chosen = [model for model in suite.models(name) if models is None or model in models]
-                found += [Cell(suite.name, name, r, model, threads) for r in (splits if suite.by_split else seeds) for model in chosen]
+                found += [
+                    Cell(suite.name, name, r, model, threads)
+                    for r in (splits if suite.by_split else seeds)
+                    for model in chosen
+                ]
     return found
 
 
@@ -50,10 +82,15 @@ def read(path: Path) -> dict[Cell, dict[str, str]]:
     if not path.exists():
         return {}
     with path.open(newline="") as file:
-        return {Cell(r["suite"], r["dataset"], int(r["repetition"]), r["model"], int(r["threads"])): r for r in csv.DictReader(file)}
+        return {
+            Cell(r["suite"], r["dataset"], int(r["repetition"]), r["model"], int(r["threads"])): r
+            for r in csv.DictReader(file)
+        }
 
 
-def run(wanted: Sequence[Cell], path: Path, *, again: Sequence[str] = (), retry: bool = False, timeout: float = 3600) -> None:
+def run(
+    wanted: Sequence[Cell], path: Path, *, again: Sequence[str] = (), retry: bool = False, timeout: float = 3600
+) -> None:
     """Measure what is not in the file yet, or what is to be measured again, and append each result as it comes."""
     for model in dict.fromkeys(cell.model for cell in wanted):
         if reason := ALL_MODELS[model].missing():
@@ -62,7 +99,11 @@ def run(wanted: Sequence[Cell], path: Path, *, again: Sequence[str] = (), retry:
     if any(cell.suite in ("real", "sml2010") or "/" in cell.dataset for cell in wanted):
         data_home()  # stops here, not in every cell, where there is none
     done = read(path)
-    left = [cell for cell in wanted if cell not in done or cell.model in again or (retry and done[cell]["status"] in ("failed", "timeout"))]
+    left = [
+        cell
+        for cell in wanted
+        if cell not in done or cell.model in again or (retry and done[cell]["status"] in ("failed", "timeout"))
+    ]
     print(f"{len(wanted)} cells, {len(wanted) - len(left)} of them in {path.name} already", flush=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
@@ -73,7 +114,10 @@ def run(wanted: Sequence[Cell], path: Path, *, again: Sequence[str] = (), retry:
         with path.open("a", newline="") as file:
             row = {**vars(cell), "metric": SUITES[cell.suite].metric, "commit": commit, **result}
             csv.DictWriter(file, FIELDS).writerow({name: _short(value) for name, value in row.items()})
-        print(f"[{number}/{len(left)}] {cell.suite} {cell.dataset} {cell.repetition} {cell.model}: {_told(result)}", flush=True)
+        print(
+            f"[{number}/{len(left)}] {cell.suite} {cell.dataset} {cell.repetition} {cell.model}: {_told(result)}",
+            flush=True,
+        )
 
 
 def measure(cell: Cell, timeout: float) -> dict[str, Any]:
@@ -87,15 +131,22 @@ def measure(cell: Cell, timeout: float) -> dict[str, Any]:
         return {"status": "timeout", "message": f"stopped after {timeout:.0f} s"}
     lines = ended.stdout.strip().splitlines()
     if ended.returncode or not lines:
-        return {"status": "failed", "message": f"exit {ended.returncode}: {(ended.stderr.strip().splitlines() or ['no message'])[-1]}"}
+        return {
+            "status": "failed",
+            "message": f"exit {ended.returncode}: {(ended.stderr.strip().splitlines() or ['no message'])[-1]}",
+        }
     return json.loads(lines[-1])
 
 
 def _commit() -> str:
     """The commit that was measured, with a plus sign where files differ from it."""
     git = ["git", "-C", str(_ROOT)]
-    head = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
-    changed = subprocess.run([*git, "status", "--porcelain", "src"], capture_output=True, text=True, check=False).stdout.strip()
+    head = subprocess.run(
+        [*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    changed = subprocess.run(
+        [*git, "status", "--porcelain", "src"], capture_output=True, text=True, check=False
+    ).stdout.strip()
     return head + ("+" if changed else "")
 
 
@@ -107,5 +158,6 @@ def _told(result: dict[str, Any]) -> str:
     if result["status"] != "ok":
         return f"{result['status']} ({result['message']})"
     return (
-        f"error {result['error']:.4g}, fit {result['fit_seconds']:.2f} s, predict {result['predict_seconds']:.2f} s, peak {result['peak_mb']:.0f} MB"
+        f"error {result['error']:.4g}, fit {result['fit_seconds']:.2f} s, predict {result['predict_seconds']:.2f} s,"
+        f" peak {result['peak_mb']:.0f} MB"
     )

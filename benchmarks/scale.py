@@ -1,6 +1,7 @@
 """Time and memory at sizes that matter, each against something measured in the same run.
 
-* `sgemm`: `RandomFeatureRidge(n_features=2000)` on 200,000 x 30 in float32, beside the bare product Phi'Phi of that size.
+* `sgemm`: `RandomFeatureRidge(n_features=2000)` on 200,000 x 30 in float32, beside the bare product Phi'Phi of that
+  size.
 * `rows`: 500,000 rows of Friedman's function with 15 inputs more than it uses and noise of variance 1, beside LightGBM.
 * `grid`: 4000 rows of Example 1 with d = 8, beside kernel ridge with a 5 x 5 grid search.
 
@@ -39,7 +40,8 @@ def _friedman(n: int, d: int, seed: int, n_test: int = 10_000) -> tuple[np.ndarr
 
 
 class Product:
-    """Phi'Phi of n x 2000 numbers by one call of sgemm: the floor of any fit that solves for 2000 weights. It predicts zero.
+    """Phi'Phi of n x 2000 numbers by one call of sgemm: the floor of any fit that solves for 2000 weights. It predicts
+    zero.
 
     NumPy would notice that both factors are the same matrix and compute half of the product.
     """

@@ -1,7 +1,8 @@
-"""Examples 1 to 4 as the paper writes them: t = 1 and e^-1; 2000 training rows for Examples 1 and 2, 500 for 3, 1000 for 4; fresh test rows.
+"""Examples 1 to 4 as the paper writes them: t = 1 and e^-1; 2000 training rows for Examples 1 and 2, 500 for 3, 1000
+for 4; fresh test rows.
 
-The error is the mean squared distance to the noiseless truth: the excess over the noise in Examples 1 and 2, the test MSE in 3 and 4, which have
-none. Seed s draws the data and the model.
+The error is the mean squared distance to the noiseless truth: the excess over the noise in Examples 1 and 2, the test
+MSE in 3 and 4, which have none. Seed s draws the data and the model.
 """
 
 from dataclasses import dataclass
@@ -42,8 +43,15 @@ _PUBLISHED_3 = {
 }
 _EXAMPLE_4 = ((1, 1e-8, 1.1e-5), (2, 1e-7, 2.8e-4), (5, 1e-5, 5.5e-3), (100, 1e-3, 2.9), (1000, 0.3, 2.7))
 EXAMPLES = [
-    *(Example(k, d, 0.03 if d <= 32 else 0.06, best, {}) for k in (1, 2) for d, best in zip(_DIMENSIONS, _PUBLISHED[k], strict=True)),
-    *(Example(3, 10, 1e-3 if law == "uniform" else 0.05, best, {"function": f, "law": law}) for (f, law), best in _PUBLISHED_3.items()),
+    *(
+        Example(k, d, 0.03 if d <= 32 else 0.06, best, {})
+        for k in (1, 2)
+        for d, best in zip(_DIMENSIONS, _PUBLISHED[k], strict=True)
+    ),
+    *(
+        Example(3, 10, 1e-3 if law == "uniform" else 0.05, best, {"function": f, "law": law})
+        for (f, law), best in _PUBLISHED_3.items()
+    ),
     *(Example(4, d, goal, best, {}) for d, goal, best in _EXAMPLE_4),
 ]
 BY_NAME = {example.name: example for example in EXAMPLES}

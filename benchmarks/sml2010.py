@@ -1,7 +1,8 @@
-"""SML2010: indoor temperature from 15 sensors, trained on the first file of the set and tested on the second, a later month.
+"""SML2010: indoor temperature from 15 sensors, trained on the first file of the set and tested on the second, a later
+month.
 
-Target (column 4) and inputs (6-18, 22, 23) are the paper's. Files are read from the folder `sml2010` of MLKM_DATA_HOME. The error is the test MSE in
-squared degrees; the paper's best is 1.35.
+Target (column 4) and inputs (6-18, 22, 23) are the paper's. Files are read from the folder `sml2010` of MLKM_DATA_HOME.
+The error is the test MSE in squared degrees; the paper's best is 1.35.
 """
 
 from mlkm.datasets import fetch_sml2010

@@ -13,7 +13,8 @@ CLIP = (0.5, 2.0)  # of ratios in a geometric mean: no single set decides it
 
 
 def read(path: Path, threads: int | None = None) -> pd.DataFrame:
-    """The last result of every cell, for one number of threads in each suite: the one given where it has any, or its most frequent one."""
+    """The last result of every cell, for one number of threads in each suite: the one given where it has any, or its
+    most frequent one."""
     table = pd.read_csv(path)
     table = table[table["model"].isin(ALL_MODELS)]
     most = table.groupby("suite")["threads"].agg(lambda used: threads if threads in set(used) else used.mode().iloc[0])
@@ -40,7 +41,8 @@ def best_peer(errors: pd.DataFrame) -> pd.Series:
 
 
 def best_of_file(path: Path, index: pd.MultiIndex) -> pd.Series:
-    """The smallest RMSE of any method in a file with columns dataset, split, method, rmse, for the given sets and splits."""
+    """The smallest RMSE of any method in a file with columns dataset, split, method, rmse, for the given sets and
+    splits."""
     best = pd.read_csv(path).groupby(["dataset", "split"])["rmse"].min()
     return best.reindex(index)
 
@@ -80,7 +82,9 @@ class RealSummary:
 
     def time_ratio(self, model: str) -> float:
         """Median over sets and splits of the fit time over CatBoost's."""
-        return float((self.seconds[model] / self.seconds["catboost"]).median()) if "catboost" in self.seconds else np.nan
+        return (
+            float((self.seconds[model] / self.seconds["catboost"]).median()) if "catboost" in self.seconds else np.nan
+        )
 
     def ratio_of_medians(self, model: str) -> float:
         """Median fit time over CatBoost's median fit time, on sets and splits where both ran."""
@@ -100,7 +104,11 @@ def simulated(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataF
 def ablation(table: pd.DataFrame) -> pd.DataFrame:
     """RMSE without a lever over RMSE of the default, by set (mean squared errors averaged over seeds) and lever."""
     errors = wide(table, "ablation", "error").groupby(level="dataset", sort=False).mean()
-    return np.sqrt(errors.div(errors["default"], axis=0)).drop(columns="default") if "default" in errors else errors.iloc[:, :0]
+    return (
+        np.sqrt(errors.div(errors["default"], axis=0)).drop(columns="default")
+        if "default" in errors
+        else errors.iloc[:, :0]
+    )
 
 
 def is_ours(model: str) -> bool:

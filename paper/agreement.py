@@ -1,5 +1,5 @@
-"""How near the published numbers are met where data and settings are the published ones: all as-coded entries of the paper's systems, by table. KRR,
-which has no randomness, is met exactly and would only flatter the count."""
+"""How near the published numbers are met where data and settings are the published ones: all as-coded entries of the
+paper's systems, by table. KRR, which has no randomness, is met exactly and would only flatter the count."""
 
 from pathlib import Path
 
@@ -43,9 +43,21 @@ def blocks(folder: Path) -> list[Block]:
         far += [f"{title}: {entry} ({number(ratio)})" for entry, ratio in found.items() if abs(ratio - 1) > FAR]
     if not lines:
         return []
-    header = ["as-coded test MSE", "entries", "within 2 %", "within 10 %", f"within {100 * FAR:.0f} %", "median distance"]
+    header = [
+        "as-coded test MSE",
+        "entries",
+        "within 2 %",
+        "within 10 %",
+        f"within {100 * FAR:.0f} %",
+        "median distance",
+    ]
     said = "; ".join(far) or "none"
     return [
-        Table("Our mean over seeds beside the published number, which is one run; random features were drawn without a seed", header, lines),
+        Table(
+            "Our mean over seeds beside the published number, which is one run; random features were drawn without a"
+            " seed",
+            header,
+            lines,
+        ),
         Text(f"Farther than {100 * FAR:.0f} %, with our mean over the published number: {said}."),
     ]

@@ -1,5 +1,5 @@
-"""The published bootstrap. Its replicates start from the same weights and see the same order of rows, so that all of them are trained at once, as one
-network with a further axis: an order of magnitude faster than one after the other."""
+"""The published bootstrap. Its replicates start from the same weights and see the same order of rows, so that all of
+them are trained at once, as one network with a further axis: an order of magnitude faster than one after the other."""
 
 import numpy as np
 import torch
@@ -10,8 +10,11 @@ from .networks import Band, Kind, PublishedNetwork, as_tensor, build, must_stop,
 from .settings import Descent, Shape
 
 
-def published_bootstrap(kind: Kind, shape: Shape, descents: tuple[Descent, Descent], n_replicates: int, sample, seed: int) -> Band:
-    """The basic bootstrap interval [2 f - q_hi, 2 f - q_lo] of resampled fits. It has no term for the noise: an interval for f, used for y."""
+def published_bootstrap(
+    kind: Kind, shape: Shape, descents: tuple[Descent, Descent], n_replicates: int, sample, seed: int
+) -> Band:
+    """The basic bootstrap interval [2 f - q_hi, 2 f - q_lo] of resampled fits. It has no term for the noise: an
+    interval for f, used for y."""
     fitted = PublishedNetwork(kind, shape, descents[0], seed).fit(sample.X, sample.y).predict(sample.X_test)
     rows = np.random.default_rng([seed, 2]).integers(len(sample.X), size=(n_replicates, len(sample.X)))
     replicates = predictions_of_samples(kind, shape, descents[1], seed, sample.X, sample.y, rows, sample.X_test)

@@ -1,6 +1,8 @@
-"""The rows of every experiment, in two versions: `as-written` follows the paper's text, `as-coded` the published program with its own seeds.
+"""The rows of every experiment, in two versions: `as-written` follows the paper's text, `as-coded` the published
+program with its own seeds.
 
-What the two versions differ in is told in docs/paper.md. Under `as-coded` the rows never change; a seed then only draws the model.
+What the two versions differ in is told in docs/paper.md. Under `as-coded` the rows never change; a seed then only draws
+the model.
 """
 
 import os
@@ -99,10 +101,13 @@ def example3(version: str, function: str, law: str, seed: int = 0, n: int = 500,
 
 
 def _coded3(function: str, law: str, n: int, n_test: int) -> Sample:
-    """One draw of the coefficients. For the uniform sine ratio and both mixtures the test inputs start with the training inputs (the same seed), and
-    for the mixtures the second half of the test targets lacks the sine ratios; `f_test` is the truth itself."""
+    """One draw of the coefficients. For the uniform sine ratio and both mixtures the test inputs start with the
+    training inputs (the same seed), and for the mixtures the second half of the test targets lacks the sine ratios;
+    `f_test` is the truth itself."""
     d, half = 10, 5
-    coefficient_seed, test_seed = {"trig": (1, 2), "sin_ratio": (0, 0 if law == "uniform" else 1), "mix": (0, 0)}[function]
+    coefficient_seed, test_seed = {"trig": (1, 2), "sin_ratio": (0, 0 if law == "uniform" else 1), "mix": (0, 0)}[
+        function
+    ]
     m = {"trig": d, "sin_ratio": d, "mix": half}[function]
     u, c = _legacy(coefficient_seed).uniform(1, 2, (m, 3)).T, _legacy(coefficient_seed).uniform(1, 2, (m, 2)).T
 
@@ -138,10 +143,12 @@ def example4(version: str, d: int, seed: int = 0, n: int = 1000, n_test: int = 1
 
 
 def sml2010(version: str, seed: int = 0, data_home: str | None = None) -> Sample:
-    """Half of file 1 trains, half calibrates, file 2 tests. As written: inputs to [0, 1] by the training rows. As coded: standardised with the test
-    inputs included, and one fixed split."""
+    """Half of file 1 trains, half calibrates, file 2 tests. As written: inputs to [0, 1] by the training rows. As
+    coded: standardised with the test inputs included, and one fixed split."""
     data = fetch_sml2010(data_home=data_home, download_if_missing=False)
-    X, X_cal, y, y_cal = train_test_split(data.X_train, data.y_train, test_size=0.5, random_state=1 if version == CODED else seed)
+    X, X_cal, y, y_cal = train_test_split(
+        data.X_train, data.y_train, test_size=0.5, random_state=1 if version == CODED else seed
+    )
     sample = Sample(X, y, X_cal, y_cal, data.X_test, data.y_test)
     if version == CODED:
         return _rescaled(sample, StandardScaler().fit(np.vstack([data.X_train, data.X_test])))
@@ -149,8 +156,9 @@ def sml2010(version: str, seed: int = 0, data_home: str | None = None) -> Sample
 
 
 def small_years(version: str, seed: int = 0, data_home: str | None = None) -> Sample:
-    """700 training, 500 calibration and 300 test rows. As coded: three blocks of consecutive rows of the full file, standardised together. As
-    written: rows at random, training and calibration rows from the official training part, inputs to [0, 1]; `available rows`: from the sample."""
+    """700 training, 500 calibration and 300 test rows. As coded: three blocks of consecutive rows of the full file,
+    standardised together. As written: rows at random, training and calibration rows from the official training part,
+    inputs to [0, 1]; `available rows`: from the sample."""
     if version == CODED:
         full = _full_years(data_home)
         blocks = [full.rows(start, start + n) for start, n in ((300_000, 700), (400_000, 500), (500_000, 300))]
@@ -160,14 +168,19 @@ def small_years(version: str, seed: int = 0, data_home: str | None = None) -> Sa
     rng = np.random.default_rng([seed, 8])
     chosen, tested = rng.choice(len(X), 1200, replace=False), rng.choice(len(X_test), 300, replace=False)
     train, cal = chosen[:700], chosen[700:]
-    return _rescaled(Sample(X[train], y[train], X[cal], y[cal], X_test[tested], y_test[tested]), MinMaxScaler().fit(X[train]))
+    return _rescaled(
+        Sample(X[train], y[train], X[cal], y[cal], X_test[tested], y_test[tested]), MinMaxScaler().fit(X[train])
+    )
 
 
 def large_years(version: str, data_home: str | None = None) -> Sample:
-    """All rows of the official split (`available rows`: of the sample). As coded: standardised with the test inputs; as written: inputs to [0, 1]."""
+    """All rows of the official split (`available rows`: of the sample). As coded: standardised with the test inputs; as
+    written: inputs to [0, 1]."""
     X, y, X_test, y_test = _year_parts(version, data_home)
     sample = Sample(X, y, X[:0], y[:0], X_test, y_test)
-    return _rescaled(sample, StandardScaler().fit(np.vstack([X, X_test])) if version == CODED else MinMaxScaler().fit(X))
+    return _rescaled(
+        sample, StandardScaler().fit(np.vstack([X, X_test])) if version == CODED else MinMaxScaler().fit(X)
+    )
 
 
 def _rescaled(sample: Sample, scaler) -> Sample:
@@ -188,7 +201,9 @@ class _Years:
 @cache
 def _full_years(data_home: str | None = None) -> _Years:
     data = fetch_year_prediction(data_home=data_home, download_if_missing=False)
-    return _Years(np.vstack([data.X_train, data.X_test]), np.concatenate([data.y_train, data.y_test]), len(data.y_train))
+    return _Years(
+        np.vstack([data.X_train, data.X_test]), np.concatenate([data.y_train, data.y_test]), len(data.y_train)
+    )
 
 
 def _year_parts(version: str, data_home: str | None) -> tuple[Array, Array, Array, Array]:
@@ -219,7 +234,8 @@ def has_sml(data_home: str | None = None) -> bool:
 
 
 def year_versions(data_home: str | None = None) -> list[str]:
-    """Which versions of the YearPredictionMSD studies can run: the sample's, and those of the full file where it is given."""
+    """Which versions of the YearPredictionMSD studies can run: the sample's, and those of the full file where it is
+    given."""
     folder = _folder(data_home) / "yearmsd"
     versions = [AVAILABLE] if (folder / "yearmsd_8k.npz").exists() else []
     full = any((folder / name).exists() for name in ("YearPredictionMSD.txt", "YearPredictionMSD.npy"))

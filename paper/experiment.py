@@ -56,8 +56,8 @@ Block = Text | Table | Figure
 
 @dataclass(frozen=True)
 class Experiment:
-    """`cells` lists what there is to compute under the options, `run` computes one, `report` shows what is there; figures go to the given folder.
-    `needs` says what is missing where there are no cells."""
+    """`cells` lists what there is to compute under the options, `run` computes one, `report` shows what is there;
+    figures go to the given folder. `needs` says what is missing where there are no cells."""
 
     name: str
     title: str

@@ -1,7 +1,9 @@
-"""Networks and kernel machines trained as the published program trains them: stochastic gradient descent on raw targets, written anew in torch.
+"""Networks and kernel machines trained as the published program trains them: stochastic gradient descent on raw
+targets, written anew in torch.
 
-A network is a frozen first map (random features, or the inputs themselves) followed by trained modules. `PublishedNetwork` is a regressor like any
-other; `published_band` and `CrossFitted` repeat the published band and cross-fitting.
+A network is a frozen first map (random features, or the inputs themselves) followed by trained modules.
+`PublishedNetwork` is a regressor like any other; `published_band` and `CrossFitted` repeat the published band and
+cross-fitting.
 """
 
 from dataclasses import dataclass, replace
@@ -20,7 +22,8 @@ Kind = Literal["NN", "ResNet", "MLKM", "RKM"]
 
 
 class Cosines(nn.Module):
-    """phi(x) = sqrt(2/D) cos(Omega x + b), frozen. `kernel` names K: the frequencies of the l1-Laplacian kernel are Cauchy."""
+    """phi(x) = sqrt(2/D) cos(Omega x + b), frozen. `kernel` names K: the frequencies of the l1-Laplacian kernel are
+    Cauchy."""
 
     def __init__(self, d: int, D: int, kernel: str, scale: float, rng: np.random.Generator) -> None:
         super().__init__()
@@ -65,12 +68,18 @@ def build(kind: Kind, d: int, shape: Shape, seed: int) -> tuple[nn.Module, nn.Se
         if kind in ("NN", "ResNet"):
             first: nn.Module = nn.Identity()
             for into, out in zip((d, *widths[:-1]), widths, strict=True):
-                layers.append(ResidualBlock(into, out) if kind == "ResNet" else nn.Sequential(nn.Linear(into, out), nn.ReLU()))
+                layers.append(
+                    ResidualBlock(into, out) if kind == "ResNet" else nn.Sequential(nn.Linear(into, out), nn.ReLU())
+                )
         else:
             first = Cosines(d, widths[0], shape.kernels[0], shape.scales[0], rng)
-            for into, out, kernel, scale in zip(widths[:-1], widths[1:], shape.kernels[1:], shape.scales[1:], strict=True):
+            for into, out, kernel, scale in zip(
+                widths[:-1], widths[1:], shape.kernels[1:], shape.scales[1:], strict=True
+            ):
                 phi = Cosines(out, out, kernel, scale, rng)
-                layers.append(ResidualKernelBlock(into, phi, out) if kind == "RKM" else nn.Sequential(nn.Linear(into, out), phi))
+                layers.append(
+                    ResidualKernelBlock(into, phi, out) if kind == "RKM" else nn.Sequential(nn.Linear(into, out), phi)
+                )
         layers.append(nn.Linear(widths[-1], 1))
     return first, nn.Sequential(*layers), [list(layer.parameters()) for layer in layers]
 
@@ -95,10 +104,14 @@ def as_tensor(values: Array) -> Tensor:
 
 
 def sgd(parameters, descent: Descent) -> torch.optim.SGD:
-    return torch.optim.SGD(parameters, lr=descent.learning_rate, momentum=descent.momentum, weight_decay=descent.weight_decay)
+    return torch.optim.SGD(
+        parameters, lr=descent.learning_rate, momentum=descent.momentum, weight_decay=descent.weight_decay
+    )
 
 
-def one_pass(net: nn.Module, optimiser: torch.optim.SGD, H: Tensor, y: Tensor, batch_size: int, generator: torch.Generator) -> None:
+def one_pass(
+    net: nn.Module, optimiser: torch.optim.SGD, H: Tensor, y: Tensor, batch_size: int, generator: torch.Generator
+) -> None:
     """One epoch of mini-batches."""
     order = torch.randperm(len(H), generator=generator)
     H, y = H[order], y[order]
@@ -122,8 +135,9 @@ def must_stop(losses: list[float], patience: int | None) -> bool:
 class PublishedNetwork(RegressorMixin, BaseEstimator):
     """A network or kernel machine with the published descent.
 
-    `curve_` holds the test MSE after every epoch if `fit` is given rows to monitor. A careful network is for data on which the published rate was
-    not chosen: it centres the targets, and repeats a descent that diverges with a third of the rate.
+    `curve_` holds the test MSE after every epoch if `fit` is given rows to monitor. A careful network is for data on
+    which the published rate was not chosen: it centres the targets, and repeats a descent that diverges with a third of
+    the rate.
     """
 
     def __init__(self, kind: Kind, shape: Shape, descent: Descent, seed: int = 0, careful: bool = False) -> None:
@@ -143,14 +157,21 @@ class PublishedNetwork(RegressorMixin, BaseEstimator):
                 break
             descent = replace(descent, learning_rate=descent.learning_rate / 3)
         else:
-            raise ValueError(f"the descent of {self.kind} still diverges with learning_rate={descent.learning_rate:.1g}")
+            raise ValueError(
+                f"the descent of {self.kind} still diverges with learning_rate={descent.learning_rate:.1g}"
+            )
         return self
 
     def _train(self, X: Array, y: Array, descent: Descent, monitor: tuple[Array, Array] | None) -> bool:
-        """Train from the start. A careful network gives up, with False, once its loss is well above that of predicting 0 after the first epochs."""
+        """Train from the start. A careful network gives up, with False, once its loss is well above that of predicting
+        0 after the first epochs."""
         self.first_, self.net_, _ = build(self.kind, X.shape[1], self.shape, self.seed)
         start(self.net_, descent, self.seed)
-        targets, optimiser, generator = as_tensor(y), sgd(self.net_.parameters(), descent), torch.Generator().manual_seed(self.seed)
+        targets, optimiser, generator = (
+            as_tensor(y),
+            sgd(self.net_.parameters(), descent),
+            torch.Generator().manual_seed(self.seed),
+        )
         losses: list[float] = []
         self.curve_: list[float] = []
         with torch.no_grad():
@@ -186,9 +207,11 @@ class PublishedNetwork(RegressorMixin, BaseEstimator):
 
 
 class CrossFitted(RegressorMixin, BaseEstimator):
-    """The published cross-fitting: as many networks as layers, alike at the start; in an epoch, layer l of network j passes once over part j + l.
+    """The published cross-fitting: as many networks as layers, alike at the start; in an epoch, layer l of network j
+    passes once over part j + l.
 
-    The prediction is the average. `predictions` gives each network's own: the published figure is the mean of their errors.
+    The prediction is the average. `predictions` gives each network's own: the published figure is the mean of their
+    errors.
     """
 
     def __init__(self, kind: Kind, shape: Shape, descent: Descent, seed: int = 0) -> None:
@@ -239,7 +262,8 @@ class Band:
 
 
 def published_measures(network: PublishedNetwork, sample) -> dict[str, float]:
-    """Length and coverage of the published band as coded, the share of rows it keeps, and both with exact rank and all rows."""
+    """Length and coverage of the published band as coded, the share of rows it keeps, and both with exact rank and all
+    rows."""
     coded, exact = published_band(network, sample)
     return {
         "length": coded.length,
@@ -251,11 +275,14 @@ def published_measures(network: PublishedNetwork, sample) -> dict[str, float]:
 
 
 def published_band(network: PublishedNetwork, sample) -> tuple[Band, Band]:
-    """The paper's band as coded and as written. As coded: float32 inverse, the rank one too high, and rows of negative variance left out. As written:
-    the exact rank, all rows, in float64 with a damping of 1e-8 of the mean eigenvalue (with more weights than rows the formula needs one)."""
+    """The paper's band as coded and as written. As coded: float32 inverse, the rank one too high, and rows of negative
+    variance left out. As written: the exact rank, all rows, in float64 with a damping of 1e-8 of the mean eigenvalue
+    (with more weights than rows the formula needs one)."""
     F = network.jacobian(sample.X)
     g_cal, g_test = network.jacobian(sample.X_cal), network.jacobian(sample.X_test)
-    residuals = [np.abs(y - network.predict(X)) for X, y in ((sample.X_cal, sample.y_cal), (sample.X_test, sample.y_test))]
+    residuals = [
+        np.abs(y - network.predict(X)) for X, y in ((sample.X_cal, sample.y_cal), (sample.X_test, sample.y_test))
+    ]
     m = len(residuals[0])
     rank = ceil(0.95 * (m + 1))
 

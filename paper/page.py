@@ -1,4 +1,5 @@
-"""What a run leaves to read: one Markdown file per experiment, one HTML page that shows them all, and the tables of docs/paper.md."""
+"""What a run leaves to read: one Markdown file per experiment, one HTML page that shows them all, and the tables of
+docs/paper.md."""
 
 import html
 import re
@@ -13,19 +14,24 @@ from .runner import store_of
 from .tables import to_markdown
 
 LEGEND = (
-    "Mean ± standard error over seeds. Numbers in brackets are the published ones; those with * are in the published notebooks but not in the "
-    "paper. Bold: the lowest of its column. `as-written` follows the paper's text, `as-coded` has the data of the published program."
+    "Mean ± standard error over seeds. Numbers in brackets are the published ones; those with * are in the published"
+    " notebooks but not in the paper. Bold: the lowest of its column. `as-written` follows the paper's text, `as-coded`"
+    " has the data of the published program."
 )
 STYLE = """
 :root { color-scheme: light; }
 body { font: 15px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 1180px; padding: 1.5rem; color: #1b1f24; }
-h1 { font-size: 1.7rem; margin: 0 0 .3rem; } h2 { font-size: 1.25rem; margin: 2.6rem 0 .4rem; border-top: 1px solid #d5dae0; padding-top: 1.4rem; }
-nav { columns: 3 17rem; margin: 1rem 0 0; padding: 0; } nav a { display: block; color: #0b5cad; text-decoration: none; padding: .08rem 0; }
+h1 { font-size: 1.7rem; margin: 0 0 .3rem; }
+h2 { font-size: 1.25rem; margin: 2.6rem 0 .4rem; border-top: 1px solid #d5dae0; padding-top: 1.4rem; }
+nav { columns: 3 17rem; margin: 1rem 0 0; padding: 0; }
+nav a { display: block; color: #0b5cad; text-decoration: none; padding: .08rem 0; }
 .scroll { overflow-x: auto; margin: .8rem 0 1.4rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13.5px; }
 caption { text-align: left; font-weight: 600; padding: .2rem 0 .4rem; }
-th, td { padding: .28rem .7rem .28rem .5rem; text-align: right; vertical-align: top; white-space: nowrap; border-bottom: 1px solid #e7eaee; }
-th:first-child { padding-left: .2rem; text-align: left; position: sticky; left: 0; background: #fff; } thead th { border-bottom: 2px solid #9aa4af; }
+th, td { padding: .28rem .7rem .28rem .5rem; text-align: right; vertical-align: top;
+  white-space: nowrap; border-bottom: 1px solid #e7eaee; }
+th:first-child { padding-left: .2rem; text-align: left; position: sticky; left: 0; background: #fff; }
+thead th { border-bottom: 2px solid #9aa4af; }
 tr.ours th, tr.ours td { background: #eef6ff; }
 .best { font-weight: 700; } .published { display: block; color: #6a737d; font-size: 12px; }
 .notice { background: #fff4d6; padding: .5rem .8rem; border-radius: 4px; font-weight: 600; }
@@ -52,7 +58,10 @@ def title_of(name: str) -> str:
     return agreement.TITLE if name == "agreement" else EXPERIMENTS[name].title
 
 
-QUICK = "Quick run: fewer seeds, rows, dimensions and epochs than in the paper, to see that everything works. Its numbers are not results."
+QUICK = (
+    "Quick run: fewer seeds, rows, dimensions and epochs than in the paper, to see that everything works. Its numbers"
+    " are not results."
+)
 
 
 def write_reports(folder: Path, quick: bool = False) -> None:
@@ -70,7 +79,10 @@ def write_document(folder: Path, path: Path) -> None:
     for name, parts in reports(folder).items():
         tables = "\n".join(to_markdown(part, to_figures) for part in parts)
         text = re.sub(
-            rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", lambda match, tables=tables: f"{match[1]}{tables}{match[2]}", text, flags=re.DOTALL
+            rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)",
+            lambda match, tables=tables: f"{match[1]}{tables}{match[2]}",
+            text,
+            flags=re.DOTALL,
         )
     path.write_text(text, encoding="utf-8")
 
@@ -79,14 +91,17 @@ def _page(blocks: dict[str, list[Block]], quick: bool) -> str:
     notice = f'<p class="notice">{QUICK}</p>\n' if quick else ""
     links = "\n".join(f'<a href="#{name}">{html.escape(title_of(name))}</a>' for name in blocks)
     sections = "\n".join(
-        f'<section id="{name}"><h2>{html.escape(title_of(name))}</h2>\n{"".join(_block(part) for part in parts)}</section>'
+        "<section"
+        f' id="{name}"><h2>{html.escape(title_of(name))}</h2>\n{"".join(_block(part) for part in parts)}</section>'
         for name, parts in blocks.items()
     )
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Multi-Layer Kernel Machines: the paper's experiments</title><link rel="icon" href="data:,"><style>{STYLE}</style></head>
+<title>Multi-Layer Kernel Machines: the paper's experiments</title><link rel="icon" href="data:,">
+<style>{STYLE}</style></head>
 <body><h1>Multi-Layer Kernel Machines: the paper's experiments</h1>
-{notice}<p>Every table and figure, computed again by <code>python -m paper</code> with mlkm {mlkm.__version__}. {_words(LEGEND)}</p>
+{notice}<p>Every table and figure, computed again by <code>python -m paper</code> with mlkm {mlkm.__version__}.
+{_words(LEGEND)}</p>
 <nav>{links}</nav>
 {sections}
 </body></html>
@@ -113,7 +128,11 @@ def _table(table: Table) -> str:
         for name, entries in table.lines
     )
     caption = html.escape(table.title)
-    return f'<div class="scroll"><table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>\n{lines}\n</tbody></table></div>\n'
+    return (
+        "<div"
+        f' class="scroll"><table><caption>{caption}</caption><thead><tr>{head}</tr></thead>'
+        f"<tbody>\n{lines}\n</tbody></table></div>\n"
+    )
 
 
 def _ours(name: str) -> str:

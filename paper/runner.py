@@ -17,7 +17,8 @@ from .store import Cell, Store
 
 
 def run_cell(name: str, cell: Cell, options: Options) -> tuple[Cell, dict[str, Any] | None, str]:
-    """The measures of one cell with the wall-clock seconds of all of it, or what went wrong. One thread: cells run side by side."""
+    """The measures of one cell with the wall-clock seconds of all of it, or what went wrong. One thread: cells run side
+    by side."""
     begin = time.perf_counter()
     try:
         with threadpool_limits(1):
@@ -44,11 +45,18 @@ def store_of(experiment: Experiment, folder: Path, quick: bool = False) -> Store
 def pending(experiment: Experiment, options: Options, folder: Path, systems: Sequence[str] | None = None) -> list[Cell]:
     """The cells that are not done yet, of all systems or of some."""
     done = store_of(experiment, folder, options.quick).read()
-    return [cell for cell in experiment.cells(options) if cell not in done and (systems is None or cell.system in systems)]
+    return [
+        cell for cell in experiment.cells(options) if cell not in done and (systems is None or cell.system in systems)
+    ]
 
 
 def compute(
-    experiment: Experiment, cells: Sequence[Cell], options: Options, folder: Path, n_jobs: int, advance: Callable[[Cell], None]
+    experiment: Experiment,
+    cells: Sequence[Cell],
+    options: Options,
+    folder: Path,
+    n_jobs: int,
+    advance: Callable[[Cell], None],
 ) -> Iterator[tuple[Cell, str]]:
     """Run the cells and keep their results; yields the cells that failed, with their errors."""
     store = store_of(experiment, folder, options.quick)

@@ -1,4 +1,5 @@
-"""The published program's settings: shapes, learning rates, weight decay, initial weights. The paper's text gives the shapes and scales only."""
+"""The published program's settings: shapes, learning rates, weight decay, initial weights. The paper's text gives the
+shapes and scales only."""
 
 from dataclasses import dataclass, replace
 
@@ -20,8 +21,9 @@ class Shape:
 
 @dataclass(frozen=True)
 class Descent:
-    """Stochastic gradient descent: `init` is the interval of the initial weights (equal ends: all weights alike), `patience` ends the run when the
-    training loss is above all of the last `patience` epochs (None: never), `test_patience` when the test loss is, where test rows are monitored."""
+    """Stochastic gradient descent: `init` is the interval of the initial weights (equal ends: all weights alike),
+    `patience` ends the run when the training loss is above all of the last `patience` epochs (None: never),
+    `test_patience` when the test loss is, where test rows are monitored."""
 
     learning_rate: float
     weight_decay: float
@@ -128,12 +130,19 @@ SHAPE4 = Shape((10, 10, 10, 10), (0.5, 1.0, 2.0, 4.0))
 def descent4(system: str, d: int) -> Descent:
     high = d > 10
     if system in ("NN", "ResNet"):
-        # A decay of 1e-2 is on record for the NN with few inputs; with 1e-3 its error at d = 1 is the published one to four digits.
-        return Descent(5e-4, 1e-2, _around(0.5), 100, 4000, 2000) if high else Descent(3e-3, 1e-3, _around(0.5), 100, 4000, 2000)
+        # A decay of 1e-2 is on record for the NN with few inputs; with 1e-3 its error at d = 1 is the published one to
+        # four digits.
+        return (
+            Descent(5e-4, 1e-2, _around(0.5), 100, 4000, 2000)
+            if high
+            else Descent(3e-3, 1e-3, _around(0.5), 100, 4000, 2000)
+        )
     if high:
         return Descent(1e-4, 1e-2, _around(0.2) if system == "MLKM" else _all(-0.2), 100, 4000, 2000)
     if system == "MLKM":
-        rate, decay, init, patience = (1e-3, 1e-3, _all(-0.1), 2000) if d <= 2 else (8e-4, 1e-3 if d == 5 else 5e-2, _around(0.5), 4000)
+        rate, decay, init, patience = (
+            (1e-3, 1e-3, _all(-0.1), 2000) if d <= 2 else (8e-4, 1e-3 if d == 5 else 5e-2, _around(0.5), 4000)
+        )
     elif d <= 5:
         rate, decay, init, patience = 8e-4, 1e-3, _around(0.5), 3000 if d <= 2 else 4000
     else:

@@ -1,4 +1,5 @@
-"""Raw results: one CSV file per experiment, one line per cell, written as soon as the cell is done. A second run finds it and goes on."""
+"""Raw results: one CSV file per experiment, one line per cell, written as soon as the cell is done. A second run finds
+it and goes on."""
 
 import csv
 import json
@@ -29,7 +30,8 @@ class Unreadable(ValueError):
 
 
 class Store:
-    """The file of one experiment: the identity of each cell, the package version, and the measures. Lists are kept as JSON."""
+    """The file of one experiment: the identity of each cell, the package version, and the measures. Lists are kept as
+    JSON."""
 
     def __init__(self, path: Path, measures: Sequence[str]) -> None:
         self.path = path
@@ -43,15 +45,24 @@ class Store:
         with self.path.open(newline="", encoding="utf-8") as file:
             lines = csv.DictReader(file)
             if not set(IDENTITY) <= set(lines.fieldnames or ()):
-                raise Unreadable(f"{self.path} is not a file of results: its first line lacks {', '.join(IDENTITY)}. Move it away and run again.")
+                raise Unreadable(
+                    f"{self.path} is not a file of results: its first line lacks {', '.join(IDENTITY)}. Move it away"
+                    " and run again."
+                )
             for line in lines:
                 if None in line.values() or None in line:
                     continue
                 try:
                     cell = Cell(line["version"], line["row"], line["system"], int(line["seed"]))
-                    found[cell] = {name: _parse(text) for name, text in line.items() if name not in (*IDENTITY, "mlkm") and text != ""}
+                    found[cell] = {
+                        name: _parse(text)
+                        for name, text in line.items()
+                        if name not in (*IDENTITY, "mlkm") and text != ""
+                    }
                 except ValueError as error:
-                    raise Unreadable(f"{self.path}, line {lines.line_num}, cannot be read ({error}). Delete the line and run again.") from None
+                    raise Unreadable(
+                        f"{self.path}, line {lines.line_num}, cannot be read ({error}). Delete the line and run again."
+                    ) from None
         return Results(found)
 
     def _is_new(self) -> bool:
@@ -70,7 +81,10 @@ class Store:
             writer = csv.DictWriter(file, self.columns, restval="", lineterminator="\n")
             if fresh:
                 writer.writeheader()
-            values = {name: json.dumps(value) if isinstance(value, list) else f"{value:.8g}" for name, value in measures.items()}
+            values = {
+                name: json.dumps(value) if isinstance(value, list) else f"{value:.8g}"
+                for name, value in measures.items()
+            }
             identity = {"version": cell.version, "row": cell.row, "system": cell.system, "seed": cell.seed}
             writer.writerow(identity | {"mlkm": mlkm_version} | values)
 
@@ -90,17 +104,28 @@ class Results:
 
     def values(self, version: str, row: str, system: str, measure: str) -> Array:
         """The measure over seeds, in their order."""
-        found = sorted((cell.seed, value[measure]) for cell, value in self._at(version, row, system) if measure in value)
+        found = sorted(
+            (cell.seed, value[measure]) for cell, value in self._at(version, row, system) if measure in value
+        )
         return np.array([value for _, value in found], dtype=float)
 
     def lists(self, version: str, row: str, system: str, measure: str) -> list[list[float]]:
         """A measure that is a list, over seeds."""
-        return [value[measure] for _, value in sorted(self._at(version, row, system), key=lambda item: item[0].seed) if measure in value]
+        return [
+            value[measure]
+            for _, value in sorted(self._at(version, row, system), key=lambda item: item[0].seed)
+            if measure in value
+        ]
 
     def _at(self, version: str, row: str, system: str) -> Iterable[tuple[Cell, dict[str, Any]]]:
-        return [(cell, value) for cell, value in self.cells.items() if (cell.version, cell.row, cell.system) == (version, row, system)]
+        return [
+            (cell, value)
+            for cell, value in self.cells.items()
+            if (cell.version, cell.row, cell.system) == (version, row, system)
+        ]
 
     def names(self, what: str, **given: str) -> list[str]:
-        """The versions, rows or systems there are, in the order of their first cells, among those that have the given names."""
+        """The versions, rows or systems there are, in the order of their first cells, among those that have the given
+        names."""
         chosen = (cell for cell in self.cells if all(getattr(cell, key) == value for key, value in given.items()))
         return list(dict.fromkeys(getattr(cell, what) for cell in chosen))

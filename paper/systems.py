@@ -1,9 +1,10 @@
 """The systems that are compared: what each is, on which rows it is fitted, and what is measured of it.
 
-KRR, RF, NN, ResNet, MLKM, RKM and the cross-fitted MLKM+ and RKM+ are the paper's, in its settings. In the version `as-coded`, MLKM and RKM are
-trained exactly as the published program trains them (`paper.networks`); in the version `as-written` they are this package's own faithful estimators.
-The mean, least squares, kernel ridge with centred targets and a tuned scale, CatBoost and LightGBM are rows that the paper does not have. `mlkm` is
-the default of this package, nothing given but the seed; `mlkm (RKM)` the same with `RKMRegressor`.
+KRR, RF, NN, ResNet, MLKM, RKM and the cross-fitted MLKM+ and RKM+ are the paper's, in its settings. In the version
+`as-coded`, MLKM and RKM are trained exactly as the published program trains them (`paper.networks`); in the version
+`as-written` they are this package's own faithful estimators. The mean, least squares, kernel ridge with centred targets
+and a tuned scale, CatBoost and LightGBM are rows that the paper does not have. `mlkm` is the default of this package,
+nothing given but the seed; `mlkm (RKM)` the same with `RKMRegressor`.
 """
 
 import time
@@ -27,7 +28,12 @@ PAPER = ("KRR", "RF", "NN", "ResNet", "MLKM", "RKM", "MLKM+", "RKM+")
 MISSING = ("mean", "least squares", "KRR, centred and tuned", "CatBoost", "LightGBM")
 OURS = ("mlkm", "mlkm (RKM)")
 ORDER = (*PAPER, *MISSING, *OURS)
-DETERMINISTIC = ("KRR", "mean", "least squares", "KRR, centred and tuned")  # on fixed rows a second seed would repeat the first
+DETERMINISTIC = (
+    "KRR",
+    "mean",
+    "least squares",
+    "KRR, centred and tuned",
+)  # on fixed rows a second seed would repeat the first
 
 
 def plain(name: str, seed: int, quick: bool = False) -> Any:
@@ -42,7 +48,13 @@ def plain(name: str, seed: int, quick: bool = False) -> Any:
         case "CatBoost":
             from catboost import CatBoostRegressor
 
-            return CatBoostRegressor(verbose=0, thread_count=1, random_seed=seed, allow_writing_files=False, iterations=200 if quick else 1000)
+            return CatBoostRegressor(
+                verbose=0,
+                thread_count=1,
+                random_seed=seed,
+                allow_writing_files=False,
+                iterations=200 if quick else 1000,
+            )
         case "LightGBM":
             from lightgbm import LGBMRegressor
 
@@ -55,20 +67,23 @@ def plain(name: str, seed: int, quick: bool = False) -> Any:
 
 
 def kernel_ridge(alpha: float | None, seed: int, scale: float = 1.0) -> Any:
-    """KRR as in the paper: exp(-scale^2 |x - x'|^2 / 2), no intercept, targets as they are; alpha by five-fold search if not given."""
+    """KRR as in the paper: exp(-scale^2 |x - x'|^2 / 2), no intercept, targets as they are; alpha by five-fold search
+    if not given."""
     model = KernelRidge(kernel="rbf", gamma=scale**2 / 2, alpha=1.0 if alpha is None else alpha)
     return model if alpha is not None else _searched(model, {"alpha": np.logspace(-7, 0, 8)}, seed)
 
 
 def kernel_ridge_tuned(seed: int, quick: bool = False) -> Any:
-    """KRR with centred targets, standardised inputs, and penalty and scale by five-fold search: what the paper's KRR lacks."""
+    """KRR with centred targets, standardised inputs, and penalty and scale by five-fold search: what the paper's KRR
+    lacks."""
     grid = {"alpha": np.logspace(-5, 1, 3 if quick else 5), "gamma": np.logspace(-3, 0.5, 3 if quick else 6)}
     search = _searched(KernelRidge(kernel="rbf"), grid, seed)
     return make_pipeline(StandardScaler(), TransformedTargetRegressor(search, transformer=StandardScaler()))
 
 
 def random_features(alpha: float | None, seed: int, scale: float = 1.0, D: int = 500) -> Any:
-    """RF as in the paper: ridge with an intercept on D Gaussian random features; alpha by five-fold search if not given."""
+    """RF as in the paper: ridge with an intercept on D Gaussian random features; alpha by five-fold search if not
+    given."""
     ridge = Ridge(alpha=1.0 if alpha is None else alpha, solver="cholesky" if alpha is None else "svd")
     last = ridge if alpha is not None else _searched(Ridge(solver="cholesky"), {"alpha": np.logspace(-7, 0, 8)}, seed)
     return make_pipeline(RandomFeatures("gaussian", D, scale, random_state=seed), last)
@@ -79,20 +94,33 @@ def _searched(model: Any, grid: dict[str, Array], seed: int) -> Any:
 
 
 def faithful(name: str, shape: Shape, descent: Descent, seed: int) -> Any:
-    """This package's MLKM, RKM, MLKM+ or RKM+: Algorithm 1 by gradient descent, without or with rotations; stops after T = 100 epochs."""
+    """This package's MLKM, RKM, MLKM+ or RKM+: Algorithm 1 by gradient descent, without or with rotations; stops after
+    T = 100 epochs."""
     machine = RKMRegressor if name.startswith("RKM") else MLKMRegressor
     return Patient(
         machine(
-            widths=shape.widths, kernels=shape.kernels, scales=shape.scales, interactions="full", relevance=False, linear=False,
-            penalty=descent.weight_decay / 2, solver="gradient", cv="rotate" if name.endswith("+") else None, learning_rate=descent.learning_rate,
-            momentum=descent.momentum, batch_size=descent.batch_size, max_iter=descent.epochs, patience=100, random_state=seed,
+            widths=shape.widths,
+            kernels=shape.kernels,
+            scales=shape.scales,
+            interactions="full",
+            relevance=False,
+            linear=False,
+            penalty=descent.weight_decay / 2,
+            solver="gradient",
+            cv="rotate" if name.endswith("+") else None,
+            learning_rate=descent.learning_rate,
+            momentum=descent.momentum,
+            batch_size=descent.batch_size,
+            max_iter=descent.epochs,
+            patience=100,
+            random_state=seed,
         )
-    )  # fmt: skip
+    )
 
 
 class Patient:
-    """Descent on centred targets in their own units, as in the paper, with the given learning rate or, where it diverges, a third of it, and so on:
-    the paper's text gives no learning rates."""
+    """Descent on centred targets in their own units, as in the paper, with the given learning rate or, where it
+    diverges, a third of it, and so on: the paper's text gives no learning rates."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -135,7 +163,9 @@ def band_of(model: Any, sample: Sample, score: str = "variance") -> dict[str, fl
     from mlkm import ConformalRegressor
 
     fitted = model.model if isinstance(model, Patient) else model
-    band = ConformalRegressor(FrozenEstimator(fitted), confidence_level=0.95, score=score).conformalize(sample.X_cal, sample.y_cal)
+    band = ConformalRegressor(FrozenEstimator(fitted), confidence_level=0.95, score=score).conformalize(
+        sample.X_cal, sample.y_cal
+    )
     return lengths(band.predict_interval(sample.X_test)[1], sample.y_test)
 
 

@@ -37,12 +37,21 @@ def ordered(names: Sequence[str]) -> list[str]:
 
 
 def comparison(
-    results: Results, experiment: str, version: str, measure: str, title: str, *, corner: str = "system", lowest_is_best: bool = True
+    results: Results,
+    experiment: str,
+    version: str,
+    measure: str,
+    title: str,
+    *,
+    corner: str = "system",
+    lowest_is_best: bool = True,
 ) -> Table:
     """Systems by rows of the experiment; the lowest mean of each column is marked."""
     systems = ordered(results.names("system", version=version))
     columns = _filled(results, version, systems, measure)
-    means = np.array([[_mean(results.values(version, column, system, measure)) for column in columns] for system in systems])
+    means = np.array(
+        [[_mean(results.values(version, column, system, measure)) for column in columns] for system in systems]
+    )
     lines = []
     for i, system in enumerate(systems):
         if np.isnan(means[i]).all():
@@ -50,14 +59,18 @@ def comparison(
         entries = []
         for j, column in enumerate(columns):
             value = published(experiment, column, system, measure)
-            known = "" if value is None else number(value) + ("*" if omitted(experiment, column, system, measure) else "")
+            known = (
+                "" if value is None else number(value) + ("*" if omitted(experiment, column, system, measure) else "")
+            )
             best = lowest_is_best and not np.isnan(means[i, j]) and means[i, j] == np.nanmin(means[:, j])
             entries.append(Entry(with_error(results.values(version, column, system, measure)), known, bool(best)))
         lines.append((system, entries))
     return Table(title, [corner, *columns], lines)
 
 
-def bands(results: Results, experiment: str, version: str, title: str, length: str = "length", coverage: str = "coverage") -> Table:
+def bands(
+    results: Results, experiment: str, version: str, title: str, length: str = "length", coverage: str = "coverage"
+) -> Table:
     """Mean length (coverage in per cent) of the bands, systems by rows of the experiment."""
     systems = ordered(results.names("system", version=version))
     columns, lines = _filled(results, version, systems, length), []
@@ -74,9 +87,19 @@ def bands(results: Results, experiment: str, version: str, title: str, length: s
 
 
 def exact_bands(results: Results, experiment: str) -> list[Table]:
-    """What becomes of the published bands with the exact rank and all rows, and how many rows they leave out as coded."""
-    exact = bands(results, experiment, "as-coded", "The published band with exact rank and no row left out", "length_exact", "coverage_exact")
-    kept = comparison(results, "", "as-coded", "kept", "Share of test rows that the published band keeps", lowest_is_best=False)
+    """What becomes of the published bands with the exact rank and all rows, and how many rows they leave out as
+    coded."""
+    exact = bands(
+        results,
+        experiment,
+        "as-coded",
+        "The published band with exact rank and no row left out",
+        "length_exact",
+        "coverage_exact",
+    )
+    kept = comparison(
+        results, "", "as-coded", "kept", "Share of test rows that the published band keeps", lowest_is_best=False
+    )
     return [exact, kept]
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from mlkm.features import draw_features, features
 from mlkm.kernels import Gaussian
-from mlkm.machine import Machine, layer_shapes
+from mlkm.model.features import draw_features, features
+from mlkm.model.machine import Machine, layer_shapes
 
 
 def random_maps(rng, d, widths):

@@ -5,15 +5,22 @@ import pytest
 from machines import central_differences, random_machine, training_data
 
 from mlkm import MLKMRegressor, RKMRegressor
-from mlkm.adds import Rotation, random_parts, rotations, train
 from mlkm.datasets import make_example1
-from mlkm.machine import flatten, predict, with_layers
+from mlkm.model.machine import flatten, predict, with_layers
+from mlkm.solvers.adds import Rotation, random_parts, rotations, train
 from mlkm.solvers.gradient import GradientDescent, loss
 
 FAITHFUL = {
-    "widths": (24, 8), "kernels": "gaussian", "scales": 1.0, "interactions": "full", "relevance": False, "linear": False, "penalty": 1e-4,
-    "solver": "gradient", "random_state": 0,
-}  # fmt: skip
+    "widths": (24, 8),
+    "kernels": "gaussian",
+    "scales": 1.0,
+    "interactions": "full",
+    "relevance": False,
+    "linear": False,
+    "penalty": 1e-4,
+    "solver": "gradient",
+    "random_state": 0,
+}
 
 
 def problem(seed=0, n=40, n_rotations=3, **kind):
@@ -21,7 +28,9 @@ def problem(seed=0, n=40, n_rotations=3, **kind):
     rng = np.random.default_rng(seed)
     X, Y, weights = rng.standard_normal((n, 3)), rng.standard_normal((n, 2)), rng.uniform(0.5, 1.5, n)
     base = random_machine(rng, widths=(6, 5, 4), n_outputs=2, **kind)
-    starts = [with_layers(base, [rng.uniform(-0.5, 0.5, W.shape) for W in flatten(base.layers)]) for _ in range(n_rotations)]
+    starts = [
+        with_layers(base, [rng.uniform(-0.5, 0.5, W.shape) for W in flatten(base.layers)]) for _ in range(n_rotations)
+    ]
     return starts, training_data(base, X, Y, weights / weights.mean()), random_parts(rng, n, 3)
 
 
@@ -31,7 +40,8 @@ def run(starts, runs, data, *, learning_rate=1e-2, momentum=0.9, batch_size=None
 
 
 def slopes(machine, data, rows, penalty):
-    """Gradient of the weighted mean of squared errors on `rows` plus lambda |W|^2 (biases free), by central differences; one array per matrix."""
+    """Gradient of the weighted mean of squared errors on `rows` plus lambda |W|^2 (biases free), by central
+    differences; one array per matrix."""
     X, _, Y, weights = data
 
     def objective(matrices):
@@ -46,7 +56,11 @@ def slopes(machine, data, rows, penalty):
 
 def test_layer_l_of_rotation_j_has_part_j_plus_l_minus_1():
     parts = [np.array([k]) for k in range(3)]
-    assert [[int(rows[0]) for rows in rotation.rows] for rotation in rotations(parts, 3)] == [[0, 1, 2], [1, 2, 0], [2, 0, 1]]
+    assert [[int(rows[0]) for rows in rotation.rows] for rotation in rotations(parts, 3)] == [
+        [0, 1, 2],
+        [1, 2, 0],
+        [2, 0, 1],
+    ]
     assert [[int(rows[0]) for rows in rotation.rows] for rotation in rotations(parts, 2)] == [[0, 1], [1, 2], [2, 0]]
     assert [rotation.number for rotation in rotations(parts, 3)] == [0, 1, 2]
 
@@ -84,7 +98,9 @@ def test_one_sweep_of_adds_by_hand(residual):
         for layer, rows in enumerate(rotation.rows):
             gradient = slopes(machine, data, rows, 1e-2)
             moving = {id(W) for W in machine.layers[layer]}
-            matrices = [W - 1e-2 * G if id(W) in moving else W for W, G in zip(flatten(machine.layers), gradient, strict=True)]
+            matrices = [
+                W - 1e-2 * G if id(W) in moving else W for W, G in zip(flatten(machine.layers), gradient, strict=True)
+            ]
             machine = with_layers(machine, matrices)
         for W, expected in zip(flatten(result.layers), flatten(machine.layers), strict=True):
             np.testing.assert_allclose(W, expected, atol=1e-8)
@@ -92,7 +108,8 @@ def test_one_sweep_of_adds_by_hand(residual):
 
 @pytest.mark.parametrize("batch_size", [None, 4])
 def test_rows_outside_its_part_do_not_touch_a_layer(batch_size):
-    """Changing X and y where layer l of rotation j does not train leaves its first update as it was; changing its own part does not."""
+    """Changing X and y where layer l of rotation j does not train leaves its first update as it was; changing its own
+    part does not."""
     starts, data, parts = problem()
     solver = GradientDescent(1e-2, 0.9, batch_size, 1e-3)
     for rotation in rotations(parts, 3):
@@ -104,7 +121,9 @@ def test_rows_outside_its_part_do_not_touch_a_layer(batch_size):
                     X[changed], Y[changed] = 9.0, -7.0
                 machine = with_layers(starts[0], [W.copy() for W in flatten(starts[0].layers)])
                 velocity = [np.zeros_like(W) for W in flatten(machine.layers)]
-                solver.epoch(machine, velocity, layer, training_data(machine, X, Y, data[3]), rows, np.random.default_rng(0))
+                solver.epoch(
+                    machine, velocity, layer, training_data(machine, X, Y, data[3]), rows, np.random.default_rng(0)
+                )
                 updated.append(machine.layers)
             same, other = updated[1][layer][0], updated[2][layer][0]
             np.testing.assert_array_equal(updated[0][layer][0], same)
@@ -139,7 +158,8 @@ def test_training_does_not_change_what_it_was_given():
 @pytest.mark.parametrize("rotate", [False, True])
 @pytest.mark.parametrize("max_iter", [30, 50, 120, 400])
 def test_the_best_weights_are_restored(max_iter, rotate):
-    """The loss of the machines returned is the smallest of the curve, wherever in the run it was; mini-batches make the curve uneven."""
+    """The loss of the machines returned is the smallest of the curve, wherever in the run it was; mini-batches make the
+    curve uneven."""
     starts, data, parts = problem(n_rotations=3 if rotate else 1)
     runs = rotations(parts, 3) if rotate else [Rotation(0, None)]
     trained = run(starts, runs, data, learning_rate=0.1, batch_size=5, max_iter=max_iter, patience=1000)
@@ -168,7 +188,9 @@ def test_improvements_below_tol_do_not_count():
 
 def test_a_longer_run_begins_like_a_shorter_one():
     starts, data, parts = problem()
-    short, long = (run(starts, rotations(parts, 3), data, batch_size=5, max_iter=m, patience=1000).losses for m in (60, 130))
+    short, long = (
+        run(starts, rotations(parts, 3), data, batch_size=5, max_iter=m, patience=1000).losses for m in (60, 130)
+    )
     assert long[:60] == short
 
 
@@ -176,7 +198,9 @@ def test_a_longer_run_begins_like_a_shorter_one():
 def test_the_result_does_not_depend_on_n_jobs(batch_size):
     X, y, _ = make_example1(120, 4, random_state=0)
     model = MLKMRegressor(**FAITHFUL, cv="rotate", batch_size=batch_size, max_iter=70, patience=20)
-    alone, together = (model.set_params(n_jobs=n_jobs).fit(X, y) and (model.predict(X), model.loss_curve_) for n_jobs in (1, 2))
+    alone, together = (
+        model.set_params(n_jobs=n_jobs).fit(X, y) and (model.predict(X), model.loss_curve_) for n_jobs in (1, 2)
+    )
     np.testing.assert_array_equal(alone[0], together[0])
     assert alone[1] == together[1]
 

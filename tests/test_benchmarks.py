@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge
 
-from mlkm.selection import search
+from mlkm.auto import search
 
 pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
@@ -17,13 +17,29 @@ from benchmarks.peers import GaussianKernelRidge
 
 
 def row(dataset, split, model, error, seconds, suite="real", **others):
-    return {**dict.fromkeys(runner.FIELDS, ""), "suite": suite, "dataset": dataset, "repetition": split, "model": model, "threads": 1, "status": "ok",
-            "error": error, "fit_seconds": seconds, "predict_seconds": 0.1, "peak_mb": 10, **others}  # fmt: skip
+    return {
+        **dict.fromkeys(runner.FIELDS, ""),
+        "suite": suite,
+        "dataset": dataset,
+        "repetition": split,
+        "model": model,
+        "threads": 1,
+        "status": "ok",
+        "error": error,
+        "fit_seconds": seconds,
+        "predict_seconds": 0.1,
+        "peak_mb": 10,
+        **others,
+    }
 
 
 @pytest.fixture
 def results(tmp_path):
-    rows = [row(name, 0, model, e, s) for name in ("a", "b") for model, e, s in (("mlkm", 0.2, 3.0), ("catboost", 0.25, 2.0), ("ridge", 0.9, 0.1))]
+    rows = [
+        row(name, 0, model, e, s)
+        for name in ("a", "b")
+        for model, e, s in (("mlkm", 0.2, 3.0), ("catboost", 0.25, 2.0), ("ridge", 0.9, 0.1))
+    ]
     rows += [row("b", 0, "mlkm", 0.1, 1.0), row("a", 0, "gp", "", "", status="failed", message="no reason")]
     path = tmp_path / "cells.csv"
     with path.open("w", newline="") as file:
@@ -55,15 +71,23 @@ def test_page_names_the_means_and_what_failed(results, tmp_path):
 
 def test_models_take_turns_on_one_split():
     wanted = runner.cells(["real"], ["yacht"], ["mlkm", "catboost"], [0, 1], range(5), threads=2)
-    assert [(cell.repetition, cell.model) for cell in wanted] == [(0, "mlkm"), (0, "catboost"), (1, "mlkm"), (1, "catboost")]
+    assert [(cell.repetition, cell.model) for cell in wanted] == [
+        (0, "mlkm"),
+        (0, "catboost"),
+        (1, "mlkm"),
+        (1, "catboost"),
+    ]
 
 
 def test_a_lever_is_put_back():
     before = search._ROWS
-    with ablation.patched({"mlkm.selection.search:_ROWS": 7}):
+    with ablation.patched({"mlkm.auto.search:_ROWS": 7}):
         assert search._ROWS == 7
     assert before == search._ROWS
-    with pytest.raises(AttributeError, match="has no _NO_SUCH_NAME"), ablation.patched({"mlkm.selection.search:_NO_SUCH_NAME": 7}):
+    with (
+        pytest.raises(AttributeError, match="has no _NO_SUCH_NAME"),
+        ablation.patched({"mlkm.auto.search:_NO_SUCH_NAME": 7}),
+    ):
         pass
 
 

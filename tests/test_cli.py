@@ -6,7 +6,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from mlkm._commands import app
+from mlkm.cli.commands import app
 
 MODELS = ["kernel ridge", "random features", "MLKM as published", "RKM as published", "MLKM "]
 
@@ -16,7 +16,16 @@ def test_demo_prints_a_table_and_saves_a_picture(tmp_path, monkeypatch):
     picture = tmp_path / "components.png"
     result = CliRunner().invoke(app, ["demo", "--n", "200", "--picture", str(picture)])
     assert result.exit_code == 0, result.output
-    for text in ("test MSE", "excess over noise", "fit seconds", "coverage", "length", "3.92", "200 training rows", *MODELS):
+    for text in (
+        "test MSE",
+        "excess over noise",
+        "fit seconds",
+        "coverage",
+        "length",
+        "3.92",
+        "200 training rows",
+        *MODELS,
+    ):
         assert text in result.output
     assert result.output.count("│") >= 5 * 5 or result.output.count("|") >= 5 * 5
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -74,4 +83,7 @@ def test_without_the_extra_one_sentence_says_what_to_install():
     code = "import sys; sys.modules['typer'] = None; from mlkm.cli import main; main()"
     output = python(code)
     assert output.returncode == 1
-    assert output.stderr.strip() == "The mlkm command needs the package 'typer': install it with  pip install 'mlkm[demo]'."
+    assert (
+        output.stderr.strip()
+        == "The mlkm command needs the package 'typer': install it with  pip install 'mlkm[demo]'."
+    )

@@ -1,6 +1,7 @@
 """What a band promises: coverage, and that it is an ordinary scikit-learn estimator.
 
-Statistical tests draw with fixed seeds; each has a false-alarm rate below 1e-3 (normal quantile 3.29, or the sum of those of its cases, 4.1).
+Statistical tests draw with fixed seeds; each has a false-alarm rate below 1e-3 (normal quantile 3.29, or the sum of
+those of its cases, 4.1).
 """
 
 import pickle
@@ -28,7 +29,10 @@ SCORES = ["variance", "absolute", "residual", "quantile"]
 
 
 @parametrize_with_checks(
-    [ConformalRegressor(Ridge(), score="absolute", random_state=0), ConformalRegressor(Ridge(), score="absolute", method="cross")]
+    [
+        ConformalRegressor(Ridge(), score="absolute", random_state=0),
+        ConformalRegressor(Ridge(), score="absolute", method="cross"),
+    ]
 )
 def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
@@ -41,13 +45,19 @@ def draws(n_draws, n, d=2, seed=0):
     return X, X.sum(axis=2) + (0.5 + X[:, :, 0]) * (rng.exponential(size=(n_draws, n)) - 1)
 
 
-@pytest.mark.parametrize(("model", "score"), [(FAST, s) for s in ("variance", "absolute")] + [(Ridge(), "residual"), (DummyRegressor(), "absolute")])
+@pytest.mark.parametrize(
+    ("model", "score"),
+    [(FAST, s) for s in ("variance", "absolute")] + [(Ridge(), "residual"), (DummyRegressor(), "absolute")],
+)
 def test_split_coverage_is_exact_whatever_the_model(model, score):
-    """400 draws, n' = 200, m = 199, both levels: mean coverage within [1 - alpha, 1 - alpha + 1/(m + 1)], two-sided at 5e-4 per level."""
+    """400 draws, n' = 200, m = 199, both levels: mean coverage within [1 - alpha, 1 - alpha + 1/(m + 1)], two-sided at
+    5e-4 per level."""
     X, y = draws(400, 449, seed=1)
     hits = np.empty((400, 2))
     for k in range(400):
-        band = ConformalRegressor(model, score=score, calibration_size=199, cv=2, random_state=k).fit(X[k, :399], y[k, :399])
+        band = ConformalRegressor(model, score=score, calibration_size=199, cv=2, random_state=k).fit(
+            X[k, :399], y[k, :399]
+        )
         interval = band.predict_interval(X[k, 399:], [0.9, 0.95])[1]
         hits[k] = [metrics.inside(y[k, 399:], interval[:, :, j]).mean() for j in range(2)]
     mean, se = hits.mean(axis=0), hits.std(axis=0, ddof=1) / 20
@@ -60,7 +70,9 @@ def test_quantile_score_covers():
     X, y = draws(60, 449, seed=2)
     hits = np.empty(60)
     for k in range(60):
-        band = ConformalRegressor(Ridge(), confidence_level=0.9, score="quantile", calibration_size=199, random_state=k).fit(X[k, :399], y[k, :399])
+        band = ConformalRegressor(
+            Ridge(), confidence_level=0.9, score="quantile", calibration_size=199, random_state=k
+        ).fit(X[k, :399], y[k, :399])
         hits[k] = metrics.inside(y[k, 399:], band.predict_interval(X[k, 399:])[1]).mean()
     se = hits.std(ddof=1) / np.sqrt(60)
     assert 0.9 - 3.5 * se <= hits.mean() <= 0.905 + 3.5 * se
@@ -68,7 +80,8 @@ def test_quantile_score_covers():
 
 @pytest.mark.parametrize(("score", "cv"), [("absolute", 5), ("variance", 5), ("absolute", "loo"), ("variance", "loo")])
 def test_cross_is_near_its_level(score, cv):
-    """150 draws of 200 rows: at least 1 - 2 alpha, and within 2 points of 1 - alpha; the standard error is about 0.3 points."""
+    """150 draws of 200 rows: at least 1 - 2 alpha, and within 2 points of 1 - alpha; the standard error is about 0.3
+    points."""
     X, y = draws(150, 250, seed=3)
     hits = np.empty((150, 2))
     for k in range(150):
@@ -79,12 +92,21 @@ def test_cross_is_near_its_level(score, cv):
 
 
 def test_jackknife_plus_is_that_of_refits():
-    """The closed form against 40 refits with the same features; the penalty per row is the same in both when it is given per data set."""
+    """The closed form against 40 refits with the same features; the penalty per row is the same in both when it is
+    given per data set."""
     X, y, _ = make_example1(40, 4, random_state=0)
     X_new, _, _ = make_example1(7, 4, random_state=1)
-    exact = ConformalRegressor(FAST, score="absolute", method="cross", cv="loo").fit(X, y).predict_interval(X_new, 0.9)[1]
-    refits = ConformalRegressor(FAST, score="absolute", method="cross", cv=LeaveOneOut()).fit(X, y).predict_interval(X_new, 0.9)[1]
-    np.testing.assert_allclose(exact, refits, atol=0.15 * metrics.mean_width(refits))  # refits standardise anew and draw the ridge over n - 1
+    exact = (
+        ConformalRegressor(FAST, score="absolute", method="cross", cv="loo").fit(X, y).predict_interval(X_new, 0.9)[1]
+    )
+    refits = (
+        ConformalRegressor(FAST, score="absolute", method="cross", cv=LeaveOneOut())
+        .fit(X, y)
+        .predict_interval(X_new, 0.9)[1]
+    )
+    np.testing.assert_allclose(
+        exact, refits, atol=0.15 * metrics.mean_width(refits)
+    )  # refits standardise anew and draw the ridge over n - 1
 
 
 def test_blocks_do_not_show(monkeypatch):
@@ -123,7 +145,9 @@ def test_the_absolute_band_is_the_textbooks(data):
     expected = model.predict(X)[:, None] + scores[89] * np.array([-1, 1])  # 0.9 x 100 = 90th
     np.testing.assert_allclose(band.predict_int(X, confidence=0.9), expected, rtol=1e-12)
     np.testing.assert_allclose(
-        ConformalRegressor(model, score="absolute").calibrate(X[100:199], y[100:199]).predict_int(X, confidence=0.9), expected, rtol=1e-12
+        ConformalRegressor(model, score="absolute").calibrate(X[100:199], y[100:199]).predict_int(X, confidence=0.9),
+        expected,
+        rtol=1e-12,
     )
 
 
@@ -143,7 +167,9 @@ def test_too_few_rows_give_an_infinite_interval_and_say_how_many_would_do(data, 
 @pytest.mark.parametrize("score", SCORES)
 def test_one_sided_and_bounded(data, method, score):
     X, y = data
-    band = ConformalRegressor(FAST if score == "variance" else Ridge(), score=score, method=method, random_state=0).fit(X, y)
+    band = ConformalRegressor(FAST if score == "variance" else Ridge(), score=score, method=method, random_state=0).fit(
+        X, y
+    )
     low, high = (band.predict_interval(X, 0.9, side=side)[1][:, :, 0] for side in ("lower", "upper"))
     both = band.predict_interval(X, 0.9)[1][:, :, 0]
     assert np.isinf(low[:, 1]).all()
@@ -176,30 +202,38 @@ def test_groups_each_have_their_level(method):
 
 
 def test_weights_restore_coverage_under_covariate_shift():
-    """New rows have x nearer 1, where noise is larger; weights are the ratio of densities 2x / 1. 4.1 standard errors."""
+    """New rows have x nearer 1, where noise is larger; weights are the ratio of densities 2x / 1. 4.1 standard
+    errors."""
     rng = np.random.default_rng(0)
     noise = lambda X: (0.2 + 3 * X[:, 0] ** 2) * rng.standard_normal(len(X))  # noqa: E731
     X, X_new = rng.random((4000, 1)), np.sqrt(rng.random((4000, 1)))
     y, y_new = noise(X), noise(X_new)
     model = FrozenEstimator(DummyRegressor().fit(X, y))
     plain = ConformalRegressor(model, confidence_level=0.9, score="absolute").conformalize(X, y)
-    shifted = ConformalRegressor(model, confidence_level=0.9, score="absolute").conformalize(X, y, sample_weight=2 * X[:, 0])
+    shifted = ConformalRegressor(model, confidence_level=0.9, score="absolute").conformalize(
+        X, y, sample_weight=2 * X[:, 0]
+    )
     assert metrics.coverage(y_new, plain.predict_interval(X_new)[1]).share < 0.85
     share = metrics.coverage(y_new, shifted.predict_interval(X_new, sample_weight=2 * X_new[:, 0])[1]).share
     assert abs(share - 0.9) < 4.1 * np.sqrt(0.09 * (2 / 3000 + 1 / 4000))
     safe = shifted.predict_interval(X_new)[1]
-    assert metrics.mean_width(safe) >= metrics.mean_width(shifted.predict_interval(X_new, sample_weight=2 * X_new[:, 0])[1])
+    assert metrics.mean_width(safe) >= metrics.mean_width(
+        shifted.predict_interval(X_new, sample_weight=2 * X_new[:, 0])[1]
+    )
 
 
 @pytest.mark.parametrize(
-    ("score", "method"), [("variance", "split"), ("absolute", "split"), ("residual", "split"), ("quantile", "split"), ("absolute", "cross")]
+    ("score", "method"),
+    [("variance", "split"), ("absolute", "split"), ("residual", "split"), ("quantile", "split"), ("absolute", "cross")],
 )
 def test_several_outputs_each_or_jointly(score, method):
     """4.1 standard errors, from 500 calibration and 1000 test rows."""
     rng = np.random.default_rng(0)
     X = rng.random((2000, 2))
     Y = np.column_stack([X[:, 0] + rng.standard_normal(2000), 100 * (X[:, 1] + rng.standard_normal(2000))])
-    band = ConformalRegressor(FAST, confidence_level=0.8, score=score, method=method, random_state=0).fit(X[:1000], Y[:1000])
+    band = ConformalRegressor(FAST, confidence_level=0.8, score=score, method=method, random_state=0).fit(
+        X[:1000], Y[:1000]
+    )
     mean, each = band.predict_interval(X[1000:])
     joint = band.predict_interval(X[1000:], joint=True)[1]
     assert mean.shape == (1000, 2)
@@ -211,9 +245,11 @@ def test_several_outputs_each_or_jointly(score, method):
 
 
 def test_noise_that_varies_is_followed():
-    """Standard deviation from 0.2 up to 2 along x_1, 90 %: worst quintile at least 86 %, and a fifth narrower than the band of one width.
+    """Standard deviation from 0.2 up to 2 along x_1, 90 %: worst quintile at least 86 %, and a fifth narrower than the
+    band of one width.
 
-    The rise is steep: where it is linear, even the true quantiles are only 11 % narrower (benchmarks/bands.py prints both).
+    The rise is steep: where it is linear, even the true quantiles are only 11 % narrower (benchmarks/bands.py prints
+    both).
     """
     rng = np.random.default_rng(0)
     X = rng.random((9000, 2))
@@ -221,7 +257,11 @@ def test_noise_that_varies_is_followed():
     width, worst = {}, {}
     for score in ("absolute", "residual", "quantile"):
         model = RandomFeatureRidge(60, "gaussian", 5.0, random_state=0)
-        interval = ConformalRegressor(model, confidence_level=0.9, score=score, random_state=0).fit(X[:4000], y[:4000]).predict_interval(X[4000:])[1]
+        interval = (
+            ConformalRegressor(model, confidence_level=0.9, score=score, random_state=0)
+            .fit(X[:4000], y[:4000])
+            .predict_interval(X[4000:])[1]
+        )
         width[score] = metrics.mean_width(interval)
         worst[score] = min(part.share for *_, part in metrics.coverage_by_bin(y[4000:], interval, X[4000:, 0]))
     assert worst["quantile"] >= 0.86 > worst["absolute"]
@@ -250,7 +290,9 @@ def test_clones_searches_pipelines_pickles_and_frames(data):
 
 def test_the_same_seed_gives_the_same_band(data):
     X, y = data
-    a, b = (ConformalRegressor(FAST, score="quantile", random_state=3).fit(X, y).predict_interval(X)[1] for _ in range(2))
+    a, b = (
+        ConformalRegressor(FAST, score="quantile", random_state=3).fit(X, y).predict_interval(X)[1] for _ in range(2)
+    )
     np.testing.assert_array_equal(a, b)
 
 
@@ -259,14 +301,19 @@ def test_exact_fits_are_no_trouble():
     for score in SCORES:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            interval = ConformalRegressor(FAST, score=score, random_state=0).fit(X, np.full(100, 3.0)).predict_interval(X)[1]
+            interval = (
+                ConformalRegressor(FAST, score=score, random_state=0).fit(X, np.full(100, 3.0)).predict_interval(X)[1]
+            )
         assert not np.isnan(interval).any()
         np.testing.assert_allclose(interval, 3.0, atol=1e-6)
 
 
 def test_messages(data):
     X, y = data
-    with pytest.raises(ValueError, match=r"score='variance' needs a regressor with predict\(X, return_std=True\), and LinearRegression has none"):
+    with pytest.raises(
+        ValueError,
+        match=r"score='variance' needs a regressor with predict\(X, return_std=True\), and LinearRegression has none",
+    ):
         ConformalRegressor(LinearRegression()).fit(X, y)
     with pytest.raises(ValueError, match="score must be one of"):
         ConformalRegressor(Ridge(), score="nonsense").fit(X, y)

@@ -40,7 +40,10 @@ def test_calibrating_anew_forgets_the_earlier_model(rows, method):
 def test_calibrating_anew_takes_the_score_of_now(rows):
     X, y = rows
     band = (
-        ConformalRegressor(FAST, score="variance", random_state=0).fit(X[:200], y[:200]).set_params(score="absolute").conformalize(X[200:], y[200:])
+        ConformalRegressor(FAST, score="variance", random_state=0)
+        .fit(X[:200], y[:200])
+        .set_params(score="absolute")
+        .conformalize(X[200:], y[200:])
     )
     np.testing.assert_allclose(np.ptp(metrics.widths(band.predict_interval(X)[1])), 0, atol=1e-12)
     with pytest.raises(ValueError, match="needs a second fit"):
@@ -63,7 +66,11 @@ def test_weights_are_checked(rows):
     with pytest.raises(ValueError, match="sum of sample_weight must be positive"):
         band.conformalize(X, y, sample_weight=np.zeros(400))
     band.conformalize(X, y, sample_weight=np.ones(400))
-    for bad, message in (([1, -1e3], "must not be negative"), ([1, 1, 1], "one entry per row"), ([[1], [1]], "one entry per row")):
+    for bad, message in (
+        ([1, -1e3], "must not be negative"),
+        ([1, 1, 1], "one entry per row"),
+        ([[1], [1]], "one entry per row"),
+    ):
         with pytest.raises(ValueError, match=message):
             band.predict_interval(X[:2], sample_weight=bad)
 
@@ -83,7 +90,9 @@ def test_weights_too_large_are_told_of(rows):
 def test_warnings_point_to_the_line_that_asked(rows):
     X, y = rows
     for method in ("split", "cross"):
-        band = ConformalRegressor(Ridge(), confidence_level=0.99, score="absolute", method=method, random_state=0).fit(X[:20], y[:20])
+        band = ConformalRegressor(Ridge(), confidence_level=0.99, score="absolute", method=method, random_state=0).fit(
+            X[:20], y[:20]
+        )
         for ask in (band.predict_interval, band.predict_int):
             with pytest.warns(UserWarning, match="too few") as caught:
                 ask(X)
@@ -95,7 +104,9 @@ def test_joint_widths_are_of_the_order_of_the_separate_ones(rows, case):
     X, y = rows
     Y = np.column_stack([y, 1e4 * (X[:, 1] + 0.3 * np.random.default_rng(1).standard_normal(400))])
     if case == "prefit":
-        band = ConformalRegressor(FrozenEstimator(Ridge().fit(X[:100], Y[:100])), score="absolute").conformalize(X[100:], Y[100:])
+        band = ConformalRegressor(FrozenEstimator(Ridge().fit(X[:100], Y[:100])), score="absolute").conformalize(
+            X[100:], Y[100:]
+        )
     elif case == "loo":
         band = ConformalRegressor(FAST, score="absolute", method="cross", cv="loo").fit(X, Y)
     else:
@@ -120,7 +131,9 @@ def test_an_interval_does_not_depend_on_the_rows_beside_it(rows, edge):
     model.edge_ = edge
     band = ConformalRegressor(FrozenEstimator(model), score="variance").conformalize(X[:300], y[:300])
     together = band.predict_interval(X[300:])[1]
-    np.testing.assert_array_equal(np.vstack([band.predict_interval(X[i : i + 1])[1] for i in range(300, 400)]), together)
+    np.testing.assert_array_equal(
+        np.vstack([band.predict_interval(X[i : i + 1])[1] for i in range(300, 400)]), together
+    )
     if np.isinf(edge):  # the unit is 1
         fixed = ConformalRegressor(FrozenEstimator(model), score="absolute").conformalize(X[:300], y[:300])
         np.testing.assert_allclose(together, fixed.predict_interval(X[300:])[1])
@@ -131,7 +144,9 @@ def test_predict_int_takes_what_predict_interval_does(rows):
     groups, weights = np.arange(400) % 2, np.linspace(1, 2, 400)
     band = ConformalRegressor(frozen(rows), score="absolute").conformalize(X, y, sample_weight=weights, groups=groups)
     asked = {"side": "lower", "groups": groups, "sample_weight": weights, "y_min": -1.0}
-    np.testing.assert_array_equal(band.predict_int(X, confidence=0.8, **asked), band.predict_interval(X, 0.8, **asked)[1][:, :, 0])
+    np.testing.assert_array_equal(
+        band.predict_int(X, confidence=0.8, **asked), band.predict_interval(X, 0.8, **asked)[1][:, :, 0]
+    )
     with pytest.raises(ValueError, match="at one level"):
         band.predict_int(X, confidence=[0.8, 0.9], groups=groups)
     with pytest.raises(ValueError, match="at one level"):

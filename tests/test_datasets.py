@@ -16,7 +16,8 @@ MAKERS = [
 
 
 def close_to_variance(f, reference, rounding=5e-4):
-    """Whether the variance of f over its sample is `reference`, up to the rounding of the latter and 5 standard errors: level 6e-7 a test."""
+    """Whether the variance of f over its sample is `reference`, up to the rounding of the latter and 5 standard errors:
+    level 6e-7 a test."""
     centred = f - f.mean()
     error = np.sqrt(np.var(centred**2) / len(f))
     return abs(f.var() - reference) < rounding + 5 * error
@@ -26,23 +27,37 @@ def test_example1_at_points():
     """x = 0: f_1 = 6 (.2 + .4), f_2 = 3, f_3 = f_4 = 0. x = 1/4: s = 1, c = 0. The last inputs do nothing."""
     assert example1_truth(np.array([[0.0, 0.0, 0.0, 0.0, 9.0]])) == pytest.approx(6 * 0.6 + 3)
     assert example1_truth(np.array([[0.25, 0.5, 1.0, 0.25, -2.0]])) == pytest.approx(6 * (0.1 + 0.3 + 0.5) + 0 + 5 + 4)
-    assert example1_truth(np.array([[0.75, 1.0, 0.2, 0.75, 0.0]])) == pytest.approx(6 * (-0.1 + 0.3 - 0.5) + 3 + 1 - 4 / 3)
-    assert example1_truth(np.array([[0.125, 0.25, 0.0, 0.5, 0.0]])) == pytest.approx(6 * (0.3 * 2**-0.5 + 0.3 / 2 + 0.9 * 2**-1.5) + 3 / 4, rel=1e-12)
+    assert example1_truth(np.array([[0.75, 1.0, 0.2, 0.75, 0.0]])) == pytest.approx(
+        6 * (-0.1 + 0.3 - 0.5) + 3 + 1 - 4 / 3
+    )
+    assert example1_truth(np.array([[0.125, 0.25, 0.0, 0.5, 0.0]])) == pytest.approx(
+        6 * (0.3 * 2**-0.5 + 0.3 / 2 + 0.9 * 2**-1.5) + 3 / 4, rel=1e-12
+    )
 
 
 def test_example2_at_points():
-    """f = -2 sin(2 pi x1) + sqrt(2/pi) e^{-(x1-1)^2/2} (x2^2 - 1/3) + 3 cos(2 pi x1) (x3 - 1/2) + 4 (e^x4 + e^{-1} - 1)."""
+    """f = -2 sin(2 pi x1) + sqrt(2/pi) e^{-(x1-1)^2/2} (x2^2 - 1/3) + 3 cos(2 pi x1) (x3 - 1/2) + 4 (e^x4 + e^{-1} -
+    1)."""
     e = np.e
-    assert example2_truth(np.array([[0.0, 0.0, 0.0, 0.0]])) == pytest.approx(-((2 / np.pi) ** 0.5) * e**-0.5 / 3 - 1.5 + 4 / e)
-    assert example2_truth(np.array([[1.0, 1.0, 1.0, 1.0]])) == pytest.approx((2 / np.pi) ** 0.5 * 2 / 3 + 1.5 + 4 * (e + 1 / e - 1))
-    assert example2_truth(np.array([[0.25, 0.5, 0.9, 0.0]])) == pytest.approx(-2 - (2 / np.pi) ** 0.5 * e ** (-9 / 32) / 12 + 4 / e)
-    assert example2_truth(np.array([[0.0] * 4]), exponent=1.0) - example2_truth(np.array([[0.0] * 4])) == pytest.approx(4 * (e - 1 / e))
+    assert example2_truth(np.array([[0.0, 0.0, 0.0, 0.0]])) == pytest.approx(
+        -((2 / np.pi) ** 0.5) * e**-0.5 / 3 - 1.5 + 4 / e
+    )
+    assert example2_truth(np.array([[1.0, 1.0, 1.0, 1.0]])) == pytest.approx(
+        (2 / np.pi) ** 0.5 * 2 / 3 + 1.5 + 4 * (e + 1 / e - 1)
+    )
+    assert example2_truth(np.array([[0.25, 0.5, 0.9, 0.0]])) == pytest.approx(
+        -2 - (2 / np.pi) ** 0.5 * e ** (-9 / 32) / 12 + 4 / e
+    )
+    assert example2_truth(np.array([[0.0] * 4]), exponent=1.0) - example2_truth(np.array([[0.0] * 4])) == pytest.approx(
+        4 * (e - 1 / e)
+    )
 
 
 @pytest.mark.parametrize("function", ["trig", "sin_ratio", "mix"])
 @pytest.mark.parametrize("law", ["uniform", "normal"])
 def test_example3_is_its_formula_for_some_coefficients_between_one_and_two(function, law):
-    """Fitted by least squares from the middle; the residual vanishes. With d = 2, the mixture is trigonometric in x1, a sine ratio in x2."""
+    """Fitted by least squares from the middle; the residual vanishes. With d = 2, the mixture is trigonometric in x1, a
+    sine ratio in x2."""
     X, y, f = make_example3(400, 2, function=function, law=law, random_state=0)
 
     def component(x, kind, c):
@@ -58,7 +73,9 @@ def test_example3_is_its_formula_for_some_coefficients_between_one_and_two(funct
 
     fit = least_squares(residuals, np.full(sum(sizes), 1.5), xtol=1e-15, ftol=1e-15, gtol=1e-15)
     np.testing.assert_allclose(fit.fun, 0, atol=1e-7)
-    if function != "trig":  # with two trigonometric components, their coefficients of cos and sin^2 are found as well, but less sharply
+    if (
+        function != "trig"
+    ):  # with two trigonometric components, their coefficients of cos and sin^2 are found as well, but less sharply
         assert ((fit.x > 1 - 1e-6) & (fit.x < 2 + 1e-6)).all()
     np.testing.assert_array_equal(y, f)
 

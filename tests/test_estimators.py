@@ -31,9 +31,18 @@ def test_scikit_learn(estimator, check):
 
 
 EXPLICIT = {
-    "widths": (16, 6), "kernels": "gaussian", "scales": (0.8, 1.0), "interactions": "full", "relevance": False, "linear": False, "penalty": 1e-4,
-    "solver": "gradient", "learning_rate": 2e-3, "max_iter": 40, "random_state": 0,
-}  # fmt: skip
+    "widths": (16, 6),
+    "kernels": "gaussian",
+    "scales": (0.8, 1.0),
+    "interactions": "full",
+    "relevance": False,
+    "linear": False,
+    "penalty": 1e-4,
+    "solver": "gradient",
+    "learning_rate": 2e-3,
+    "max_iter": 40,
+    "random_state": 0,
+}
 RIDGE = {"kernel": "matern", "interactions": (1, "full"), "linear": True, "random_state": 0}
 
 # Models whose fit does not depend on the order in which rows are kept ...
@@ -52,7 +61,11 @@ ORDERED = {
     "mlkm-rotate": MLKMRegressor(**EXPLICIT, cv="rotate"),
     "rkm-rotate-batches": RKMRegressor(**EXPLICIT, cv="rotate", batch_size=16),
 }
-DEFAULT = {"mlkm-auto": MLKMRegressor(random_state=0), "rkm-auto": RKMRegressor(random_state=0), "ridge-auto": RandomFeatureRidge(random_state=0)}
+DEFAULT = {
+    "mlkm-auto": MLKMRegressor(random_state=0),
+    "rkm-auto": RKMRegressor(random_state=0),
+    "ridge-auto": RandomFeatureRidge(random_state=0),
+}
 
 
 def modes(*groups, marks=()):
@@ -90,7 +103,9 @@ def test_weight_zero_is_a_row_removed_and_weight_k_is_a_row_repeated(model):
 def test_the_unit_of_weights_does_not_matter(model):
     X, y = data()
     weights = np.random.default_rng(1).uniform(0.5, 2, len(X))
-    np.testing.assert_allclose(fit_predict(model, X, y, sample_weight=weights), fit_predict(model, X, y, sample_weight=4 * weights), rtol=1e-10)
+    np.testing.assert_allclose(
+        fit_predict(model, X, y, sample_weight=weights), fit_predict(model, X, y, sample_weight=4 * weights), rtol=1e-10
+    )
     np.testing.assert_array_equal(fit_predict(model, X, y, sample_weight=2), fit_predict(model, X, y))
 
 
@@ -100,7 +115,9 @@ def test_weights_are_exact_with_folds_of_ones_own(batch_size):
     fold = np.arange(len(X)) % 2
     weights = np.random.default_rng(1).integers(0, 4, len(X)).astype(float)
     copies = np.repeat(np.arange(len(X)), weights.astype(int))
-    weighted, repeated = (MLKMRegressor(**EXPLICIT, batch_size=batch_size, cv=PredefinedSplit(f)) for f in (fold, fold[copies]))
+    weighted, repeated = (
+        MLKMRegressor(**EXPLICIT, batch_size=batch_size, cv=PredefinedSplit(f)) for f in (fold, fold[copies])
+    )
     np.testing.assert_array_equal(weighted.fit(X, y, weights).predict(X), repeated.fit(X[copies], y[copies]).predict(X))
 
 
@@ -131,10 +148,15 @@ def test_shifts_of_X_do_not_matter(model):
 @pytest.mark.parametrize("model", modes(DEFAULT, UNORDERED) + modes(ORDERED))
 def test_shifts_and_scales_of_y_carry_over(model):
     X, y = data()
-    np.testing.assert_allclose(fit_predict(model, X, 7 + 30 * y), 7 + 30 * fit_predict(model, X, y), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        fit_predict(model, X, 7 + 30 * y), 7 + 30 * fit_predict(model, X, y), rtol=1e-6, atol=1e-6
+    )
 
 
-@pytest.mark.parametrize("model", modes(DEFAULT, {"ridge-loo": UNORDERED["ridge-loo"]}, {"mlkm": MLKMRegressor(**EXPLICIT | {"scales": "auto"})}))
+@pytest.mark.parametrize(
+    "model",
+    modes(DEFAULT, {"ridge-loo": UNORDERED["ridge-loo"]}, {"mlkm": MLKMRegressor(**EXPLICIT | {"scales": "auto"})}),
+)
 def test_scales_of_X_do_not_matter_for_automatic_scales(model):
     X, y = data()
     factor = np.array([10.0, 0.03, 2.0])
@@ -158,7 +180,9 @@ EXPLICIT_SCALES = {name: model for name, model in UNORDERED.items() if name != "
 def test_scales_of_X_are_undone_by_explicit_scales(model, factor):
     """gamma multiplies frequencies: X -> a X with gamma -> gamma / a is the same fit."""
     X, y = data()
-    np.testing.assert_allclose(fit_predict(with_scale(model, 1 / factor), X * factor, y), fit_predict(model, X, y), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(
+        fit_predict(with_scale(model, 1 / factor), X * factor, y), fit_predict(model, X, y), rtol=1e-6, atol=1e-7
+    )
 
 
 @pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame])
@@ -187,7 +211,9 @@ def test_outputs_keep_their_shape(model):
 def test_outputs_of_a_fixed_ridge_are_fitted_separately():
     X, Y = data(k=2)
     model = UNORDERED["ridge"]
-    np.testing.assert_allclose(fit_predict(model, X, Y), np.column_stack([fit_predict(model, X, y) for y in Y.T]), rtol=1e-8)
+    np.testing.assert_allclose(
+        fit_predict(model, X, Y), np.column_stack([fit_predict(model, X, y) for y in Y.T]), rtol=1e-8
+    )
 
 
 @pytest.mark.parametrize("model", ALL)
@@ -195,14 +221,21 @@ def test_single_precision(model):
     """The values decide, not their type."""
     X, y = data()
     single = X.astype(np.float32), y.astype(np.float32)
-    np.testing.assert_array_equal(fit_predict(model, *single), fit_predict(model, *(a.astype(np.float64) for a in single)))
+    np.testing.assert_array_equal(
+        fit_predict(model, *single), fit_predict(model, *(a.astype(np.float64) for a in single))
+    )
 
 
-@pytest.mark.parametrize(("model", "atol"), [(*p.values, 0.1 if p.id in (*DEFAULT, "ridge-loo") else 0.02) for p in modes(DEFAULT, UNORDERED)])
+@pytest.mark.parametrize(
+    ("model", "atol"),
+    [(*p.values, 0.1 if p.id in (*DEFAULT, "ridge-loo") else 0.02) for p in modes(DEFAULT, UNORDERED)],
+)
 def test_single_precision_is_close_to_double(model, atol):
     """A learned model moves a little more: its search stops at another iterate."""
     X, y = data()
-    np.testing.assert_allclose(fit_predict(model, X.astype(np.float32), y.astype(np.float32)), fit_predict(model, X, y), atol=atol * y.std())
+    np.testing.assert_allclose(
+        fit_predict(model, X.astype(np.float32), y.astype(np.float32)), fit_predict(model, X, y), atol=atol * y.std()
+    )
 
 
 @pytest.mark.parametrize("model", ALL)
@@ -214,11 +247,20 @@ def test_clone_and_pickle(model):
 
 
 @pytest.mark.parametrize(
-    "model", modes({"ridge": UNORDERED["ridge"], "mlkm": MLKMRegressor(**EXPLICIT | {"max_iter": 10}), "rotate": ORDERED["mlkm-rotate"]})
+    "model",
+    modes(
+        {
+            "ridge": UNORDERED["ridge"],
+            "mlkm": MLKMRegressor(**EXPLICIT | {"max_iter": 10}),
+            "rotate": ORDERED["mlkm-rotate"],
+        }
+    ),
 )
 def test_search_and_pipeline(model):
     X, y = data()
-    search = GridSearchCV(make_pipeline(StandardScaler(), model), {f"{type(model).__name__.lower()}__penalty": [1e-4, 1e3]}, cv=2).fit(X, y)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), model), {f"{type(model).__name__.lower()}__penalty": [1e-4, 1e3]}, cv=2
+    ).fit(X, y)
     assert search.best_estimator_[-1].penalty_ == 1e-4
     assert search.predict(X).shape == y.shape
 
@@ -271,13 +313,19 @@ BAD_FOLDS = [(np.arange(30), np.arange(30, 40)), (np.arange(30), np.arange(40, 6
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"widths": ()}, r"^widths must be 'auto' or positive whole numbers, one per layer, as in \(256, 16\); got \(\)\.$"),
+        (
+            {"widths": ()},
+            r"^widths must be 'auto' or positive whole numbers, one per layer, as in \(256, 16\); got \(\)\.$",
+        ),
         ({"widths": (16, 0)}, r"^widths must be .*; got \(16, 0\)\.$"),
         ({"widths": 16}, "^widths must be .*; got 16"),
         ({"widths": (16.5, 4)}, r"^widths must be .*; got \(16.5, 4\)"),
         ({"widths": "wide"}, "^widths must be .*; got 'wide'"),
         ({"kernels": "rbf"}, "^A kernel must be one of 'gaussian', .*; got 'rbf'"),
-        ({"kernels": ("gaussian",) * 3}, r"^kernels must have one entry per layer \(2 here\) or be a single value; got 3 entries"),
+        (
+            {"kernels": ("gaussian",) * 3},
+            r"^kernels must have one entry per layer \(2 here\) or be a single value; got 3 entries",
+        ),
         ({"scales": (1.0,)}, r"^scales must have one entry per layer \(2 here\) or be a single value; got 1 entries"),
         ({"scales": ([1.0, 2.0], 1.0)}, r"^A scale must be a positive number, or one per input \(3 here\)"),
         ({"scales": -1.0}, "^A scale must be a positive number, .*; got -1.0"),
@@ -286,7 +334,10 @@ BAD_FOLDS = [(np.arange(30), np.arange(30, 40)), (np.arange(30), np.arange(40, 6
         ({"penalty": "small"}, "^penalty must be 'auto' or a number of at least 0; got 'small'"),
         ({"penalty": np.nan}, "^penalty must be 'auto' or a number of at least 0; got nan"),
         ({"solver": "adam"}, "^solver must be 'auto', .*; got 'adam'"),
-        ({"cv": "shuffle"}, "^cv must be None, 'rotate', a number of folds, a splitter or an iterable of splits; got 'shuffle'"),
+        (
+            {"cv": "shuffle"},
+            "^cv must be None, 'rotate', a number of folds, a splitter or an iterable of splits; got 'shuffle'",
+        ),
         ({"cv": BAD_FOLDS}, "^The test folds of cv must cover every row; 30 of 60 rows are in none"),
         ({"learning_rate": 0.0}, "learning_rate == 0.0, must be > 0"),
         ({"momentum": 1.0}, "momentum == 1.0, must be < 1"),
@@ -296,7 +347,11 @@ BAD_FOLDS = [(np.arange(30), np.arange(30, 40)), (np.arange(30), np.arange(40, 6
         ({"tol": -1.0}, "tol == -1.0, must be >= 0"),
         ({"random_state": -1}, "^Seed must be between 0"),
     ],
-    ids=lambda value: ", ".join(f"{k}={'folds' if v is BAD_FOLDS else v}" for k, v in value.items()) if isinstance(value, dict) else "",
+    ids=lambda value: (
+        ", ".join(f"{k}={'folds' if v is BAD_FOLDS else v}" for k, v in value.items())
+        if isinstance(value, dict)
+        else ""
+    ),
 )
 def test_bad_choices_are_explained_in_one_sentence(options, message):
     X, y = data()
@@ -345,11 +400,14 @@ def test_degenerate_data(model):
 
 
 def test_whole_weights_are_no_licence_to_interpolate():
-    """Counts as weights give about the fit of the same weights a little changed; leave-one-out must not keep the other copies of a row."""
+    """Counts as weights give about the fit of the same weights a little changed; leave-one-out must not keep the other
+    copies of a row."""
     rng = np.random.default_rng(0)
     X, noise, weights = rng.normal(size=(300, 4)), rng.normal(size=300), rng.integers(1, 100, 300).astype(float)
     truth = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2]
-    whole, other = (MLKMRegressor(random_state=0).fit(X, truth + noise, w).predict(X) for w in (weights, weights + 0.25))
+    whole, other = (
+        MLKMRegressor(random_state=0).fit(X, truth + noise, w).predict(X) for w in (weights, weights + 0.25)
+    )
     assert np.mean((whole - truth) ** 2) < 1.3 * np.mean((other - truth) ** 2)
 
 
@@ -372,18 +430,23 @@ def test_noise_among_many_inputs_is_not_interpolated(n, d):
 
 def test_rotations_of_inputs_that_do_not_vary():
     y = np.random.default_rng(0).normal(size=200)
-    predicted = RKMRegressor(widths=(32, 8), cv="rotate", random_state=0).fit(np.ones((200, 3)), y).predict(np.ones((2, 3)))
+    predicted = (
+        RKMRegressor(widths=(32, 8), cv="rotate", random_state=0).fit(np.ones((200, 3)), y).predict(np.ones((2, 3)))
+    )
     np.testing.assert_allclose(predicted, y.mean(), atol=0.1)
 
 
 def test_predictions_of_the_default_stay_near_the_training_targets():
-    """An input far out is answered within two ranges of the targets; given scales promise plain ridge and are left alone."""
+    """An input far out is answered within two ranges of the targets; given scales promise plain ridge and are left
+    alone."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 2))
     y = X[:, 0] + 0.1 * rng.normal(size=80)
     far = np.array([[1e6, 0.0], [-1e6, 0.0]])
     low, high = y.min(), y.max()
-    np.testing.assert_allclose(MLKMRegressor(random_state=0).fit(X, y).predict(far), [high + 2 * (high - low), low - 2 * (high - low)])
+    np.testing.assert_allclose(
+        MLKMRegressor(random_state=0).fit(X, y).predict(far), [high + 2 * (high - low), low - 2 * (high - low)]
+    )
     given = RandomFeatureRidge(100, scale=1.0, random_state=0).fit(X, y).predict(far)
     assert given[0] > 1e5
     assert given[1] < -1e5

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from mlkm import RandomFeatures
-from mlkm.features import draw_features, features
 from mlkm.kernels import Matern, as_kernel
+from mlkm.model.features import draw_features, features
 
 KERNELS = ["gaussian", "matern", "laplacian", "cauchy"]
 SAMPLINGS = ["iid", "orthogonal"]
@@ -40,7 +40,9 @@ def test_mixed_orders_share_the_features_equally():
     orders, counts = np.unique(np.count_nonzero(phi.frequencies, axis=0), return_counts=True)
     assert orders.tolist() == [1, 2, 5]
     assert counts.max() - counts.min() <= 1
-    np.testing.assert_allclose([(phi.amplitudes[np.count_nonzero(phi.frequencies, axis=0) == q] ** 2).sum() for q in orders], 2 / 3)
+    np.testing.assert_allclose(
+        [(phi.amplitudes[np.count_nonzero(phi.frequencies, axis=0) == q] ** 2).sum() for q in orders], 2 / 3
+    )
 
 
 @pytest.mark.parametrize(("d", "q", "D"), [(5, 1, 23), (5, 2, 47), (6, 3, 50), (40, 2, 1000), (40, 1, 7)])
@@ -61,7 +63,8 @@ def test_orthogonal_frequencies_are_orthogonal_within_blocks():
 
 
 def test_orthogonal_sampling_lowers_the_variance_of_the_kernel_estimate():
-    """Both variances are from 400 draws; their ratio is about 0.4 and its standard error about 0.04, so 0.8 is ten standard errors away."""
+    """Both variances are from 400 draws; their ratio is about 0.4 and its standard error about 0.04, so 0.8 is ten
+    standard errors away."""
     X = np.array([[0.0] * 8, [0.35] * 8])
     variance = {}
     for sampling in SAMPLINGS:
@@ -150,11 +153,17 @@ def test_float32_is_kept():
     ("options", "message"),
     [
         ({"n_features": 0}, "number of random features must be at least 1; got 0"),
-        ({"n_features": 2, "interactions": (1, 2, "full")}, "number of random features must be at least 3, one per interaction order; got 2"),
+        (
+            {"n_features": 2, "interactions": (1, 2, "full")},
+            "number of random features must be at least 3, one per interaction order; got 2",
+        ),
         ({"scale": -1.0}, "A scale must be a positive number, or one per input"),
         ({"scale": [1.0, 2.0]}, r"A scale must be a positive number, or one per input \(3 here\)"),
         ({"scale": "wide"}, "A scale must be a positive number.*got 'wide'"),
-        ({"interactions": "pairs"}, "interactions must be 'full', a positive number of inputs or a tuple of these.*got 'pairs'"),
+        (
+            {"interactions": "pairs"},
+            "interactions must be 'full', a positive number of inputs or a tuple of these.*got 'pairs'",
+        ),
         ({"interactions": ()}, "interactions must be 'full', a positive number of inputs or a tuple of these"),
         pytest.param(
             {"interactions": 1.5},

@@ -1,4 +1,5 @@
-"""The fetched data sets: the official split, checksums, and messages where a file is missing. Nothing is ever downloaded here."""
+"""The fetched data sets: the official split, checksums, and messages where a file is missing. Nothing is ever
+downloaded here."""
 
 import io
 import os
@@ -37,9 +38,12 @@ def write_years(folder, table):
 SML_HOME = os.environ.get("MLKM_DATA_HOME")
 
 
-@pytest.mark.skipif(SML_HOME is None or not (Path(SML_HOME) / "sml2010").exists(), reason="SML2010 is not under MLKM_DATA_HOME")
+@pytest.mark.skipif(
+    SML_HOME is None or not (Path(SML_HOME) / "sml2010").exists(), reason="SML2010 is not under MLKM_DATA_HOME"
+)
 def test_sml2010_is_the_papers():
-    """Facts of the two files: sizes, the shift of the mean between them, quarter hours in time order, and least squares as a fingerprint."""
+    """Facts of the two files: sizes, the shift of the mean between them, quarter hours in time order, and least squares
+    as a fingerprint."""
     data = fetch_sml2010(download_if_missing=False)
     assert data.X_train.shape == (2764, 15)
     assert data.X_test.shape == (1373, 15)
@@ -67,7 +71,8 @@ def test_altered_sml2010_is_refused(tmp_path):
 @pytest.mark.parametrize("fetch", [fetch_sml2010, fetch_year_prediction])
 @pytest.mark.parametrize("download", [False, True])
 def test_missing_files_are_asked_for_with_the_manual_steps(fetch, download, tmp_path, monkeypatch):
-    """Without the file or the network the message names the archive, the file and the folder; MLKM_DATA_HOME is the default folder."""
+    """Without the file or the network the message names the archive, the file and the folder; MLKM_DATA_HOME is the
+    default folder."""
     monkeypatch.setenv("MLKM_DATA_HOME", str(tmp_path))
     with pytest.raises(OSError, match=r"put .*txt into") as caught:
         fetch(download_if_missing=download)
@@ -95,7 +100,10 @@ def test_damaged_cache_is_read_again(tmp_path, year_layout):
     np.testing.assert_array_equal(fetch_year_prediction(data_home=tmp_path).X_train, year_layout[:30, 1:])
 
 
-@pytest.mark.parametrize(("rows", "first", "message"), [(41, 2000, "41 rows of 91"), (42, 1800, "years from 1922"), (42, 1999.5, "years from 1922")])
+@pytest.mark.parametrize(
+    ("rows", "first", "message"),
+    [(41, 2000, "41 rows of 91"), (42, 1800, "years from 1922"), (42, 1999.5, "years from 1922")],
+)
 def test_another_layout_is_refused(rows, first, message, tmp_path, year_layout):
     table = year_layout[:rows].copy()
     table[0, 0] = first

@@ -6,15 +6,15 @@ from scipy.stats import rankdata
 
 from mlkm import MLKMRegressor, RKMRegressor
 from mlkm.datasets import make_example1, make_example2
-from mlkm.features import JointMap, draw_features, features, pullback
 from mlkm.kernels import Gaussian
-from mlkm.landmarks import LandmarkMap
-from mlkm.machine import Machine, layer_shapes
+from mlkm.model.features import JointMap, draw_features, features, pullback
+from mlkm.model.landmarks import LandmarkMap
+from mlkm.model.machine import Machine, layer_shapes
+from mlkm.model.warp import fit_warp, warped
 from mlkm.solvers.blocked import blocked_ridge
 from mlkm.solvers.gradient import loss
 from mlkm.solvers.projection import project, reduced_objective
 from mlkm.solvers.ridge import ridge
-from mlkm.warp import fit_warp, warped
 
 
 def maps(d=3, seed=0):
@@ -22,7 +22,11 @@ def maps(d=3, seed=0):
     cosines = draw_features(rng, d, 6, Gaussian())
     landmarks = LandmarkMap(rng.normal(size=(5, d)), np.array([0.5, 0.0, 1.5])[:d])
     warp = fit_warp(rng.normal(size=(50, d)), np.ones(50))
-    return {"cosines": cosines, "landmarks": landmarks, "joint": JointMap(((None, cosines), (warp, landmarks), (warp, cosines)))}
+    return {
+        "cosines": cosines,
+        "landmarks": landmarks,
+        "joint": JointMap(((None, cosines), (warp, landmarks), (warp, cosines))),
+    }
 
 
 @pytest.mark.parametrize("name", maps())
@@ -32,7 +36,9 @@ def test_pullback_is_the_derivative(name):
     X = rng.normal(size=(7, 3)) * 0.7
     G = rng.normal(size=(7, phi.n_features))
     h = 1e-7
-    numeric = np.stack([((features(phi, X + h * e) - features(phi, X - h * e)) * G).sum(axis=1) / (2 * h) for e in np.eye(3)], axis=1)
+    numeric = np.stack(
+        [((features(phi, X + h * e) - features(phi, X - h * e)) * G).sum(axis=1) / (2 * h) for e in np.eye(3)], axis=1
+    )
     np.testing.assert_allclose(pullback(phi, X, G), numeric, atol=1e-5)
 
 
@@ -47,12 +53,16 @@ def test_warped_inputs_are_standardised_ranks():
 def test_a_weight_in_ranks_is_a_repetition():
     rng = np.random.default_rng(0)
     X, weights = rng.normal(size=(30, 2)), rng.integers(1, 4, 30)
-    weighted, repeated = fit_warp(X, weights.astype(float)), fit_warp(np.repeat(X, weights, axis=0), np.ones(weights.sum()))
+    weighted, repeated = (
+        fit_warp(X, weights.astype(float)),
+        fit_warp(np.repeat(X, weights, axis=0), np.ones(weights.sum())),
+    )
     np.testing.assert_allclose(warped(weighted, X), warped(repeated, X))
 
 
 def test_blocked_ridge_is_ridge():
-    """The same solution and leave-one-out errors, over block borders, with weights, two outputs and features far from zero."""
+    """The same solution and leave-one-out errors, over block borders, with weights, two outputs and features far from
+    zero."""
     rng = np.random.default_rng(0)
     n, D = 5000, 20
     F, Y = rng.normal(size=(n, D)) + 3, rng.normal(size=(n, 2))
@@ -85,7 +95,9 @@ def test_leave_one_out_leaves_out_all_copies():
     shifted = np.delete(centred, 3, axis=0)
     damping = np.diag([20 * 0.1] * 5 + [0.0])
     others = np.delete(weights, 3)
-    solution = np.linalg.solve(shifted.T @ (others[:, None] * shifted) + damping, shifted.T @ (others[:, None] * np.delete(Y, 3, axis=0)))
+    solution = np.linalg.solve(
+        shifted.T @ (others[:, None] * shifted) + damping, shifted.T @ (others[:, None] * np.delete(Y, 3, axis=0))
+    )
     predicted = centred[3] @ solution
     assert ridge(F, Y, weights, 0.1).loo_residuals[3, 0] == pytest.approx(Y[3, 0] - predicted[0], rel=1e-8)
 
@@ -93,7 +105,8 @@ def test_leave_one_out_leaves_out_all_copies():
 @pytest.mark.parametrize("Machine", [MLKMRegressor, RKMRegressor])
 @pytest.mark.parametrize("cv", [None, "rotate"])
 def test_depth_by_projection(Machine, cv):
-    """Two layers trained by variable projection, or by exact sweeps on rotated subsamples, fit Example 2 well in seconds."""
+    """Two layers trained by variable projection, or by exact sweeps on rotated subsamples, fit Example 2 well in
+    seconds."""
     X, y, _ = make_example2(600, 4, noise=0.3, random_state=0)
     X_test, _, f = make_example2(1000, 4, noise=0.3, random_state=1)
     model = Machine(widths=(100, 8), cv=cv, random_state=0).fit(X, y)
@@ -119,13 +132,16 @@ def test_projection_returns_its_best_iterate():
 
 @pytest.mark.parametrize("residual", [False, True])
 def test_the_reduced_objective_in_blocks(monkeypatch, residual):
-    """Value and gradient are those of one block, with phi_1 kept or computed anew, and the gradient is that of finite differences."""
+    """Value and gradient are those of one block, with phi_1 kept or computed anew, and the gradient is that of finite
+    differences."""
     rng = np.random.default_rng(0)
     X, Y, weights = rng.normal(size=(40, 3)), rng.normal(size=(40, 2)), rng.uniform(0.5, 2, 40)
     weights /= weights.mean()
     maps = draw_features(rng, 3, 12, Gaussian()), draw_features(rng, 4, 4, Gaussian())
     shapes = layer_shapes(maps, 2, residual, skip=True, linear=True)
-    machine = Machine(maps, tuple(tuple(rng.normal(size=shape) for shape in layer) for layer in shapes), residual, True, True)
+    machine = Machine(
+        maps, tuple(tuple(rng.normal(size=shape) for shape in layer) for layer in shapes), residual, True, True
+    )
     hidden = np.concatenate([W.ravel() for layer in machine.layers[:-1] for W in layer])
     kept, anew = (X, features(maps[0], X), Y, weights), (X, np.zeros((0, 0)), Y, weights)
     value, gradient = reduced_objective(machine, kept, 1e-2, 1e-3)(hidden)
@@ -142,7 +158,7 @@ def test_depth_goes_on_with_more_rows(monkeypatch):
     """Beyond the rows that begin the training, hidden layers go on in blocks and the last layer sees every row."""
     X, y, _ = make_example2(2500, 4, noise=0.3, random_state=0)
     X_test, _, f = make_example2(1000, 4, noise=0.3, random_state=1)
-    monkeypatch.setattr("mlkm.training._PROJECTION_ROWS", 500)
+    monkeypatch.setattr("mlkm.fit.train._PROJECTION_ROWS", 500)
     monkeypatch.setattr("mlkm.solvers.projection._BLOCK", 600)
     model = MLKMRegressor(widths=(100, 8), max_iter=20, random_state=0).fit(X, y)
     assert model.n_iter_ > 20
@@ -151,7 +167,9 @@ def test_depth_goes_on_with_more_rows(monkeypatch):
 
 def test_the_result_does_not_depend_on_n_jobs_with_exact_sweeps():
     X, y, _ = make_example1(200, 4, random_state=0)
-    one, two = (MLKMRegressor(widths=(40, 5), cv="rotate", n_jobs=n, random_state=0).fit(X, y).predict(X) for n in (1, 2))
+    one, two = (
+        MLKMRegressor(widths=(40, 5), cv="rotate", n_jobs=n, random_state=0).fit(X, y).predict(X) for n in (1, 2)
+    )
     np.testing.assert_allclose(one, two, rtol=1e-9)
 
 

@@ -8,8 +8,8 @@ from scipy.stats import t as student
 from sklearn.gaussian_process.kernels import Matern as SklearnMatern
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
-from mlkm.features import draw_features, features
 from mlkm.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern, as_kernel
+from mlkm.model.features import draw_features, features
 
 KERNELS = [Gaussian(), Matern(0.5), Matern(1.5), Matern(2.5), Matern(0.8), Laplacian(), Cauchy()]
 SAMPLINGS = ["iid", "orthogonal"]
@@ -18,21 +18,29 @@ POINTS = np.array([[0.0, 0.0, 0.0, 0.0], [0.9, -0.4, 0.6, 0.3], [0.2, 1.1, -0.5,
 SCALES = np.array([1.0, 0.7, 1.2, 0.9])
 DRAWS, FEATURES = 300, 101
 
-# False alarms: one t-test per kernel, sampling, interaction and pair of points. All of them together have level 5e-4 (Bonferroni).
+# False alarms: one t-test per kernel, sampling, interaction and pair of points. All of them together have level 5e-4
+# (Bonferroni).
 N_TESTS = len(KERNELS) * len(SAMPLINGS) * len(INTERACTIONS) * 3
 BOUND = student.ppf(1 - 5e-4 / N_TESTS / 2, DRAWS - 1)
 
 
 def exact_kernel(kernel, X, interactions):
-    """The kernel of an interaction order q: the mean over all subsets of q inputs; of several orders: the mean over orders."""
+    """The kernel of an interaction order q: the mean over all subsets of q inputs; of several orders: the mean over
+    orders."""
     d = X.shape[1]
     orders = [d if q == "full" else q for q in (interactions if isinstance(interactions, tuple) else (interactions,))]
-    return np.mean([np.mean([kernel(X[:, s], X[:, s]) for s in map(list, combinations(range(d), q))], axis=0) for q in orders], axis=0)
+    return np.mean(
+        [np.mean([kernel(X[:, s], X[:, s]) for s in map(list, combinations(range(d), q))], axis=0) for q in orders],
+        axis=0,
+    )
 
 
 def estimates(kernel, sampling, interactions):
     """phi(x)'phi(x') in independent draws of phi, (draws, points, points)."""
-    maps = (draw_features(np.random.default_rng([seed, 7]), 4, FEATURES, kernel, SCALES, interactions, sampling) for seed in range(DRAWS))
+    maps = (
+        draw_features(np.random.default_rng([seed, 7]), 4, FEATURES, kernel, SCALES, interactions, sampling)
+        for seed in range(DRAWS)
+    )
     return np.array([phi @ phi.T for phi in (features(phi, POINTS) for phi in maps)])
 
 
@@ -47,7 +55,8 @@ def largest_t(sample, K):
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_features_have_the_kernel_as_their_mean(kernel, sampling, interactions):
-    """Level 5e-4 over all cases; and the same test sees a scale that is wrong by 20 % in every case, so it has power."""
+    """Level 5e-4 over all cases; and the same test sees a scale that is wrong by 20 % in every case, so it has
+    power."""
     sample = estimates(kernel, sampling, interactions)
     assert largest_t(sample, exact_kernel(kernel, SCALES * POINTS, interactions)) < BOUND
     assert largest_t(sample, exact_kernel(kernel, 1.2 * SCALES * POINTS, interactions)) > BOUND

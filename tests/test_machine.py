@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from machines import central_differences, random_machine, random_maps
 
-from mlkm.features import features
-from mlkm.machine import (
+from mlkm.model.features import features
+from mlkm.model.machine import (
     Machine,
     backward,
     flatten,
@@ -65,14 +65,22 @@ def test_derivatives_with_respect_to_the_weights(kind, rng):
         np.testing.assert_allclose(flat(vjp(factors, v)), v @ J[:, output], rtol=1e-5, atol=1e-7)
         np.testing.assert_allclose(jvp(factors, directions), J[:, output] @ flat(directions), rtol=1e-5, atol=1e-7)
     cotangent = rng.standard_normal((4, 2))
-    np.testing.assert_allclose(flat(gradients(backward(machine, tape, cotangent))), np.einsum("no,nop->p", cotangent, J), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(
+        flat(gradients(backward(machine, tape, cotangent))), np.einsum("no,nop->p", cotangent, J), rtol=1e-5, atol=1e-7
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_derivatives_with_respect_to_the_inputs(kind, rng):
     machine, X, step = random_machine(rng, **kind), rng.standard_normal((4, 3)), 1e-6
     for output in range(2):
-        numeric = np.stack([(predict(machine, X + step * e) - predict(machine, X - step * e))[:, output] / (2 * step) for e in np.eye(3)], axis=1)
+        numeric = np.stack(
+            [
+                (predict(machine, X + step * e) - predict(machine, X - step * e))[:, output] / (2 * step)
+                for e in np.eye(3)
+            ],
+            axis=1,
+        )
         np.testing.assert_allclose(input_gradient(machine, X, output), numeric, rtol=1e-5, atol=1e-7)
 
 
@@ -91,7 +99,9 @@ def test_jvp_and_vjp_are_adjoint(seed, widths, flags, n, d):
     factors = output_factors(machine, forward(machine, rng.standard_normal((n, d))), 1)
     v, u = rng.standard_normal(n), [rng.standard_normal(W.shape) for W in flatten(machine.layers)]
     pulled = vjp(factors, v)
-    assert sum(np.vdot(a, b) for a, b in zip(pulled, u, strict=True)) == pytest.approx(v @ jvp(factors, u), rel=1e-9, abs=1e-9)
+    assert sum(np.vdot(a, b) for a, b in zip(pulled, u, strict=True)) == pytest.approx(
+        v @ jvp(factors, u), rel=1e-9, abs=1e-9
+    )
     assert [M.shape for M in pulled] == [W.shape for W in flatten(machine.layers)]
 
 
@@ -118,7 +128,10 @@ def test_rkm_is_its_formula(rng):
 
 @pytest.mark.parametrize("residual", [False, True])
 def test_skip_and_linear_add_their_terms_to_the_last_layer(residual, rng):
-    machine, X = random_machine(rng, widths=(6, 4), residual=residual, skip=True, linear=True), rng.standard_normal((7, 3))
+    machine, X = (
+        random_machine(rng, widths=(6, 4), residual=residual, skip=True, linear=True),
+        rng.standard_normal((7, 3)),
+    )
     W = machine.layers[-1][0]
     below = len(W) - 6 - 3 - 1
     plain = Machine(machine.maps, (*machine.layers[:-1], (np.vstack([W[:below], W[-1:]]),)), residual)

@@ -62,7 +62,10 @@ def test_equal_values_share_a_bin():
     interval = np.random.default_rng(0).standard_normal((100, 1)) + np.array([-0.1, 0.1])  # widths equal up to rounding
     assert len(metrics.coverage_by_bin(np.zeros(100), interval)) == 1
     values = np.r_[np.zeros(90), np.arange(1.0, 11)]
-    assert [(low, high, part.n) for low, high, part in metrics.coverage_by_bin(np.zeros(100), interval, values)] == [(0, 0, 90), (1, 10, 10)]
+    assert [(low, high, part.n) for low, high, part in metrics.coverage_by_bin(np.zeros(100), interval, values)] == [
+        (0, 0, 90),
+        (1, 10, 10),
+    ]
     assert [part.n for *_, part in metrics.coverage_by_bin(np.zeros(100), interval, values, n_bins=20)] == [90, 5, 5]
 
 

@@ -25,17 +25,21 @@ def drifting(n=3000, seed=0):
 
 @pytest.mark.parametrize("level", [0.9, 0.95])
 def test_the_level_is_kept_through_a_drift(level):
-    """Misses are not independent, so the margin is two points rather than a standard error; a fixed band loses ten or more."""
+    """Misses are not independent, so the margin is two points rather than a standard error; a fixed band loses ten or
+    more."""
     X, y = drifting()
     band = OnlineConformal(LinearRegression(), confidence_level=level).fit(X[:600], y[:600])
     share = metrics.coverage(y[600:], band.predict_online(X[600:], y[600:])[1]).share
     assert abs(share - level) < 0.02
-    fixed = ConformalRegressor(LinearRegression(), confidence_level=level, score="absolute", random_state=0).fit(X[:600], y[:600])
+    fixed = ConformalRegressor(LinearRegression(), confidence_level=level, score="absolute", random_state=0).fit(
+        X[:600], y[:600]
+    )
     assert metrics.coverage(y[600:], fixed.predict_interval(X[600:])[1]).share < level - 0.1
 
 
 def test_the_decaying_step_settles_at_the_quantile():
-    """Where nothing drifts, both ends end near the true quantiles, 1.645, although the model is off by 1 and the start knows 20 rows."""
+    """Where nothing drifts, both ends end near the true quantiles, 1.645, although the model is off by 1 and the start
+    knows 20 rows."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((20_000, 1)), 1 + rng.standard_normal(20_000)
     model = LinearRegression().fit(X[:2], [0, 0])

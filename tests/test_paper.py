@@ -1,4 +1,5 @@
-"""The paper's experiments: the data are the published ones, a run is resumable, and what it leaves to read is right, also in a browser."""
+"""The paper's experiments: the data are the published ones, a run is resumable, and what it leaves to read is right,
+also in a browser."""
 
 import re
 import shutil
@@ -56,7 +57,9 @@ def test_example3_as_coded(function, law, constant, truth, n_fresh):
     assert fresh(example3(WRITTEN, function, law)).all()
 
 
-@pytest.mark.parametrize(("d", "constant"), [(1, 0.197), (2, 0.401), (5, 1.015), (10, 2.025), (100, 2.174), (1000, 2.153)])
+@pytest.mark.parametrize(
+    ("d", "constant"), [(1, 0.197), (2, 0.401), (5, 1.015), (10, 2.025), (100, 2.174), (1000, 2.153)]
+)
 def test_example4_as_coded(d, constant):
     assert constant_mse(example4(CODED, d)) == pytest.approx(constant, rel=2e-3)
 
@@ -87,7 +90,9 @@ def test_year_study_as_coded_takes_the_published_row_numbers(monkeypatch):
     sample = data.small_years(CODED)
     assert (len(sample.X), len(sample.X_cal), len(sample.X_test)) == (700, 500, 300)
     starts = [X[0, 0] for X in (sample.X, sample.X_cal, sample.X_test)]
-    assert (starts[1] - starts[0]) / (starts[2] - starts[0]) == pytest.approx(0.5)  # rows 300,000, 400,000 and 500,000 after standardisation
+    assert (starts[1] - starts[0]) / (starts[2] - starts[0]) == pytest.approx(
+        0.5
+    )  # rows 300,000, 400,000 and 500,000 after standardisation
     everything = np.vstack([sample.X, sample.X_cal, sample.X_test])
     np.testing.assert_allclose(everything.mean(axis=0), 0, atol=1e-9)
 
@@ -115,13 +120,16 @@ def test_versions_of_the_year_study_follow_the_files(tmp_path):
 
 
 def test_published_network_of_one_layer_less_is_the_formula():
-    """MLKM 2-8-4-1 with the published layers, rebuilt from its weights; the gradient of the band is that of finite differences."""
+    """MLKM 2-8-4-1 with the published layers, rebuilt from its weights; the gradient of the band is that of finite
+    differences."""
     torch = pytest.importorskip("torch", reason="the published networks need the extra paper")
     from paper.networks import PublishedNetwork
     from paper.settings import Descent, Shape
 
     X = np.random.default_rng(0).uniform(size=(30, 2))
-    network = PublishedNetwork("MLKM", Shape((8, 4), (1.0, 2.0)), Descent(1e-3, 1e-3, (-0.5, 0.5), epochs=3)).fit(X, X[:, 0])
+    network = PublishedNetwork("MLKM", Shape((8, 4), (1.0, 2.0)), Descent(1e-3, 1e-3, (-0.5, 0.5), epochs=3)).fit(
+        X, X[:, 0]
+    )
     first, (inner, last) = network.first_, network.net_
 
     def phi(cosines, Z):
@@ -130,7 +138,9 @@ def test_published_network_of_one_layer_less_is_the_formula():
     def affine(linear, Z):
         return Z @ linear.weight.detach().numpy().T + linear.bias.detach().numpy()
 
-    np.testing.assert_allclose(network.predict(X), affine(last, phi(inner[1], affine(inner[0], phi(first, X))))[:, 0], atol=1e-5)
+    np.testing.assert_allclose(
+        network.predict(X), affine(last, phi(inner[1], affine(inner[0], phi(first, X))))[:, 0], atol=1e-5
+    )
     slopes = network.jacobian(X)
     assert slopes.shape == (30, 8 * 4 + 4 + 4 + 1)
     before = network.predict(X)
@@ -140,13 +150,16 @@ def test_published_network_of_one_layer_less_is_the_formula():
 
 
 def test_published_band_and_its_exact_form():
-    """Exchangeable rows and few weights: the exact form keeps every row and covers 95 % up to four standard errors; the coded one is not narrower."""
+    """Exchangeable rows and few weights: the exact form keeps every row and covers 95 % up to four standard errors; the
+    coded one is not narrower."""
     pytest.importorskip("torch", reason="the published networks need the extra paper")
     from paper.networks import PublishedNetwork, published_band
     from paper.settings import Descent, Shape
 
     sample = example2(WRITTEN, 4, 0, (300, 300, 1000))
-    network = PublishedNetwork("RKM", Shape((8, 2), (1.0, 1.0)), Descent(1e-3, 1e-3, (-0.5, 0.5), epochs=20)).fit(sample.X, sample.y)
+    network = PublishedNetwork("RKM", Shape((8, 2), (1.0, 1.0)), Descent(1e-3, 1e-3, (-0.5, 0.5), epochs=20)).fit(
+        sample.X, sample.y
+    )
     coded, exact = published_band(network, sample)
     assert exact.kept == 1
     assert abs(exact.coverage - 0.95) < 4 * np.sqrt(0.95 * 0.05 * (1 / 300 + 1 / 1000))
@@ -178,12 +191,15 @@ def test_the_papers_machines_descend_on_targets_in_their_own_units():
     shape, descent = Shape((8, 4), (1.0, 1.0)), Descent(1e-2, 1e-3, batch_size=30, epochs=50)
     once, tenfold = (systems.faithful("MLKM", shape, descent, 0).fit(X, c * y).predict(X) / c for c in (1.0, 10.0))
     assert np.abs(once - tenfold).max() > 0.01
-    ours, tenfold = (systems.faithful("MLKM", shape, descent, 0).model.fit(X, c * y).predict(X) / c for c in (1.0, 10.0))
+    ours, tenfold = (
+        systems.faithful("MLKM", shape, descent, 0).model.fit(X, c * y).predict(X) / c for c in (1.0, 10.0)
+    )
     np.testing.assert_allclose(ours, tenfold, atol=1e-4)
 
 
 def test_network_stops_on_the_monitored_rows_and_a_careful_one_centres():
-    """With targets of the opposite sign the monitored error rises from the start; a careful network is the same for years counted from anywhere."""
+    """With targets of the opposite sign the monitored error rises from the start; a careful network is the same for
+    years counted from anywhere."""
     pytest.importorskip("torch", reason="the published networks need the extra paper")
     from paper.networks import PublishedNetwork
     from paper.settings import Descent, Shape
@@ -193,7 +209,9 @@ def test_network_stops_on_the_monitored_rows_and_a_careful_one_centres():
     shape, descent = Shape((8, 4), (1.0, 1.0)), Descent(1e-2, 0.0, (-0.5, 0.5), 20, 60, test_patience=3)
     assert len(PublishedNetwork("MLKM", shape, descent).fit(X, y, monitor=(X, -y)).curve_) < 60
     assert len(PublishedNetwork("MLKM", shape, descent).fit(X, y).curve_) == 0
-    near, far = (PublishedNetwork("MLKM", shape, descent, careful=True).fit(X, y + c).predict(X) - c for c in (0.0, 2000.0))
+    near, far = (
+        PublishedNetwork("MLKM", shape, descent, careful=True).fit(X, y + c).predict(X) - c for c in (0.0, 2000.0)
+    )
     np.testing.assert_allclose(near, far, atol=1e-3)
 
 
@@ -255,7 +273,12 @@ def test_second_run_goes_on_where_the_first_stopped(small, tmp_path):
     assert "no such system" in failures[0][1]
     assert len(COUNT) == 4
     run_all(small, Options(3), tmp_path)
-    assert [(cell.system, cell.seed) for cell in COUNT[4:]] == [("fine", 2), ("broken", 0), ("broken", 1), ("broken", 2)]
+    assert [(cell.system, cell.seed) for cell in COUNT[4:]] == [
+        ("fine", 2),
+        ("broken", 0),
+        ("broken", 1),
+        ("broken", 2),
+    ]
     results = store_of(small, tmp_path).read()
     np.testing.assert_array_equal(results.values(WRITTEN, "d = 1", "fine", "test_mse"), [0, 1, 2])
     assert results.lists(WRITTEN, "d = 1", "fine", "curve") == [[1.0, 2.5]] * 3
@@ -283,7 +306,8 @@ def test_quick_cells_do_not_count_as_results(small, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("a,b\n1,2\n", "not a file of results"), ("version,row,system,seed,mlkm,test_mse\nv,r,fine,x,0,1\n", "line 2")]
+    ("text", "said"),
+    [("a,b\n1,2\n", "not a file of results"), ("version,row,system,seed,mlkm,test_mse\nv,r,fine,x,0,1\n", "line 2")],
 )
 def test_damaged_file_of_results_is_named(text, said, small, tmp_path, capsys):
     (tmp_path / "small.csv").write_text(text)
@@ -326,7 +350,8 @@ def test_reports_of_results_that_are_not_complete(tmp_path):
 
 
 def test_bias_and_variance_of_known_fits():
-    """Fits truth + 0.3 + noise of variance 0.04: squared bias 0.09; the difference of two machines with the same noise has the error of neither."""
+    """Fits truth + 0.3 + noise of variance 0.04: squared bias 0.09; the difference of two machines with the same noise
+    has the error of neither."""
     from paper.experiments.bias import decompose, jackknife
 
     noise = 0.2 * np.random.default_rng(0).standard_normal((400, 50))
@@ -344,7 +369,14 @@ def test_store_refuses_a_measure_that_it_has_no_column_for(tmp_path):
 
 
 def test_numbers_and_errors_as_text():
-    assert [number(v) for v in (1.23456, 0.0, 1.1e-5, 12345.6, np.nan, np.inf)] == ["1.235", "0", "1.10e-05", "12346", "-", "inf"]
+    assert [number(v) for v in (1.23456, 0.0, 1.1e-5, 12345.6, np.nan, np.inf)] == [
+        "1.235",
+        "0",
+        "1.10e-05",
+        "12346",
+        "-",
+        "inf",
+    ]
     assert with_error(np.array([1.0, 3.0])) == "2 ± 1"
     assert with_error(np.array([2.0])) == "2"
     assert published("table5", "d = 10", "NN", "test_mse") == 0.8172
@@ -367,7 +399,10 @@ def test_cells_are_distinct_and_quick_has_fewer(name, tmp_path):
     (tmp_path / "yearmsd" / "yearmsd_8k.npz").touch()
     (tmp_path / "sml2010").mkdir()
     (tmp_path / "sml2010" / "NEW-DATA-2.T15.txt").touch()
-    quick, full = (EXPERIMENTS[name].cells(options) for options in (Options(1, True, str(tmp_path)), Options(5, False, str(tmp_path))))
+    quick, full = (
+        EXPERIMENTS[name].cells(options)
+        for options in (Options(1, True, str(tmp_path)), Options(5, False, str(tmp_path)))
+    )
     assert 0 < len(quick) <= len(full)
     assert len(set(full)) == len(full)
     assert {cell.version for cell in quick} == {cell.version for cell in full}
@@ -375,10 +410,15 @@ def test_cells_are_distinct_and_quick_has_fewer(name, tmp_path):
 
 @pytest.fixture
 def written(tmp_path, small):
-    """A folder of results: the small experiment by the command, which reports its failures; tables and figures of invented numbers."""
+    """A folder of results: the small experiment by the command, which reports its failures; tables and figures of
+    invented numbers."""
     assert main(["small", "--seeds", "2", "--jobs", "1", "--output", str(tmp_path)]) == 1
     rng = np.random.default_rng(0)
-    for name, measures in (("table2", ("test_mse", "seconds", "length", "coverage")), ("figure5", ("curve",)), ("rates", ("excess",))):
+    for name, measures in (
+        ("table2", ("test_mse", "seconds", "length", "coverage")),
+        ("figure5", ("curve",)),
+        ("rates", ("excess",)),
+    ):
         experiment = EXPERIMENTS[name]
         for cell in experiment.cells(Options(2, quick=True)):
             values = {m: rng.uniform(1, 2, 20).tolist() if m == "curve" else rng.uniform(0.9, 1) for m in measures}
@@ -399,12 +439,17 @@ def test_reports_show_ours_beside_the_published(written):
 
 
 def test_agreement_counts_the_entries_by_their_distance(tmp_path):
-    """RF met exactly, MLKM 5 % above, RKM at half of the published number; KRR, our own systems and as-written cells do not count."""
+    """RF met exactly, MLKM 5 % above, RKM at half of the published number; KRR, our own systems and as-written cells do
+    not count."""
     from paper.agreement import blocks
 
     store = store_of(EXPERIMENTS["table2"], tmp_path)
     for system, factor in (("KRR", 1.0), ("RF", 1.0), ("MLKM", 1.05), ("RKM", 0.5)):
-        store.append(Cell(CODED, "d = 4", system, 0), "0", {"test_mse": factor * published("table2", "d = 4", system, "test_mse")})
+        store.append(
+            Cell(CODED, "d = 4", system, 0),
+            "0",
+            {"test_mse": factor * published("table2", "d = 4", system, "test_mse")},
+        )
     store.append(Cell(CODED, "d = 4", "mlkm", 0), "0", {"test_mse": 1.0})
     store.append(Cell(WRITTEN, "d = 4", "RF", 0), "0", {"test_mse": 1.0})
     table, far = blocks(tmp_path)
@@ -424,15 +469,31 @@ def test_document_takes_the_tables_and_keeps_our_words(written, tmp_path):
 
 
 def test_page_in_a_browser(written):
-    """All figures load and the console stays empty; a script appended for the test counts the images that did not load."""
+    """All figures load and the console stays empty; a script appended for the test counts the images that did not
+    load."""
     browser = shutil.which("chromium")
     if browser is None:
         pytest.skip("chromium is not installed")
-    probe = "<script>addEventListener('load', () => { document.title = [...document.images].map(i => i.naturalWidth > 0).join(); });</script>"
+    probe = (
+        "<script>addEventListener('load', () => { document.title = [...document.images].map(i => i.naturalWidth >"
+        " 0).join(); });</script>"
+    )
     page = written / "probe.html"
     page.write_text((written / "index.html").read_text(encoding="utf-8") + probe, encoding="utf-8")
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=3000", "--dump-dom"]
-    run = subprocess.run([browser, *flags, f"--user-data-dir={written / 'browser'}", page.as_uri()], capture_output=True, text=True, timeout=60)
+    flags = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--enable-logging=stderr",
+        "--virtual-time-budget=3000",
+        "--dump-dom",
+    ]
+    run = subprocess.run(
+        [browser, *flags, f"--user-data-dir={written / 'browser'}", page.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     title = re.search(r"<title>(.*?)</title>", run.stdout)[1]
     assert title == "true,true"
     assert "CONSOLE" not in run.stderr

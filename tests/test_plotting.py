@@ -26,7 +26,9 @@ def saved(figure, path):
 
 
 def test_band_along_inputs(drawn, tmp_path):
-    figure = plotting.plot_band(drawn[0], [0, 2], np.full(3, 0.5), (0, 1), truth=lambda X: X[:, 0], names=["a", "b", "c"])
+    figure = plotting.plot_band(
+        drawn[0], [0, 2], np.full(3, 0.5), (0, 1), truth=lambda X: X[:, 0], names=["a", "b", "c"]
+    )
     assert [ax.get_xlabel() for ax in figure.axes] == ["a", "c"]
     assert [len(ax.lines) for ax in figure.axes] == [2, 2]
     assert saved(figure, tmp_path / "band.png")
@@ -53,7 +55,9 @@ def test_band_at_several_levels_is_nested(drawn):
 @pytest.mark.parametrize("prefit", [False, True])
 def test_band_of_a_frame_has_its_names(drawn, prefit):
     frame, y = pd.DataFrame(drawn[1], columns=["a", "b", "c"]), drawn[2]
-    band = ConformalRegressor(FrozenEstimator(Ridge().fit(frame, y)) if prefit else Ridge(), score="absolute", random_state=0)
+    band = ConformalRegressor(
+        FrozenEstimator(Ridge().fit(frame, y)) if prefit else Ridge(), score="absolute", random_state=0
+    )
     band = band.conformalize(frame, y) if prefit else band.fit(frame, y)
     figure = plotting.plot_band(band, [0, 2], np.full(3, 0.5), (0, 1))
     assert [ax.get_xlabel() for ax in figure.axes] == ["a", "c"]
@@ -79,7 +83,10 @@ def test_predictions_with_infinite_ends(drawn, tmp_path):
 
 def test_coverage_by_bin_and_widths(drawn, tmp_path):
     _, X, y, mean, interval = drawn
-    assert len(plotting.plot_coverage_by_bin(y, interval, X[:, 1], confidence_level=0.9, n_bins=4).axes[0].get_xticks()) == 4
+    assert (
+        len(plotting.plot_coverage_by_bin(y, interval, X[:, 1], confidence_level=0.9, n_bins=4).axes[0].get_xticks())
+        == 4
+    )
     assert saved(plotting.plot_coverage_by_bin(y, interval), tmp_path / "bins.png")
     assert saved(plotting.plot_widths(y, mean, interval), tmp_path / "widths.png")
 

@@ -29,7 +29,8 @@ def regression(n=80, d=3, seed=0):
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize(("n", "D"), SIZES)
 def test_ridge_is_that_of_scikit_learn(n, D, k, weighted):
-    """(1/n) sum w (y - f)^2 + lambda |c|^2 with weights of mean one is scikit-learn's with alpha = n lambda; the intercept is free."""
+    """(1/n) sum w (y - f)^2 + lambda |c|^2 with weights of mean one is scikit-learn's with alpha = n lambda; the
+    intercept is free."""
     F, Y, weights = arrays(n, D, k)
     weights = weights if weighted else np.ones(n)
     for penalty in (1e-6, 1e-2, 10.0):
@@ -41,7 +42,9 @@ def test_ridge_is_that_of_scikit_learn(n, D, k, weighted):
 
 def test_weights_do_not_depend_on_their_unit():
     F, Y, weights = arrays()
-    np.testing.assert_allclose(ridge(F, Y, weights, 1e-2).coefficients, ridge(F, Y, 7 * weights, 1e-2).coefficients, rtol=1e-10)
+    np.testing.assert_allclose(
+        ridge(F, Y, weights, 1e-2).coefficients, ridge(F, Y, 7 * weights, 1e-2).coefficients, rtol=1e-10
+    )
 
 
 def test_dual_side_equals_primal_side():
@@ -99,9 +102,12 @@ def test_the_chosen_penalty_has_the_smallest_leave_one_out_error():
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("D", [30, 200])
 def test_one_layer_is_ridge_on_random_features(kernel, D):
-    """The features are those of `RandomFeatures` with the same seed on centred inputs; alpha = n lambda, and standardising y changes nothing."""
+    """The features are those of `RandomFeatures` with the same seed on centred inputs; alpha = n lambda, and
+    standardising y changes nothing."""
     X, y = regression()
-    model = RandomFeatureRidge(D, kernel, 0.4, interactions="full", linear=False, penalty=1e-3, random_state=7).fit(X, y)
+    model = RandomFeatureRidge(D, kernel, 0.4, interactions="full", linear=False, penalty=1e-3, random_state=7).fit(
+        X, y
+    )
     phi = RandomFeatures(kernel, D, scale=0.4, random_state=7).fit(X)
     new = np.random.default_rng(1).normal(1, 2, (50, 3))
     reference = Ridge(alpha=1e-3 * len(X), solver="svd").fit(phi.transform(X - X.mean(axis=0)), y)
@@ -110,14 +116,34 @@ def test_one_layer_is_ridge_on_random_features(kernel, D):
 
 def test_one_layer_machine_is_random_feature_ridge():
     X, y = regression()
-    single = RandomFeatureRidge(50, "matern", 0.3, interactions=(1, 2), linear=True, penalty=1e-3, random_state=7).fit(X, y)
-    machine = MLKMRegressor((50,), "matern", 0.3, interactions=(1, 2), linear=True, relevance=False, penalty=1e-3, solver="ridge", random_state=7)
+    single = RandomFeatureRidge(50, "matern", 0.3, interactions=(1, 2), linear=True, penalty=1e-3, random_state=7).fit(
+        X, y
+    )
+    machine = MLKMRegressor(
+        (50,),
+        "matern",
+        0.3,
+        interactions=(1, 2),
+        linear=True,
+        relevance=False,
+        penalty=1e-3,
+        solver="ridge",
+        random_state=7,
+    )
     np.testing.assert_allclose(machine.fit(X, y).predict(X), single.predict(X), rtol=1e-10)
 
 
 def test_leave_one_out_error_is_in_squared_units_of_y():
     X, y = regression()
-    options = {"n_features": 30, "kernel": "gaussian", "scale": 0.4, "interactions": "full", "linear": False, "penalty": 1e-2, "random_state": 0}
+    options = {
+        "n_features": 30,
+        "kernel": "gaussian",
+        "scale": 0.4,
+        "interactions": "full",
+        "linear": False,
+        "penalty": 1e-2,
+        "random_state": 0,
+    }
     model = RandomFeatureRidge(**options).fit(X, y)
     Z = RandomFeatures("gaussian", 30, scale=0.4, random_state=0).fit_transform(X - X.mean(axis=0))
     assert model.loo_error_ == pytest.approx(ridge(Z, y[:, None], penalty=1e-2).loo_error, rel=1e-8)
@@ -134,19 +160,24 @@ def test_leave_one_out_error_of_several_outputs_is_the_mean_of_theirs():
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_distance_to_kernel_ridge_falls_like_one_over_root_D(kernel):
-    """A free intercept is kernel ridge with a centred kernel and a centred y. Root mean squared distances over 12 seeds; slope on log scales."""
+    """A free intercept is kernel ridge with a centred kernel and a centred y. Root mean squared distances over 12
+    seeds; slope on log scales."""
     X, y = regression(n=60, d=2)
     new = np.random.default_rng(1).normal(1, 2, (60, 2))
     scale, penalty = 0.5, 0.05
     K = as_kernel(kernel)
     centre = KernelCenterer().fit(K(scale * X, scale * X))
-    exact = KernelRidge(alpha=penalty * len(X), kernel="precomputed").fit(centre.transform(K(scale * X, scale * X)), y - y.mean())
+    exact = KernelRidge(alpha=penalty * len(X), kernel="precomputed").fit(
+        centre.transform(K(scale * X, scale * X)), y - y.mean()
+    )
     limit = y.mean() + exact.predict(centre.transform(K(scale * new, scale * X)))
     widths = [128, 512, 2048, 8192]
     distances = []
     for D in widths:
         models = (
-            RandomFeatureRidge(D, kernel, scale, interactions="full", linear=False, penalty=penalty, random_state=seed).fit(X, y)
+            RandomFeatureRidge(
+                D, kernel, scale, interactions="full", linear=False, penalty=penalty, random_state=seed
+            ).fit(X, y)
             for seed in range(12)
         )
         distances.append(np.sqrt(np.mean([(model.predict(new) - limit) ** 2 for model in models])))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from mlkm.rows import distinct_rows
+from mlkm.rows.distinct import distinct_rows
 
 
 @st.composite
@@ -93,7 +93,8 @@ def test_numbers_that_differ_in_the_last_bit_are_different():
 
 
 def test_the_order_has_nothing_to_do_with_the_values():
-    """Of the first half of the rows, about half have a value below the median: false-alarm rate below 1e-4 (normal bound at 4 standard errors)."""
+    """Of the first half of the rows, about half have a value below the median: false-alarm rate below 1e-4 (normal
+    bound at 4 standard errors)."""
     x = np.random.default_rng(0).permutation(np.arange(2000.0))[:, None]
     below = (distinct_rows(x, 2 * x).X[:1000, 0] < 1000).sum()
     assert abs(below - 500) < 4 * np.sqrt(2000 / 16)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlkm.scaling import standardiser
+from mlkm.rows.scaling import standardiser
 
 
 @given(st.integers(0, 10**6), st.floats(-1e6, 1e6), st.floats(1e-3, 1e3))

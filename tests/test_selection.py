@@ -6,17 +6,19 @@ import scipy.stats
 from sklearn.model_selection import KFold
 
 from mlkm import MLKMRegressor, RandomFeatureRidge
+from mlkm.auto import rough, smooth
+from mlkm.auto.evidence import evidence, kernel_evidence
+from mlkm.auto.orders import Sizes, draw, feature_map, start, with_rotation
+from mlkm.auto.search import missed, screen, telling_pairs
 from mlkm.datasets import make_example1, make_example2, make_example3, make_example4
 from mlkm.kernels import Gaussian, Laplacian
-from mlkm.rows import distinct_rows
-from mlkm.selection import rough, smooth
-from mlkm.selection.evidence import evidence, kernel_evidence
-from mlkm.selection.orders import Sizes, draw, feature_map, start, with_rotation
-from mlkm.selection.search import missed, screen, telling_pairs
+from mlkm.rows.distinct import distinct_rows
 
 
 def numerical(objective, vector, h=1e-6):
-    return np.array([(objective(vector + h * e)[0] - objective(vector - h * e)[0]) / (2 * h) for e in np.eye(len(vector))])
+    return np.array(
+        [(objective(vector + h * e)[0] - objective(vector - h * e)[0]) / (2 * h) for e in np.eye(len(vector))]
+    )
 
 
 def problem(n=40, d=4, k=2, seed=0):
@@ -29,7 +31,9 @@ def test_evidence_is_the_log_density_of_the_targets():
     rng = np.random.default_rng(0)
     F, Y = rng.normal(size=(12, 5)), rng.normal(size=(12, 2))
     covariance = F @ F.T + 0.3 * np.eye(12)
-    exact = -np.mean([scipy.stats.multivariate_normal(np.zeros(12), covariance).logpdf(y) for y in Y.T]) / 12 - 0.5 * np.log(2 * np.pi)
+    exact = -np.mean(
+        [scipy.stats.multivariate_normal(np.zeros(12), covariance).logpdf(y) for y in Y.T]
+    ) / 12 - 0.5 * np.log(2 * np.pi)
     assert evidence(F, Y, 0.3)[0] == pytest.approx(exact, rel=1e-10)
     assert kernel_evidence(covariance.copy(), Y)[0] == pytest.approx(exact, rel=1e-10)
 
@@ -49,7 +53,10 @@ def test_evidence_of_float32_features_is_good_to_1e5(noise):
     rng = np.random.default_rng(3)
     F = np.cos(rng.normal(size=(900, 3)) @ rng.normal(size=(3, 200)) + rng.uniform(0, 6, 200)) / np.sqrt(100)
     Y = F @ rng.normal(size=(200, 1)) + np.sqrt(noise) * rng.normal(size=(900, 1))
-    rounded, exact = evidence(F.astype(np.float32), Y, noise), evidence(F.astype(np.float32).astype(np.float64), Y, noise)
+    rounded, exact = (
+        evidence(F.astype(np.float32), Y, noise),
+        evidence(F.astype(np.float32).astype(np.float64), Y, noise),
+    )
     assert rounded[0] == pytest.approx(exact[0], abs=1e-5)
     assert np.linalg.norm(rounded[1] - exact[1]) < 1e-2 * np.linalg.norm(exact[1])
 
@@ -67,7 +74,8 @@ def test_gradient_of_the_smooth_objective(kernel, rotation):
 
 
 def test_single_features_have_the_kernel_they_stand_for():
-    """Twelve frequencies at the quantiles of |N(0, 1)|, each with cosine and sine, are the Gaussian kernel of one input to 4 %."""
+    """Twelve frequencies at the quantiles of |N(0, 1)|, each with cosine and sine, are the Gaussian kernel of one input
+    to 4 %."""
     draws = draw(np.random.default_rng(0), 1, Sizes(24, 0, 0), Gaussian(), ())
     phi = feature_map(draws, start(1, False))
     x = np.linspace(-2, 2, 41)[:, None]
@@ -140,7 +148,9 @@ def test_the_default_is_as_good_as_a_line_on_a_line():
 
 
 @pytest.mark.parametrize("y", [np.zeros(50), np.repeat([1.0, 2.0], 25)], ids=["constant", "two values"])
-@pytest.mark.parametrize("X", [np.ones((50, 2)), np.repeat(np.arange(5.0), 10)[:, None] * [1.0, 2.0]], ids=["constant", "collinear"])
+@pytest.mark.parametrize(
+    "X", [np.ones((50, 2)), np.repeat(np.arange(5.0), 10)[:, None] * [1.0, 2.0]], ids=["constant", "collinear"]
+)
 def test_poor_data_give_finite_predictions(X, y):
     for model in (MLKMRegressor(random_state=0), RandomFeatureRidge(random_state=0)):
         assert np.isfinite(model.fit(X, y).predict(X)).all()
@@ -167,7 +177,10 @@ def test_the_layer_is_wide_where_leave_one_out_asks_for_it():
     """A smooth function of one input is served by a narrow layer; one that wiggles in three inputs jointly is not."""
     rng = np.random.default_rng(4)
     X = rng.uniform(-1, 1, size=(2400, 3))
-    calm, wild = X[:, 0] ** 2 + 0.3 * rng.normal(size=2400), np.cos(9 * X @ [1.0, 0.7, 0.4]) * np.sin(7 * X @ [-0.5, 0.8, 0.9])
+    calm, wild = (
+        X[:, 0] ** 2 + 0.3 * rng.normal(size=2400),
+        np.cos(9 * X @ [1.0, 0.7, 0.4]) * np.sin(7 * X @ [-0.5, 0.8, 0.9]),
+    )
     narrow, wide = (MLKMRegressor(random_state=0).fit(X, y).widths_[0] for y in (calm, wild))
     assert narrow + 250 <= wide
 
@@ -178,7 +191,8 @@ def test_constant_targets_with_many_rows():
 
 
 def test_a_penalty_does_not_drift_where_little_noise_leaves_it_open():
-    """A layer too small for this function would take any penalty down to 1e-18, and the fit would run wild at the edge of the data."""
+    """A layer too small for this function would take any penalty down to 1e-18, and the fit would run wild at the edge
+    of the data."""
     rng = np.random.default_rng(1)
     X = rng.uniform(-2, 2, size=(3000, 1))
     model = MLKMRegressor(random_state=0).fit(X, np.sin(6 * X[:, 0] ** 2) + 0.01 * rng.normal(size=3000))

@@ -9,11 +9,19 @@ from sklearn.base import clone
 from sklearn.datasets import make_friedman1
 
 from mlkm import MLKMRegressor, RandomFeatureRidge, RKMRegressor
-from mlkm.features import features
-from mlkm.machine import forward, jacobian, output_factors, predict
-from mlkm.variance import Dual, Layered, Primal, Training, Variance, factorise, leave_one_out, left_out_fits
+from mlkm.model.features import features
+from mlkm.model.machine import forward, jacobian, output_factors, predict
+from mlkm.variance.estimator import Dual, Layered, Primal, Training, Variance, factorise, leave_one_out, left_out_fits
 
-SMALL = {"kernels": "gaussian", "scales": 0.5, "interactions": "full", "linear": False, "solver": "gradient", "batch_size": 64, "random_state": 0}
+SMALL = {
+    "kernels": "gaussian",
+    "scales": 0.5,
+    "interactions": "full",
+    "linear": False,
+    "solver": "gradient",
+    "batch_size": 64,
+    "random_state": 0,
+}
 
 
 def paper(J, G, residuals, p):
@@ -43,7 +51,8 @@ def dense(machine, X, output=0):
 @pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize("widths", [(6,), (5, 4), (4, 3, 2)])
 def test_without_ridge_it_is_the_papers_formula(widths, residual):
-    """The biases of a residual block are redundant, so that the paper's matrix is singular for RKM: there p counts the weights that matter."""
+    """The biases of a residual block are redundant, so that the paper's matrix is singular for RKM: there p counts the
+    weights that matter."""
     machine = random_machine(np.random.default_rng(1), widths=widths, residual=residual)
     X, Y, X_new = rows_for(machine, 400)
     J, G = dense(machine, X), dense(machine, X_new)
@@ -54,13 +63,17 @@ def test_without_ridge_it_is_the_papers_formula(widths, residual):
     assert p == J.shape[1] or residual
     expected = paper(J, G, (Y - predict(machine, X))[:, 0], p)
     rounding = 1e-14 * (spectrum[0] / spectrum[p - 1]) ** 2  # of F'F, whoever inverts it
-    np.testing.assert_allclose(variance.predict(X_new)[1][:, 0], expected, rtol=max(1e-8, rounding) if p == J.shape[1] else 1e-4)
+    np.testing.assert_allclose(
+        variance.predict(X_new)[1][:, 0], expected, rtol=max(1e-8, rounding) if p == J.shape[1] else 1e-4
+    )
 
 
 @pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize(("widths", "n"), [((5, 4), 100), ((20, 10), 60), ((12, 6, 4), 90)])
 def test_damped_it_is_the_dense_formula_by_either_side(widths, n, residual):
-    machine = random_machine(np.random.default_rng(1), widths=widths, residual=residual, n_outputs=2, skip=True, linear=True)
+    machine = random_machine(
+        np.random.default_rng(1), widths=widths, residual=residual, n_outputs=2, skip=True, linear=True
+    )
     X, Y, X_new = rows_for(machine, n)
     training = Training(X, Y, np.ones(n), np.ones(n), None, 1e-2, 1e-3, np.zeros(1))
     variance = Variance([machine], training)
@@ -77,7 +90,8 @@ def test_damped_it_is_the_dense_formula_by_either_side(widths, n, residual):
 
 @pytest.mark.parametrize("n", [40, 300])
 def test_one_layer_has_the_ridge_of_its_fit(n):
-    """The closed form chooses its penalty on features of unit prior variance; tr H is the trace of the fit's own smoother."""
+    """The closed form chooses its penalty on features of unit prior variance; tr H is the trace of the fit's own
+    smoother."""
     X, y = make_friedman1(n, random_state=0)
     model = RandomFeatureRidge(100, "gaussian", 0.5, penalty=1e-3, random_state=0).fit(X, y)
     Z = model.x_scaler_.forward(X)
@@ -104,8 +118,12 @@ def test_leave_one_out_is_refitting_without_the_row(n):
         F, Y = F_of(Z[kept]), variance.training.Y[kept]
         mean, Y_mean = F.mean(axis=0), Y.mean(axis=0)
         C = np.linalg.solve((F - mean).T @ (F - mean) + n * 1e-3 * np.eye(F.shape[1]), (F - mean).T @ (Y - Y_mean))
-        np.testing.assert_allclose(residuals[i], variance.training.Y[i] - (F_of(Z[[i]]) - mean) @ C[:, 0] - Y_mean, rtol=1e-6)
-        np.testing.assert_allclose(f[:, 0] - weights[:, i] * residuals[i, 0], (F_of(Z[:5]) - mean) @ C[:, 0] + Y_mean, rtol=1e-6)
+        np.testing.assert_allclose(
+            residuals[i], variance.training.Y[i] - (F_of(Z[[i]]) - mean) @ C[:, 0] - Y_mean, rtol=1e-6
+        )
+        np.testing.assert_allclose(
+            f[:, 0] - weights[:, i] * residuals[i, 0], (F_of(Z[:5]) - mean) @ C[:, 0] + Y_mean, rtol=1e-6
+        )
 
 
 @pytest.mark.parametrize("kind", [MLKMRegressor, RKMRegressor])
@@ -129,7 +147,8 @@ def test_projection_and_default_fits_have_a_std():
 
 
 def test_the_default_fits_prior_is_used():
-    """With the rough part the ridge is on whitened landmarks: f of a fit to y + e minus f of a fit to y must be the smoother times e."""
+    """With the rough part the ridge is on whitened landmarks: f of a fit to y + e minus f of a fit to y must be the
+    smoother times e."""
     rng = np.random.default_rng(0)
     X = rng.random((300, 2))
     y = np.sign(np.sin(9 * X[:, 0])) + X[:, 1] + 0.1 * rng.standard_normal(300)
@@ -142,8 +161,17 @@ def test_the_default_fits_prior_is_used():
 
 def test_interpolation_constant_targets_and_copies_are_no_trouble():
     X, y = make_friedman1(40, random_state=0)
-    for inputs, targets, penalty in [(X, y, 0.0), (X, np.ones(40), "auto"), (np.repeat(X[:4], 10, axis=0), y, 1e-3), (X[:, :1] * 0, y, 1e-3)]:
-        std = RandomFeatureRidge(200, "gaussian", 0.5, penalty=penalty, random_state=0).fit(inputs, targets).predict(inputs, return_std=True)[1]
+    for inputs, targets, penalty in [
+        (X, y, 0.0),
+        (X, np.ones(40), "auto"),
+        (np.repeat(X[:4], 10, axis=0), y, 1e-3),
+        (X[:, :1] * 0, y, 1e-3),
+    ]:
+        std = (
+            RandomFeatureRidge(200, "gaussian", 0.5, penalty=penalty, random_state=0)
+            .fit(inputs, targets)
+            .predict(inputs, return_std=True)[1]
+        )
         assert np.isfinite(std).all()
         assert (std >= 0).all()
 
@@ -161,7 +189,8 @@ def test_weight_k_is_k_copies_and_outputs_stand_alone():
 
 
 def test_random_projection_keeps_the_leverages():
-    """Both sides above the limit: a thousand combinations of p = 1,265 gradients, 144 degrees of freedom: low by the ratio of the two."""
+    """Both sides above the limit: a thousand combinations of p = 1,265 gradients, 144 degrees of freedom: low by the
+    ratio of the two."""
     machine = random_machine(np.random.default_rng(1), d=4, widths=(30, 24, 20))
     X, Y, _ = rows_for(machine, 1200, d=4)
     training = Training(X, Y, np.ones(1200), np.ones(1200), None, 1.0, 1.0, np.zeros(1))
@@ -190,7 +219,8 @@ def test_the_factorisation_is_made_once_and_never_pickled():
 
 
 def test_a_fit_that_interpolates_does_not_claim_to_know():
-    """Leave-one-out picks a penalty of 1e-15 here; without it the standard deviation would be 1e-6, the error being 0.4."""
+    """Leave-one-out picks a penalty of 1e-15 here; without it the standard deviation would be 1e-6, the error being
+    0.4."""
     rng = np.random.default_rng(1)
     X = rng.standard_normal((650, 20))
     y = 2 * np.cos(2 * X[:, 0]) * np.exp(-(X[:, 1] ** 2)) + 0.3 * np.sin(3 * X[:, 2]) + 0.3 * rng.standard_normal(650)

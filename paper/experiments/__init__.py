@@ -1,6 +1,23 @@
 """One module per table or figure; `EXPERIMENTS` holds them by name, in the order of the paper."""
 
-from . import appendix, bias, coverage, descent, deviations, figure3, figure5, rates, table1, table2, table4, table5, table7, table8, table9, table10
+from . import (
+    appendix,
+    bias,
+    coverage,
+    descent,
+    deviations,
+    figure3,
+    figure5,
+    rates,
+    table1,
+    table2,
+    table4,
+    table5,
+    table7,
+    table8,
+    table9,
+    table10,
+)
 
 EXPERIMENTS = {
     experiment.name: experiment

@@ -8,9 +8,11 @@ from ..experiment import Options
 from ..store import Cell
 
 
-def cells(rows: Sequence[str], names: Sequence[str], options: Options, coded: Sequence[str] | None = None) -> list[Cell]:
-    """Every system in every row for every seed. As coded, the rows are fixed, so that a system without randomness has one seed; `coded` lists the
-    systems of that version where they are not the same. A quick run has one row of it."""
+def cells(
+    rows: Sequence[str], names: Sequence[str], options: Options, coded: Sequence[str] | None = None
+) -> list[Cell]:
+    """Every system in every row for every seed. As coded, the rows are fixed, so that a system without randomness has
+    one seed; `coded` lists the systems of that version where they are not the same. A quick run has one row of it."""
     coded_rows = rows[:1] if options.quick else rows
     return [
         Cell(version, row, name, seed)

@@ -1,7 +1,8 @@
-"""The appendix' examples with one and two inputs, as far as they are documented: training MSE as published, and the test MSE that belongs to it.
+"""The appendix' examples with one and two inputs, as far as they are documented: training MSE as published, and the
+test MSE that belongs to it.
 
-The published numbers are training errors of the published notebooks; the supplement of the paper was not at hand. A bump G(c, s) is read as
-exp(-|x - c|^2 / (2 s)).
+The published numbers are training errors of the published notebooks; the supplement of the paper was not at hand. A
+bump G(c, s) is read as exp(-|x - c|^2 / (2 s)).
 """
 
 from pathlib import Path
@@ -26,7 +27,9 @@ ROWS = ("1-D sine", "1-D step", "1-D parabola", *BUMPS)
 
 def truth(row: str, X: Array) -> Array:
     if row in BUMPS:
-        return sum(height * np.exp(-((X - centre) ** 2).sum(axis=1) / (2 * spread)) for height, centre, spread in BUMPS[row])
+        return sum(
+            height * np.exp(-((X - centre) ** 2).sum(axis=1) / (2 * spread)) for height, centre, spread in BUMPS[row]
+        )
     x = X[:, 0]
     return {"1-D sine": np.sin(10 * np.pi * x), "1-D step": np.sign(x - 0.5) / 2, "1-D parabola": x**2}[row]
 
@@ -49,7 +52,12 @@ def settings(row: str, system: str) -> tuple[Shape, Descent]:
     if row in BUMPS:
         scales, system = ((2.0, 1.0) if system.endswith(REVERSED) else (1.0, 2.0)), system.removesuffix(REVERSED)
         decay = 0.0 if scales[0] > scales[1] and system == "RKM" else 1e-4
-        rate, init = {"NN": (8e-4, (-0.1, 0.1)), "ResNet": (5e-4, (-0.1, 0.1)), "MLKM": (8e-4, (-0.5, -0.5)), "RKM": (5e-4, DEFAULT_INIT)}[system]
+        rate, init = {
+            "NN": (8e-4, (-0.1, 0.1)),
+            "ResNet": (5e-4, (-0.1, 0.1)),
+            "MLKM": (8e-4, (-0.5, -0.5)),
+            "RKM": (5e-4, DEFAULT_INIT),
+        }[system]
         return Shape((32, 8), scales), Descent(rate, decay, init, 100, 1000 if row == "2-D three bumps" else 2000)
     noisy = row == "1-D parabola"
     rate = 5e-3 if system == "RKM" or noisy else 1e-3
@@ -65,7 +73,12 @@ def names(row: str) -> tuple[str, ...]:
 
 def cells(options: Options) -> list[Cell]:
     rows = ROWS[:1] if options.quick else ROWS
-    return [Cell(CODED, row, name, seed) for row in rows for name in names(row) for seed in range(1 if name == "KRR" else options.seeds)]
+    return [
+        Cell(CODED, row, name, seed)
+        for row in rows
+        for name in names(row)
+        for seed in range(1 if name == "KRR" else options.seeds)
+    ]
 
 
 def run(cell: Cell, options: Options) -> dict[str, Any]:
@@ -80,7 +93,9 @@ def run(cell: Cell, options: Options) -> dict[str, Any]:
     from ..networks import PublishedNetwork
 
     shape, descent = settings(cell.row, cell.system)
-    return systems.measure(PublishedNetwork(cell.system.removesuffix(REVERSED), shape, descent.shorter(options.effort), cell.seed), sample)
+    return systems.measure(
+        PublishedNetwork(cell.system.removesuffix(REVERSED), shape, descent.shorter(options.effort), cell.seed), sample
+    )
 
 
 def report(results: Results, folder: Path) -> list[Block]:
@@ -88,11 +103,13 @@ def report(results: Results, folder: Path) -> list[Block]:
         comparison(results, "appendix", CODED, "train_mse", "Training MSE, as-coded", lowest_is_best=False),
         comparison(results, "", CODED, "test_mse", "Test MSE of the same fits"),
         Text(
-            "The noise has variance 0.04 in the parabola, 0.0001 in two dimensions; elsewhere there is none. Scales reversed: the rough layer first. "
-            "Published bands of these examples were calibrated on the training rows and are not repeated. The classification study (DryBean) waits "
-            "for a classifier."
+            "The noise has variance 0.04 in the parabola, 0.0001 in two dimensions; elsewhere there is none. Scales"
+            " reversed: the rough layer first. Published bands of these examples were calibrated on the training rows"
+            " and are not repeated. The classification study (DryBean) waits for a classifier."
         ),
     ]
 
 
-EXPERIMENT = Experiment("appendix", "Appendix: one and two inputs", ("test_mse", "excess", "train_mse", "seconds"), cells, run, report)
+EXPERIMENT = Experiment(
+    "appendix", "Appendix: one and two inputs", ("test_mse", "excess", "train_mse", "seconds"), cells, run, report
+)

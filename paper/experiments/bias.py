@@ -1,8 +1,9 @@
-"""Bias reduction by cross-fitting (Section "Bias reduction"): squared bias and variance of MLKM and RKM without and with rotations.
+"""Bias reduction by cross-fitting (Section "Bias reduction"): squared bias and variance of MLKM and RKM without and
+with rotations.
 
-Repeated training samples of Example 1, d = 4, one draw of the random features per machine; predictions at fixed points. The squared bias is estimated
-without the share that the variance of the mean adds to it. Rotations give each layer half of the rows, so that a machine without rotations on half of
-the rows is the other side of the comparison.
+Repeated training samples of Example 1, d = 4, one draw of the random features per machine; predictions at fixed points.
+The squared bias is estimated without the share that the variance of the mean adds to it. Rotations give each layer half
+of the rows, so that a machine without rotations on half of the rows is the other side of the comparison.
 """
 
 from collections.abc import Callable
@@ -26,7 +27,11 @@ POINTS = 100
 
 
 def cells(options: Options) -> list[Cell]:
-    return [Cell(WRITTEN, "d = 4", name, seed) for name in SYSTEMS for seed in range(4 if options.quick else 4 * options.seeds)]
+    return [
+        Cell(WRITTEN, "d = 4", name, seed)
+        for name in SYSTEMS
+        for seed in range(4 if options.quick else 4 * options.seeds)
+    ]
 
 
 def points() -> np.ndarray:
@@ -66,7 +71,12 @@ def report(results: Results, folder: Path) -> list[Block]:
             pair = [fits.get(f"{kind}+"), fits.get(other)]
             if all(values is not None for values in pair) and len(pair[0]) == len(pair[1]):
                 both = np.stack(pair, axis=1)
-                lines.append((f"{kind}+ less {other}", jackknife(lambda v: decompose(v[:, 0], truth) - decompose(v[:, 1], truth), both)))
+                lines.append(
+                    (
+                        f"{kind}+ less {other}",
+                        jackknife(lambda v: decompose(v[:, 0], truth) - decompose(v[:, 1], truth), both),
+                    )
+                )
     return [
         Table(
             "Squared bias, variance and their sum, means over test points, with jackknife standard errors over samples",
@@ -74,9 +84,9 @@ def report(results: Results, folder: Path) -> list[Block]:
             lines,
         ),
         Text(
-            "Initial weights and features are the same in all samples. Rotations give each layer half of the rows and average two machines. "
-            "Differences are paired, sample by sample: to the machine with all rows, and to that with half of them, which tells the effect of fewer "
-            "rows from that of less dependence between layers."
+            "Initial weights and features are the same in all samples. Rotations give each layer half of the rows and"
+            " average two machines. Differences are paired, sample by sample: to the machine with all rows, and to that"
+            " with half of them, which tells the effect of fewer rows from that of less dependence between layers."
         ),
     ]
 

@@ -1,7 +1,8 @@
-"""Theorem 2 by simulation: the running average of the squared gradient norm along descent, jointly and layer by layer (ADDS).
+"""Theorem 2 by simulation: the running average of the squared gradient norm along descent, jointly and layer by layer
+(ADDS).
 
-Full batches on Example 1, d = 4, shape 4-32-8-1, two step sizes. The theorem says that T = O(eps^-2) steps of appropriate size bring the average to
-eps^2 at most: in logarithms a slope of -1.
+Full batches on Example 1, d = 4, shape 4-32-8-1, two step sizes. The theorem says that T = O(eps^-2) steps of
+appropriate size bring the average to eps^2 at most: in logarithms a slope of -1.
 """
 
 from pathlib import Path
@@ -55,7 +56,12 @@ def run(cell: Cell, options: Options) -> dict[str, Any]:
     at = np.unique(np.geomspace(1, n_steps, N_KEPT).astype(int))
     late = at >= n_steps / 10
     slope = float(np.polyfit(np.log(at[late]), np.log(averages[at[late] - 1]), 1)[0])
-    return {"steps": at.tolist(), "average": [float(f"{v:.4g}") for v in averages[at - 1]], "slope": slope, "last": float(averages[-1])}
+    return {
+        "steps": at.tolist(),
+        "average": [float(f"{v:.4g}") for v in averages[at - 1]],
+        "slope": slope,
+        "last": float(averages[-1]),
+    }
 
 
 def _square(gradient: list[Any]) -> float:
@@ -76,7 +82,9 @@ def report(results: Results, folder: Path) -> list[Block]:
     axes, lines = canvas.subplots(1, len(STEPS), sharey=True), []
     for ax, row in zip(axes, STEPS, strict=True):
         for k, name in enumerate(results.names("system")):
-            curves = zip(results.lists(WRITTEN, row, name, "steps"), results.lists(WRITTEN, row, name, "average"), strict=True)
+            curves = zip(
+                results.lists(WRITTEN, row, name, "steps"), results.lists(WRITTEN, row, name, "average"), strict=True
+            )
             for i, (steps, average) in enumerate(curves):
                 ax.loglog(steps, average, color=f"C{k}", linewidth=1, label=name if i == 0 and ax is axes[0] else None)
             last, slope = (with_error(results.values(WRITTEN, row, name, measure)) for measure in ("last", "slope"))
@@ -88,15 +96,17 @@ def report(results: Results, folder: Path) -> list[Block]:
     path = folder / "descent.png"
     canvas.savefig(path, dpi=110)
     text = (
-        "Read literally, T = O(eps^-2) steps for an average of at most eps^2 is a slope of -1, here fitted over the last nine tenths of the steps. "
-        "The theorem is about joint descent with a step size that is appropriately chosen: the smaller step here is, the larger one leaves the "
-        "region where a step lowers the loss, and its average jumps. The theorem's equation also sets the loss equal to its gradient, which is a "
-        "slip of notation. In ADDS each layer descends on its own rows: whether its average vanishes depends on the rows on which the gradient is "
-        "taken."
+        "Read literally, T = O(eps^-2) steps for an average of at most eps^2 is a slope of -1, here fitted over the"
+        " last nine tenths of the steps. The theorem is about joint descent with a step size that is appropriately"
+        " chosen: the smaller step here is, the larger one leaves the region where a step lowers the loss, and its"
+        " average jumps. The theorem's equation also sets the loss equal to its gradient, which is a slip of notation."
+        " In ADDS each layer descends on its own rows: whether its average vanishes depends on the rows on which the"
+        " gradient is taken."
     )
     return [
         Table(
-            "Average of the squared gradient norm after the last step, and the slope of its logarithm on log T [Theorem 2]",
+            "Average of the squared gradient norm after the last step, and the slope of its logarithm on log T"
+            " [Theorem 2]",
             ["descent", "last", "slope"],
             lines,
         ),
@@ -105,4 +115,6 @@ def report(results: Results, folder: Path) -> list[Block]:
     ]
 
 
-EXPERIMENT = Experiment("descent", "Theorem 2: gradient norms along descent", ("steps", "average", "slope", "last"), cells, run, report)
+EXPERIMENT = Experiment(
+    "descent", "Theorem 2: gradient norms along descent", ("steps", "average", "slope", "last"), cells, run, report
+)

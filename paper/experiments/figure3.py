@@ -1,4 +1,5 @@
-"""Figures 3 and 4: the 95 % bands of Examples 1 and 2 with d = 8 along one input, the others at 1/2; the default and the paper's machines."""
+"""Figures 3 and 4: the 95 % bands of Examples 1 and 2 with d = 8 along one input, the others at 1/2; the default and
+the paper's machines."""
 
 from functools import partial
 from pathlib import Path
@@ -40,9 +41,14 @@ def run(example: int, cell: Cell, options: Options) -> dict[str, Any]:
     else:
         settings = DESCENT12[example, cell.system][D].shorter(options.effort)
         model = systems.faithful(cell.system, shape12(D), settings, cell.seed).fit(sample.X, sample.y)
-    band = ConformalRegressor(FrozenEstimator(model), confidence_level=0.95, score="variance").conformalize(sample.X_cal, sample.y_cal)
+    band = ConformalRegressor(FrozenEstimator(model), confidence_level=0.95, score="variance").conformalize(
+        sample.X_cal, sample.y_cal
+    )
     mean, interval = band.predict_interval(np.vstack([along(j) for j in range(N_PANELS)]))
-    return {name: np.round(values, 4).tolist() for name, values in (("mean", mean), ("lower", interval[:, 0, 0]), ("upper", interval[:, 1, 0]))}
+    return {
+        name: np.round(values, 4).tolist()
+        for name, values in (("mean", mean), ("lower", interval[:, 0, 0]), ("upper", interval[:, 1, 0]))
+    }
 
 
 def report(name: str, example: int, results: Results, folder: Path) -> list[Block]:
@@ -56,9 +62,14 @@ def report(name: str, example: int, results: Results, folder: Path) -> list[Bloc
     axes = canvas.subplots(len(names), N_PANELS, sharex=True, sharey=True, squeeze=False)
     x = np.linspace(0, 1, N_POINTS)
     for system, line in zip(names, axes, strict=True):
-        values = {key: np.array(results.lists(WRITTEN, f"d = {D}", system, key)[0]).reshape(N_PANELS, -1) for key in ("mean", "lower", "upper")}
+        values = {
+            key: np.array(results.lists(WRITTEN, f"d = {D}", system, key)[0]).reshape(N_PANELS, -1)
+            for key in ("mean", "lower", "upper")
+        }
         for j, ax in enumerate(line):
-            ax.fill_between(x, values["lower"][j], values["upper"][j], color="tab:blue", alpha=0.2, linewidth=0, label="95 % band")
+            ax.fill_between(
+                x, values["lower"][j], values["upper"][j], color="tab:blue", alpha=0.2, linewidth=0, label="95 % band"
+            )
             ax.plot(x, values["mean"][j], color="tab:blue", linestyle="--", label="fit")
             ax.plot(x, truth(along(j)), color="tab:red", label="truth")
             ax.spines[["top", "right"]].set_visible(False)
@@ -69,7 +80,10 @@ def report(name: str, example: int, results: Results, folder: Path) -> list[Bloc
     canvas.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
     path = folder / f"{name}.png"
     canvas.savefig(path, dpi=110)
-    text = "The published picture of the RKM scales its band by the training loss of the MLKM; here each machine has its own."
+    text = (
+        "The published picture of the RKM scales its band by the training loss of the MLKM; here each machine has its"
+        " own."
+    )
     return [Figure(f"Bands of Example {example}, d = 8, as written", path), Text(text)]
 
 

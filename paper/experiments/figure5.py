@@ -1,4 +1,5 @@
-"""Figure 5: test MSE after every epoch of Example 3, networks and kernel machines with the published descent and data."""
+"""Figure 5: test MSE after every epoch of Example 3, networks and kernel machines with the published descent and
+data."""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,9 @@ def run(cell: Cell, options: Options) -> dict[str, Any]:
     from ..networks import PublishedNetwork
 
     descent = descent3(cell.system, *case(cell.row)).shorter(options.effort)
-    network = PublishedNetwork(cell.system, SHAPE3, descent, cell.seed).fit(sample.X, sample.y, monitor=(sample.X_test, sample.y_test))
+    network = PublishedNetwork(cell.system, SHAPE3, descent, cell.seed).fit(
+        sample.X, sample.y, monitor=(sample.X_test, sample.y_test)
+    )
     return {"curve": [float(f"{value:.4g}") for value in network.curve_[::STEP]]}
 
 
@@ -44,12 +47,27 @@ def report(results: Results, folder: Path) -> list[Block]:
     for row, ax in zip(rows, axes.flat, strict=False):
         for name in NETWORKS:
             for curve in results.lists(CODED, row, name, "curve"):
-                ax.plot(STEP * np.arange(len(curve)), curve, label=name, linestyle="--" if name in ("NN", "ResNet") else "-", linewidth=1.2)
-        lowest = min([min(curve) for name in NETWORKS for curve in results.lists(CODED, row, name, "curve")], default=0.0)
+                ax.plot(
+                    STEP * np.arange(len(curve)),
+                    curve,
+                    label=name,
+                    linestyle="--" if name in ("NN", "ResNet") else "-",
+                    linewidth=1.2,
+                )
+        lowest = min(
+            [min(curve) for name in NETWORKS for curve in results.lists(CODED, row, name, "curve")], default=0.0
+        )
         for level in results.lists(CODED, row, "mlkm", "curve"):
             shown, below = max(level[0], lowest / 3), level[0] < lowest / 3
             ax.axhline(shown, color="black", linewidth=1, label="mlkm")
-            ax.annotate(f"{number(level[0])}{', below this axis' if below else ''}", (1000, shown), (0, 3), "data", "offset points", ha="right")
+            ax.annotate(
+                f"{number(level[0])}{', below this axis' if below else ''}",
+                (1000, shown),
+                (0, 3),
+                "data",
+                "offset points",
+                ha="right",
+            )
         ax.set(title=row, yscale="log", xlabel="epoch", ylabel="test MSE")
         ax.spines[["top", "right"]].set_visible(False)
     for ax in axes.flat[len(rows) :]:
@@ -61,8 +79,8 @@ def report(results: Results, folder: Path) -> list[Block]:
     return [
         Figure("Test MSE by epoch, Example 3, as-coded", path),
         Text(
-            "The default of this package has no epochs; its test MSE is a black line, or a number where it lies off the axis. On the published rows "
-            "of the mixtures the truth itself has 0.689 and 0.962."
+            "The default of this package has no epochs; its test MSE is a black line, or a number where it lies off the"
+            " axis. On the published rows of the mixtures the truth itself has 0.689 and 0.962."
         ),
     ]
 

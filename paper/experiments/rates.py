@@ -1,7 +1,9 @@
-"""Theorem 1 by simulation: excess risk against n for targets of known smoothness, the fitted slope beside -2q / (2q + d).
+"""Theorem 1 by simulation: excess risk against n for targets of known smoothness, the fitted slope beside -2q / (2q +
+d).
 
-The target is f(x) = sum_k k^-(q + 1/2) c_k sqrt(2) cos(pi k x) with signs c_k: smooth of order q and of no higher one in the sense of Sobolev. One
-layer of Matern features, D = n^(2q / (2q + d)) log n as in the theorem, though 1000 at most, penalty by leave-one-out, d = 1.
+The target is f(x) = sum_k k^-(q + 1/2) c_k sqrt(2) cos(pi k x) with signs c_k: smooth of order q and of no higher one
+in the sense of Sobolev. One layer of Matern features, D = n^(2q / (2q + d)) log n as in the theorem, though 1000 at
+most, penalty by leave-one-out, d = 1.
 """
 
 from pathlib import Path
@@ -30,7 +32,12 @@ def target(q: float, x: Array) -> Array:
 def cells(options: Options) -> list[Cell]:
     sizes = (100, 400, 1600) if options.quick else (100, 200, 400, 800, 1600, 3200, 6400)
     repeats = 3 if options.quick else 4 * options.seeds
-    return [Cell(f"q = {q:g}", f"n = {n}", "MLKM, one layer", seed) for q in SMOOTHNESS for n in sizes for seed in range(repeats)]
+    return [
+        Cell(f"q = {q:g}", f"n = {n}", "MLKM, one layer", seed)
+        for q in SMOOTHNESS
+        for n in sizes
+        for seed in range(repeats)
+    ]
 
 
 def run(cell: Cell, options: Options) -> dict[str, Any]:
@@ -39,7 +46,9 @@ def run(cell: Cell, options: Options) -> dict[str, Any]:
     x, grid = rng.uniform(size=n), (np.arange(2000) + 0.5) / 2000
     y = target(q, x) + 0.5 * rng.standard_normal(n)
     D = min(int(n ** (2 * q / (2 * q + 1)) * np.log(n)), 1000)
-    model = RandomFeatureRidge(D, Matern(nu=q), 10.0, interactions="full", relevance=False, linear=False, random_state=cell.seed)
+    model = RandomFeatureRidge(
+        D, Matern(nu=q), 10.0, interactions="full", relevance=False, linear=False, random_state=cell.seed
+    )
     fit = model.fit(x[:, None], y).predict(grid[:, None])
     return {"excess": float(np.mean((fit - target(q, grid)) ** 2))}
 
@@ -48,7 +57,11 @@ def report(results: Results, folder: Path) -> list[Block]:
     from matplotlib.figure import Figure as Canvas
 
     rows = results.names("row")
-    complete = [v for v in results.names("version") if all(len(results.values(v, row, "MLKM, one layer", "excess")) for row in rows)]
+    complete = [
+        v
+        for v in results.names("version")
+        if all(len(results.values(v, row, "MLKM, one layer", "excess")) for row in rows)
+    ]
     if not complete or len(rows) < 2:
         return []
     canvas = Canvas(figsize=(5.5, 3.6), layout="constrained")
@@ -58,24 +71,40 @@ def report(results: Results, folder: Path) -> list[Block]:
         n = np.array([int(row[4:]) for row in rows], dtype=float)
         values = [results.values(version, row, "MLKM, one layer", "excess") for row in rows]
         means = np.array([v.mean() for v in values])
-        each = [np.polyfit(np.log(n), np.log(draw), 1)[0] for draw in zip(*values, strict=False)]  # the sizes of one seed are independent draws
+        each = [
+            np.polyfit(np.log(n), np.log(draw), 1)[0] for draw in zip(*values, strict=False)
+        ]  # the sizes of one seed are independent draws
         slope, level = np.polyfit(np.log(n), np.log(means), 1)
         points = ax.loglog(n, means, "o", label=f"{version}: slope {slope:.2f}, theorem {-2 * q / (2 * q + 1):.2f}")
         ax.loglog(n, np.exp(level) * n**slope, color=points[0].get_color(), linewidth=1)
-        lines.append((version, [*(Entry(with_error(v)) for v in values), Entry(with_error(np.array(each)), number(-2 * q / (2 * q + 1)))]))
+        lines.append(
+            (
+                version,
+                [
+                    *(Entry(with_error(v)) for v in values),
+                    Entry(with_error(np.array(each)), number(-2 * q / (2 * q + 1))),
+                ],
+            )
+        )
     ax.set(xlabel="n", ylabel="excess risk")
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False)
     path = folder / "rates.png"
     canvas.savefig(path, dpi=110)
     text = (
-        "Theorem 1 is an upper bound: a slope at or below it agrees with it. The target lies on the edge of its class, where the bound should be "
-        "nearly reached. The theorem wants densities of the frequencies that are sub-Gaussian; those of the Matern kernel are not. D follows the "
-        "theorem up to 1000 features, which are reached at n = 800 for q = 2 and at n = 1600 for q = 1. The table's slopes are means over seeds, the "
-        "picture's those of the mean risk. With several layers the exponent depends on the smoothness of every layer, which is not known."
+        "Theorem 1 is an upper bound: a slope at or below it agrees with it. The target lies on the edge of its class,"
+        " where the bound should be nearly reached. The theorem wants densities of the frequencies that are"
+        " sub-Gaussian; those of the Matern kernel are not. D follows the theorem up to 1000 features, which are"
+        " reached at n = 800 for q = 2 and at n = 1600 for q = 1. The table's slopes are means over seeds, the"
+        " picture's those of the mean risk. With several layers the exponent depends on the smoothness of every layer,"
+        " which is not known."
     )
     return [
-        Table("Excess risk, one layer of Matern features, d = 1, and the slope [Theorem 1]", ["smoothness", *rows, "slope"], lines),
+        Table(
+            "Excess risk, one layer of Matern features, d = 1, and the slope [Theorem 1]",
+            ["smoothness", *rows, "slope"],
+            lines,
+        ),
         Figure("Excess risk against n", path),
         Text(text),
     ]

@@ -1,4 +1,5 @@
-"""Table 1, measured: seconds and peak memory of a fit against n, and the slopes of their logarithms, for KRR, RF, MLKM and the default."""
+"""Table 1, measured: seconds and peak memory of a fit against n, and the slopes of their logarithms, for KRR, RF, MLKM
+and the default."""
 
 import time
 import tracemalloc
@@ -16,14 +17,24 @@ from ..store import Cell, Results
 from ..tables import number, with_error
 
 SYSTEMS = ("KRR", "RF", "MLKM, one epoch", "mlkm")
-SAID = {"KRR": ("3", "2"), "RF": ("2", "1.5"), "MLKM, one epoch": ("2", "1"), "mlkm": ("", "")}  # up to logarithms, D = sqrt(n) log n
+SAID = {
+    "KRR": ("3", "2"),
+    "RF": ("2", "1.5"),
+    "MLKM, one epoch": ("2", "1"),
+    "mlkm": ("", ""),
+}  # up to logarithms, D = sqrt(n) log n
 EPOCHS = 10
 
 
 def cells(options: Options) -> list[Cell]:
     sizes = (250, 500, 1000) if options.quick else (500, 1000, 2000, 4000, 8000)
     systems = SYSTEMS[:-1] if options.quick else SYSTEMS
-    return [Cell("measured", f"n = {n}", name, seed) for name in systems for n in sizes for seed in range(min(options.seeds, 3))]
+    return [
+        Cell("measured", f"n = {n}", name, seed)
+        for name in systems
+        for n in sizes
+        for seed in range(min(options.seeds, 3))
+    ]
 
 
 def model_of(name: str, n: int, seed: int) -> Any:
@@ -31,13 +42,26 @@ def model_of(name: str, n: int, seed: int) -> Any:
     if name == "KRR":
         return KernelRidge(kernel="rbf", gamma=0.5, alpha=1e-3)
     if name == "RF":
-        return RandomFeatureRidge(D, "gaussian", 1.0, interactions="full", relevance=False, linear=False, penalty=1e-6, random_state=seed)
+        return RandomFeatureRidge(
+            D, "gaussian", 1.0, interactions="full", relevance=False, linear=False, penalty=1e-6, random_state=seed
+        )
     if name == "mlkm":
         return MLKMRegressor(random_state=seed)
     return MLKMRegressor(
-        (D, D), "gaussian", (1.0, 0.1), interactions="full", relevance=False, linear=False, penalty=1e-4, solver="gradient",
-        learning_rate=1e-6, batch_size=128, max_iter=EPOCHS, patience=EPOCHS + 1, random_state=seed,
-    )  # fmt: skip
+        (D, D),
+        "gaussian",
+        (1.0, 0.1),
+        interactions="full",
+        relevance=False,
+        linear=False,
+        penalty=1e-4,
+        solver="gradient",
+        learning_rate=1e-6,
+        batch_size=128,
+        max_iter=EPOCHS,
+        patience=EPOCHS + 1,
+        random_state=seed,
+    )
 
 
 def run(cell: Cell, options: Options) -> dict[str, Any]:
@@ -74,7 +98,9 @@ def report(results: Results, folder: Path) -> list[Block]:
         return []
     blocks: list[Block] = []
     canvas = Canvas(figsize=(9, 3.4), layout="constrained")
-    for ax, (measure, unit, said) in zip(canvas.subplots(1, 2), (("seconds", "s", 0), ("megabytes", "MB", 1)), strict=True):
+    for ax, (measure, unit, said) in zip(
+        canvas.subplots(1, 2), (("seconds", "s", 0), ("megabytes", "MB", 1)), strict=True
+    ):
         rows = sorted(results.names("row"), key=lambda row: int(row[4:]))
         lines = []
         for name in systems:
@@ -88,17 +114,22 @@ def report(results: Results, folder: Path) -> list[Block]:
         ax.minorticks_off()
         ax.spines[["top", "right"]].set_visible(False)
         blocks.append(
-            Table(f"{measure.capitalize()} of a fit by n, and the slope of the logarithms [Table 1's exponent]", ["system", *rows, "slope"], lines)
+            Table(
+                f"{measure.capitalize()} of a fit by n, and the slope of the logarithms [Table 1's exponent]",
+                ["system", *rows, "slope"],
+                lines,
+            )
         )
     canvas.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=len(systems), frameon=False)
     path = folder / "table1.png"
     canvas.savefig(path, dpi=110)
     text = (
-        "Example 1 with d = 8. RF and both layers of MLKM have D = sqrt(n) log n features; Table 1's exponents are for that D and leave out "
-        "logarithms. The paper counts one gradient pass for MLKM; a fit takes hundreds. Memory is what numpy allocates at most during the fit; MLKM "
-        "here keeps the n by D features of the first layer, which the paper's count leaves out, and RF works through its rows in blocks where there "
-        "are many, which is faster and smaller than its count. The default is not traced beyond n = 2000. Slopes are over all sizes but the "
-        "smallest. At these sizes KRR's cubic part is still mixed with its quadratic one."
+        "Example 1 with d = 8. RF and both layers of MLKM have D = sqrt(n) log n features; Table 1's exponents are for"
+        " that D and leave out logarithms. The paper counts one gradient pass for MLKM; a fit takes hundreds. Memory is"
+        " what numpy allocates at most during the fit; MLKM here keeps the n by D features of the first layer, which"
+        " the paper's count leaves out, and RF works through its rows in blocks where there are many, which is faster"
+        " and smaller than its count. The default is not traced beyond n = 2000. Slopes are over all sizes but the"
+        " smallest. At these sizes KRR's cubic part is still mixed with its quadratic one."
     )
     return [*blocks, Figure("Seconds and peak memory of a fit against n", path), Text(text)]
 

@@ -1,7 +1,8 @@
 """Table 4: Example 3, ten additive components, three functions and two laws of the inputs. Neither version has noise.
 
-As coded, half of the test rows repeat training rows in three of the six settings, and for the mixtures the other half of the test targets lacks five
-components; `fresh_mse` is the error against the truth on the test rows that are not training rows.
+As coded, half of the test rows repeat training rows in three of the six settings, and for the mixtures the other half
+of the test targets lacks five components; `fresh_mse` is the error against the truth on the test rows that are not
+training rows.
 """
 
 from pathlib import Path
@@ -38,7 +39,9 @@ def model_of(cell: Cell, options: Options) -> Any:
         descent = descent3(cell.system, *case(cell.row)).shorter(options.effort)
         return PublishedNetwork(cell.system, SHAPE3, descent, cell.seed, careful=cell.version != CODED)
     if cell.system in ("MLKM", "RKM"):
-        return systems.faithful(cell.system, SHAPE3, descent3(cell.system, *case(cell.row)).shorter(options.effort), cell.seed)
+        return systems.faithful(
+            cell.system, SHAPE3, descent3(cell.system, *case(cell.row)).shorter(options.effort), cell.seed
+        )
     return systems.plain(cell.system, cell.seed, options.quick)
 
 
@@ -59,25 +62,42 @@ def run(cell: Cell, options: Options) -> dict[str, Any]:
 
 def report(results: Results, folder: Path) -> list[Block]:
     blocks: list[Block] = []
-    titles = {WRITTEN: "Test MSE, as-written", CODED: "Test MSE, as-coded, on the published test rows (of which some are training rows)"}
+    titles = {
+        WRITTEN: "Test MSE, as-written",
+        CODED: "Test MSE, as-coded, on the published test rows (of which some are training rows)",
+    }
     for version, title in titles.items():
         if results.names("row", version=version):
             blocks.append(comparison(results, "table4", version, "test_mse", title))
     if results.names("row", version=CODED):
         blocks.append(
-            comparison(results, "", CODED, "fresh_mse", "The same fits, as-coded, against the truth on the test rows that are not training rows")
+            comparison(
+                results,
+                "",
+                CODED,
+                "fresh_mse",
+                "The same fits, as-coded, against the truth on the test rows that are not training rows",
+            )
         )
     if results.names("row", version=WRITTEN):
-        blocks.append(comparison(results, "table4", WRITTEN, "seconds", "Seconds of one fit, as-written", lowest_is_best=False))
+        blocks.append(
+            comparison(results, "table4", WRITTEN, "seconds", "Seconds of one fit, as-written", lowest_is_best=False)
+        )
     blocks.append(
         Text(
-            "On the published test rows of the mixtures the truth itself has a test MSE of 0.689 (uniform) and 0.962 (normal). Two published "
-            "entries of ResNet differ between paper and notebook: 2.030 against 3.598 (trig, uniform) and 1.906 against 1.381 (mix, uniform)."
+            "On the published test rows of the mixtures the truth itself has a test MSE of 0.689 (uniform) and 0.962"
+            " (normal). Two published entries of ResNet differ between paper and notebook: 2.030 against 3.598 (trig,"
+            " uniform) and 1.906 against 1.381 (mix, uniform)."
         )
     )
     return blocks
 
 
 EXPERIMENT = Experiment(
-    "table4", "Table 4: Example 3, ten additive components", ("test_mse", "fresh_mse", "excess", "train_mse", "seconds"), cells, run, report
+    "table4",
+    "Table 4: Example 3, ten additive components",
+    ("test_mse", "fresh_mse", "excess", "train_mse", "seconds"),
+    cells,
+    run,
+    report,
 )

@@ -1,4 +1,5 @@
-"""Tables 5 and 6: Example 4, few inputs (d = 10 was run but left out of the paper) and many. Neither version has noise."""
+"""Tables 5 and 6: Example 4, few inputs (d = 10 was run but left out of the paper) and many. Neither version has
+noise."""
 
 from functools import partial
 from pathlib import Path
@@ -30,7 +31,9 @@ def run(cell: Cell, options: Options) -> dict[str, Any]:
         return systems.measure(systems.faithful(cell.system, SHAPE4, settings, cell.seed), sample)
     from ..networks import PublishedNetwork
 
-    return systems.measure(PublishedNetwork(cell.system, SHAPE4, settings, cell.seed, careful=cell.version != CODED), sample)
+    return systems.measure(
+        PublishedNetwork(cell.system, SHAPE4, settings, cell.seed, careful=cell.version != CODED), sample
+    )
 
 
 def report(name: str, results: Results, folder: Path) -> list[Block]:
@@ -40,14 +43,23 @@ def report(name: str, results: Results, folder: Path) -> list[Block]:
         if results.names("row", version=version)
     ]
     if results.names("row", version=WRITTEN):
-        blocks.append(comparison(results, name, WRITTEN, "seconds", "Seconds of one fit, as-written", lowest_is_best=False))
+        blocks.append(
+            comparison(results, name, WRITTEN, "seconds", "Seconds of one fit, as-written", lowest_is_best=False)
+        )
     if name == "table5":
         blocks.append(Text("The numbers marked * were computed in the published notebooks and are not in the paper."))
     return blocks
 
 
 TABLE5, TABLE6 = (
-    Experiment(name, title, ("test_mse", "excess", "train_mse", "seconds"), partial(cells, dimensions), run, partial(report, name))
+    Experiment(
+        name,
+        title,
+        ("test_mse", "excess", "train_mse", "seconds"),
+        partial(cells, dimensions),
+        run,
+        partial(report, name),
+    )
     for name, title, dimensions in (
         ("table5", "Table 5: Example 4, few inputs", (1, 2, 5, 10)),
         ("table6", "Table 6: Example 4, ten active inputs of many", (100, 1000)),

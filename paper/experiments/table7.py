@@ -1,7 +1,7 @@
 """Table 7: SML2010, the temperature of a room. File 1 trains and calibrates, file 2, which is later, tests.
 
-As in the paper, RF sees all of file 1, every other system half of it; `mlkm, all rows` is the default with all of file 1, and `mlkm, adaptive band`
-that with half of it and a band that follows the test rows as they come.
+As in the paper, RF sees all of file 1, every other system half of it; `mlkm, all rows` is the default with all of file
+1, and `mlkm, adaptive band` that with half of it and a band that follows the test rows as they come.
 """
 
 from pathlib import Path
@@ -34,7 +34,11 @@ def cells(options: Options) -> list[Cell]:
 def run(cell: Cell, options: Options) -> dict[str, Any]:
     sample = sml2010(cell.version, cell.seed, options.data_home)
     if cell.system == "RF":
-        return systems.measure(systems.random_features(RF_ALPHA if cell.version == CODED else None, cell.seed, scale=0.4), sample, all_rows=True)
+        return systems.measure(
+            systems.random_features(RF_ALPHA if cell.version == CODED else None, cell.seed, scale=0.4),
+            sample,
+            all_rows=True,
+        )
     if cell.system == ALL_ROWS:
         return systems.measure(systems.plain("mlkm", cell.seed), sample, all_rows=True)
     if cell.system == ADAPTIVE:
@@ -71,16 +75,23 @@ def report(results: Results, folder: Path) -> list[Block]:
     blocks: list[Block] = []
     for version in results.names("version"):
         for measure, what in (("train_mse", "Training MSE"), ("test_mse", "Test MSE")):
-            blocks.append(comparison(results, "table7", version, measure, f"{what}, {version}", lowest_is_best=measure == "test_mse"))
+            blocks.append(
+                comparison(
+                    results, "table7", version, measure, f"{what}, {version}", lowest_is_best=measure == "test_mse"
+                )
+            )
         blocks.append(bands(results, "table7", version, f"Length (coverage) of the 95 % band, {version}"))
         if version == CODED:
             blocks += exact_bands(results, "table7")
-        blocks.append(comparison(results, "table7", version, "seconds", f"Seconds of one fit, {version}", lowest_is_best=False))
+        blocks.append(
+            comparison(results, "table7", version, "seconds", f"Seconds of one fit, {version}", lowest_is_best=False)
+        )
     blocks.append(
         Text(
-            "The test rows are a later and warmer period (mean 22.8 against 18.8 degrees), so no band that is calibrated on file 1 has a guarantee "
-            "on file 2; the adaptive band learns from the test rows as they come. The paper's variance formula needs fewer weights than training "
-            "rows; here there are 5101 and 7651 weights and 1382 rows."
+            "The test rows are a later and warmer period (mean 22.8 against 18.8 degrees), so no band that is"
+            " calibrated on file 1 has a guarantee on file 2; the adaptive band learns from the test rows as they come."
+            " The paper's variance formula needs fewer weights than training rows; here there are 5101 and 7651 weights"
+            " and 1382 rows."
         )
     )
     return blocks

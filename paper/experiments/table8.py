@@ -1,6 +1,7 @@
 """Table 8: the small study of YearPredictionMSD, 700 training and 300 test rows.
 
-The version `available rows` draws them from the sample of 8162 rows; `as-written` and `as-coded` need the full file, the latter for its row numbers.
+The version `available rows` draws them from the sample of 8162 rows; `as-written` and `as-coded` need the full file,
+the latter for its row numbers.
 """
 
 from pathlib import Path
@@ -17,9 +18,10 @@ from ..tables import comparison, ordered, with_error
 
 SYSTEMS = ("RF", "NN", "ResNet", "MLKM", "RKM", "MLKM+", "RKM+", *systems.MISSING, *systems.OURS)
 NEEDS_FILE = (
-    "The versions `as-written` and `as-coded` need the full file YearPredictionMSD.txt, which is not there; they run as soon as it is put "
-    "into the folder `yearmsd` under MLKM_DATA_HOME. `available rows` draws 700, 500 and 300 rows at random from a sample of 8162 rows, so "
-    "that published numbers, which belong to other rows, can be compared in size only."
+    "The versions `as-written` and `as-coded` need the full file YearPredictionMSD.txt, which is not there; they run as"
+    " soon as it is put into the folder `yearmsd` under MLKM_DATA_HOME. `available rows` draws 700, 500 and 300 rows at"
+    " random from a sample of 8162 rows, so that published numbers, which belong to other rows, can be compared in size"
+    " only."
 )
 
 
@@ -47,28 +49,41 @@ def run(cell: Cell, options: Options) -> dict[str, Any]:
 
     kind = cell.system.removesuffix("+")
     if cell.system == kind:
-        return systems.measure(PublishedNetwork(kind, SHAPE_YEARS, settings, cell.seed, careful=cell.version != CODED), sample)
+        return systems.measure(
+            PublishedNetwork(kind, SHAPE_YEARS, settings, cell.seed, careful=cell.version != CODED), sample
+        )
     model = CrossFitted(kind, SHAPE_YEARS, settings, cell.seed)
     found = systems.measure(model, sample)
     return found | {"mean_of_mses": float(np.mean((model.predictions(sample.X_test) - sample.y_test) ** 2))}
 
 
 def _differences(results: Results, version: str) -> Table:
-    """Each system's test MSE less that of the default on the same draws of rows, with on how many of them it is lower."""
+    """Each system's test MSE less that of the default on the same draws of rows, with on how many of them it is
+    lower."""
     default, lines = results.values(version, "small", "mlkm", "test_mse"), []
     for system in ordered(results.names("system", version=version)):
         values = results.values(version, "small", system, "test_mse")
         if system not in systems.OURS and len(values) == len(default):
             less = values - default
             lines.append((system, [Entry(with_error(less)), Entry(f"{(less < 0).sum()} of {len(less)}")]))
-    return Table(f"Test MSE less that of mlkm on the same draws, {version}", ["system", "difference", "lower on"], lines)
+    return Table(
+        f"Test MSE less that of mlkm on the same draws, {version}", ["system", "difference", "lower on"], lines
+    )
 
 
 def report(results: Results, folder: Path) -> list[Block]:
     blocks: list[Block] = []
     for version in results.names("version"):
-        for measure, what in (("train_mse", "Training MSE"), ("test_mse", "Test MSE"), ("seconds", "Seconds of one fit")):
-            blocks.append(comparison(results, "table8", version, measure, f"{what}, {version}", lowest_is_best=measure == "test_mse"))
+        for measure, what in (
+            ("train_mse", "Training MSE"),
+            ("test_mse", "Test MSE"),
+            ("seconds", "Seconds of one fit"),
+        ):
+            blocks.append(
+                comparison(
+                    results, "table8", version, measure, f"{what}, {version}", lowest_is_best=measure == "test_mse"
+                )
+            )
         blocks.append(_differences(results, version))
     if CODED in results.names("version"):
         blocks.append(
@@ -87,5 +102,11 @@ def report(results: Results, folder: Path) -> list[Block]:
 
 
 EXPERIMENT = Experiment(
-    "table8", "Table 8: YearPredictionMSD, small study", ("test_mse", "train_mse", "seconds", "mean_of_mses"), cells, run, report, NEEDS_YEARS
+    "table8",
+    "Table 8: YearPredictionMSD, small study",
+    ("test_mse", "train_mse", "seconds", "mean_of_mses"),
+    cells,
+    run,
+    report,
+    NEEDS_YEARS,
 )

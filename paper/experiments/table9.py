@@ -1,4 +1,5 @@
-"""Table 9: 95 % bands in the small study of YearPredictionMSD: bootstrap, split conformal with absolute residuals, conformal MLKM."""
+"""Table 9: 95 % bands in the small study of YearPredictionMSD: bootstrap, split conformal with absolute residuals,
+conformal MLKM."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,9 @@ def cells(options: Options) -> list[Cell]:
         for seed in range(options.seeds)
         for row, names in ROWS.items()
         for name in names
-        if not (row == "bootstrap" and name == "mlkm" and (options.quick or seed > 1))  # every replicate is a fit of its own
+        if not (
+            row == "bootstrap" and name == "mlkm" and (options.quick or seed > 1)
+        )  # every replicate is a fit of its own
     ]
 
 
@@ -37,7 +40,9 @@ def run(cell: Cell, options: Options) -> dict[str, Any]:
     if cell.version == CODED and cell.system in ("MLKM", "RKM"):
         from ..networks import PublishedNetwork, published_measures, published_split_band
 
-        network = PublishedNetwork(cell.system, SHAPE_YEARS, DESCENT_YEARS[cell.system].shorter(options.effort), cell.seed).fit(sample.X, sample.y)
+        network = PublishedNetwork(
+            cell.system, SHAPE_YEARS, DESCENT_YEARS[cell.system].shorter(options.effort), cell.seed
+        ).fit(sample.X, sample.y)
         if cell.row == "split conformal":
             band = published_split_band(network, sample)
             return {"length": band.length, "coverage": band.coverage}
@@ -45,7 +50,9 @@ def run(cell: Cell, options: Options) -> dict[str, Any]:
     if cell.system in systems.OURS:
         model = systems.plain(cell.system, cell.seed)
     else:
-        model = systems.faithful(cell.system, SHAPE_YEARS, DESCENT_YEARS[cell.system].shorter(options.effort), cell.seed)
+        model = systems.faithful(
+            cell.system, SHAPE_YEARS, DESCENT_YEARS[cell.system].shorter(options.effort), cell.seed
+        )
     found = systems.measure(model, sample)
     return {"seconds": found["seconds"]} | systems.band_of(model, sample, SCORE[cell.row])
 
@@ -54,28 +61,33 @@ def _bootstrap(cell: Cell, sample: Sample, options: Options) -> dict[str, Any]:
     if cell.system == "mlkm":
         from mlkm import ConformalRegressor
 
-        model = ConformalRegressor(systems.plain("mlkm", cell.seed), confidence_level=0.95, method="bootstrap", random_state=cell.seed)
+        model = ConformalRegressor(
+            systems.plain("mlkm", cell.seed), confidence_level=0.95, method="bootstrap", random_state=cell.seed
+        )
         model.fit(sample.X, sample.y)
         return systems.lengths(model.predict_interval(sample.X_test)[1], sample.y_test)
     from ..bootstrap import published_bootstrap
 
     replicates, count = BOOTSTRAP_YEARS[cell.system]
     descents = (DESCENT_YEARS[cell.system].shorter(options.effort), replicates.shorter(options.effort))
-    band = published_bootstrap(cell.system, SHAPE_YEARS, descents, max(int(count * options.effort), 10), sample, cell.seed)
+    band = published_bootstrap(
+        cell.system, SHAPE_YEARS, descents, max(int(count * options.effort), 10), sample, cell.seed
+    )
     return {"length": band.length, "coverage": band.coverage}
 
 
 def report(results: Results, folder: Path) -> list[Block]:
     blocks: list[Block] = [
-        bands(results, "table9", version, f"Length (coverage) of the 95 % band, {version}") for version in results.names("version")
+        bands(results, "table9", version, f"Length (coverage) of the 95 % band, {version}")
+        for version in results.names("version")
     ]
     if WRITTEN not in results.names("version"):
         blocks.append(Text(NEEDS_FILE))
     blocks.append(
         Text(
-            "The bootstrap of the paper has no term for the noise: it is an interval for f, which need not cover y. The "
-            "published coverages of conformal MLKM, 90.62 % and 83.29 %, contain a counter that was not set back to zero; the counts are 271 "
-            "and 249 of 300 rows, 90.33 % and 83.00 %."
+            "The bootstrap of the paper has no term for the noise: it is an interval for f, which need not cover y. The"
+            " published coverages of conformal MLKM, 90.62 % and 83.29 %, contain a counter that was not set back to"
+            " zero; the counts are 271 and 249 of 300 rows, 90.33 % and 83.00 %."
         )
     )
     return blocks

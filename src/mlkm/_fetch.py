@@ -1,4 +1,5 @@
-"""The paper's two real data sets: found under a data folder, downloaded where allowed, checked, and split as their authors split them."""
+"""The paper's two real data sets: found under a data folder, downloaded where allowed, checked, and split as their
+authors split them."""
 
 import hashlib
 import io
@@ -18,7 +19,8 @@ __all__ = ["data_home_folder", "fetch_sml2010", "fetch_year_prediction"]
 
 SML_PAGE = "https://archive.ics.uci.edu/dataset/274/sml2010"
 SML_ARCHIVE = "https://archive.ics.uci.edu/static/public/274/sml2010.zip"
-# SHA-256 of the measurements alone, header dropped and blanks made single: copies in circulation differ in the header's leading "#".
+# SHA-256 of the measurements alone, header dropped and blanks made single: copies in circulation differ in the header's
+# leading "#".
 SML_FILES = {
     "NEW-DATA-1.T15.txt": "e799fef98af7864f65590c1ac010e7a38b2ab333ac33beb16cad3ab349d94082",
     "NEW-DATA-2.T15.txt": "8e9aadd582679d54ebd4f67e3abb1a73fbe4b0ebd60b0b10b8ec21c671a01665",
@@ -40,27 +42,33 @@ def data_home_folder(data_home: str | os.PathLike[str] | None = None) -> Path:
 
 
 def fetch_sml2010(*, data_home: str | os.PathLike[str] | None = None, download_if_missing: bool = True) -> Any:
-    """SML2010: the temperature of a room from 15 sensors every quarter of an hour, 2764 rows of spring 2012 to train and the 1373 next to test.
+    """SML2010: the temperature of a room from 15 sensors every quarter of an hour, 2764 rows of spring 2012 to train
+    and the 1373 next to test.
 
-    Target and inputs are the paper's: the room's temperature (column 4), and carbon dioxide, humidity, lighting and the weather outside (columns
-    6-18, 22, 23). Rows are in time order.
+    Target and inputs are the paper's: the room's temperature (column 4), and carbon dioxide, humidity, lighting and the
+    weather outside (columns 6-18, 22, 23). Rows are in time order.
 
     Parameters
     ----------
     data_home : path, default=None
         Folder with a subfolder `sml2010`; by default the environment variable MLKM_DATA_HOME, else `~/mlkm_data`.
     download_if_missing : bool, default=True
-        Whether to download files that are not there; otherwise they are asked for by an OSError that says where to put them.
+        Whether to download files that are not there; otherwise they are asked for by an OSError that says where to put
+        them.
 
     Returns
     -------
-    Bunch with `X_train`, `y_train`, `X_test`, `y_test`, `feature_names`, `target_name`, and `times_train`, `times_test` (datetime64, minutes).
+    Bunch with `X_train`, `y_train`, `X_test`, `y_test`, `feature_names`, `target_name`, and `times_train`, `times_test`
+    (datetime64, minutes).
     """
     folder = data_home_folder(data_home) / "sml2010"
     _require(folder, tuple(SML_FILES), SML_ARCHIVE, SML_PAGE, download_if_missing)
     (train, names), (test, _) = (_read_sml(folder / name, checksum) for name, checksum in SML_FILES.items())
     inputs = [column - 1 for column in SML_INPUTS]
-    values = [np.array([[row[j] for j in (*inputs, SML_TARGET - 1)] for row in rows], dtype=np.float64) for rows in (train, test)]
+    values = [
+        np.array([[row[j] for j in (*inputs, SML_TARGET - 1)] for row in rows], dtype=np.float64)
+        for rows in (train, test)
+    ]
     times = [np.array([_time(row[0], row[1]) for row in rows], dtype="datetime64[m]") for rows in (train, test)]
     return Bunch(
         X_train=values[0][:, :-1],
@@ -80,7 +88,10 @@ def _read_sml(path: Path, checksum: str) -> tuple[list[list[str]], list[str]]:
     header, rows = [word for word in lines[0] if word != "#"], lines[1:]
     found = hashlib.sha256("\n".join(" ".join(row) for row in rows).encode()).hexdigest()
     if found != checksum:
-        raise OSError(f"{path} is not the original file: its measurements have SHA-256 {found}, expected {checksum}; take it from {SML_PAGE}.")
+        raise OSError(
+            f"{path} is not the original file: its measurements have SHA-256 {found}, expected {checksum}; take it from"
+            f" {SML_PAGE}."
+        )
     return rows, [word.split(":", 1)[-1] for word in header]
 
 
@@ -90,17 +101,20 @@ def _time(date: str, clock: str) -> str:
 
 
 def fetch_year_prediction(*, data_home: str | os.PathLike[str] | None = None, download_if_missing: bool = True) -> Any:
-    """YearPredictionMSD: the release year of a song from 90 averages and covariances of its timbre; 463,715 rows to train and 51,630 to test.
+    """YearPredictionMSD: the release year of a song from 90 averages and covariances of its timbre; 463,715 rows to
+    train and 51,630 to test.
 
-    The split is the official one, in which no artist has songs on both sides; rows keep the order of the file, so that row numbers of the file hold
-    in the training rows followed by the test rows. The text is read once and kept beside the original as an array with a checksum.
+    The split is the official one, in which no artist has songs on both sides; rows keep the order of the file, so that
+    row numbers of the file hold in the training rows followed by the test rows. The text is read once and kept beside
+    the original as an array with a checksum.
 
     Parameters
     ----------
     data_home : path, default=None
         Folder with a subfolder `yearmsd`; by default the environment variable MLKM_DATA_HOME, else `~/mlkm_data`.
     download_if_missing : bool, default=True
-        Whether to download the file (about 200 MB) if it is not there; otherwise it is asked for by an OSError that says where to put it.
+        Whether to download the file (about 200 MB) if it is not there; otherwise it is asked for by an OSError that
+        says where to put it.
 
     Returns
     -------
@@ -129,11 +143,14 @@ def _check_year_layout(table: Array, path: Path) -> None:
     expected = (sum(YEAR_SPLIT), YEAR_INPUTS + 1)
     if table.shape != expected:
         raise OSError(
-            f"{path} is not the original file: it has {table.shape[0]} rows of {table.shape[1]} values, expected {expected[0]} of {expected[1]}."
+            f"{path} is not the original file: it has {table.shape[0]} rows of {table.shape[1]} values, expected"
+            f" {expected[0]} of {expected[1]}."
         )
     years = table[:, 0]
     if years.min() < YEARS[0] or years.max() > YEARS[1] or np.any(years != np.round(years)):
-        raise OSError(f"{path} is not the original file: its first column should be years from {YEARS[0]} to {YEARS[1]}.")
+        raise OSError(
+            f"{path} is not the original file: its first column should be years from {YEARS[0]} to {YEARS[1]}."
+        )
 
 
 def _read_checksummed(path: Path) -> Array | None:
@@ -165,7 +182,8 @@ def _require(folder: Path, names: tuple[str, ...], archive: str, page: str, down
     if not missing:
         return
     by_hand = (
-        f"Download {archive} (described at {page}), unpack it and put {', '.join(missing)} into {folder}, or set MLKM_DATA_HOME to the folder above."
+        f"Download {archive} (described at {page}), unpack it and put {', '.join(missing)} into {folder}, or set"
+        " MLKM_DATA_HOME to the folder above."
     )
     if not download:
         raise OSError(f"{', '.join(missing)} not found in {folder}. {by_hand}")
@@ -173,7 +191,9 @@ def _require(folder: Path, names: tuple[str, ...], archive: str, page: str, down
         with urllib.request.urlopen(archive, timeout=60) as response:
             members = _members(response.read(), missing)
     except (urllib.error.URLError, TimeoutError, zipfile.BadZipFile) as error:
-        raise OSError(f"{', '.join(missing)} not found in {folder}, and the download failed: {error}. {by_hand}") from error
+        raise OSError(
+            f"{', '.join(missing)} not found in {folder}, and the download failed: {error}. {by_hand}"
+        ) from error
     absent = [name for name in missing if name not in members]
     if absent:
         raise OSError(f"The archive {archive} does not contain {', '.join(absent)}. {by_hand}")

@@ -1,4 +1,5 @@
-"""The paper's data: simulated examples, each returning X, y and f, the noiseless truth at X, and the two real data sets, fetched when asked for."""
+"""The paper's data: simulated examples, each returning X, y and f, the noiseless truth at X, and the two real data
+sets, fetched when asked for."""
 
 from typing import Literal
 
@@ -29,7 +30,9 @@ def example1_truth(X: Array) -> Array:
     return f
 
 
-def make_example1(n: int, d: int, *, t: float = 1.0, noise: float = 1.0, random_state: RandomState = None) -> tuple[Array, Array, Array]:
+def make_example1(
+    n: int, d: int, *, t: float = 1.0, noise: float = 1.0, random_state: RandomState = None
+) -> tuple[Array, Array, Array]:
     """Example 1: four additive components, inputs X_j = (E_j + t U) / (1 + t) with E_j, U uniform on [0, 1].
 
     >>> X, y, f = make_example1(n=100, d=8, random_state=0)
@@ -52,10 +55,13 @@ def example2_truth(X: Array, exponent: float = -1.0) -> Array:
     return f
 
 
-def make_example2(n: int, d: int, *, noise: float = 1.0, exponent: float = -1.0, random_state: RandomState = None) -> tuple[Array, Array, Array]:
+def make_example2(
+    n: int, d: int, *, noise: float = 1.0, exponent: float = -1.0, random_state: RandomState = None
+) -> tuple[Array, Array, Array]:
     """Example 2: interactions with x_1; inputs uniform on [0, 1].
 
-    `exponent` is the constant in f_4(x) = e^x + e^exponent - 1: -1 as the paper writes it, +1 as its experiments were coded.
+    `exponent` is the constant in f_4(x) = e^x + e^exponent - 1: -1 as the paper writes it, +1 as its experiments were
+    coded.
     """
     _check(n, d, least=4)
     rng = generator(root_seed(random_state), _DATA)
@@ -86,8 +92,8 @@ def make_example3(
 ) -> tuple[Array, Array, Array]:
     """Example 3: d additive components, trigonometric polynomials, sine ratios, or half of each.
 
-    Inputs are uniform on [-2, 2]^d or normal with covariance 0.5^|j-k|. The random coefficients, uniform on [1, 2], are drawn from `coefficients`,
-    so that a training and a test sample with different `random_state` share one truth.
+    Inputs are uniform on [-2, 2]^d or normal with covariance 0.5^|j-k|. The random coefficients, uniform on [1, 2], are
+    drawn from `coefficients`, so that a training and a test sample with different `random_state` share one truth.
     """
     _check(n, d)
     if function not in ("trig", "sin_ratio", "mix"):
@@ -107,8 +113,11 @@ def make_example3(
     return X, f + noise * rng.standard_normal(n), f
 
 
-def make_example4(n: int, d: int, *, n_active: int | None = None, noise: float = 0.0, random_state: RandomState = None) -> tuple[Array, Array, Array]:
-    """Example 4: components x_j + 2 exp(-16 x_j^2) of the first `n_active` inputs (by default at most 10), uniform on [0, 1]."""
+def make_example4(
+    n: int, d: int, *, n_active: int | None = None, noise: float = 0.0, random_state: RandomState = None
+) -> tuple[Array, Array, Array]:
+    """Example 4: components x_j + 2 exp(-16 x_j^2) of the first `n_active` inputs (by default at most 10), uniform on
+    [0, 1]."""
     _check(n, d)
     n_active = min(d, 10) if n_active is None else n_active
     if not 1 <= n_active <= d:

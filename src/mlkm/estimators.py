@@ -14,17 +14,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._seeds import root_seed
 from ._types import Array, IntArray, RandomState
-from .features import Interactions
+from .fit.train import TARGET_SD, Choices, Descent, Fitted, first_scale, is_auto, train_machine
 from .kernels import KernelLike
-from .machine import predict
-from .rows import Rows, distinct_rows
-from .scaling import standardiser
-from .training import TARGET_SD, Choices, Descent, Fitted, first_scale, is_auto, train_machine
-from .variance import Training, Variance
+from .model.features import Interactions
+from .model.machine import predict
+from .rows.distinct import Rows, distinct_rows
+from .rows.scaling import standardiser
+from .variance.estimator import Training, Variance
 
 Auto: TypeAlias = Literal["auto"]
 
-_BEYOND = 2.0  # ranges of the training targets by which a prediction may leave them: an input far out must not be answered with nonsense
+# ranges of the training targets by which a prediction may leave them: an input far out must not be answered with
+# nonsense
+_BEYOND = 2.0
 
 
 class _KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -32,13 +34,21 @@ class _KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     _residual = False
 
-    def _rows(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, cv: Any = None, *, automatic: bool) -> Rows:
-        """Validated, merged and standardised rows; stores the scalings, and for automatic scales how far predictions may go."""
+    def _rows(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, cv: Any = None, *, automatic: bool
+    ) -> Rows:
+        """Validated, merged and standardised rows; stores the scalings, and for automatic scales how far predictions
+        may go."""
         inputs, targets = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
         weights = _weights(sample_weight, len(inputs))
         self._single_output = targets.ndim == 1
-        rows = distinct_rows(inputs, targets.astype(np.float64).reshape(len(targets), -1), weights, _folds(cv, inputs, targets))
-        self.x_scaler_, self.y_scaler_ = standardiser(rows.X, rows.weights, constant=np.inf), standardiser(rows.Y, rows.weights)
+        rows = distinct_rows(
+            inputs, targets.astype(np.float64).reshape(len(targets), -1), weights, _folds(cv, inputs, targets)
+        )
+        self.x_scaler_, self.y_scaler_ = (
+            standardiser(rows.X, rows.weights, constant=np.inf),
+            standardiser(rows.Y, rows.weights),
+        )
         low, high = rows.Y.min(axis=0), rows.Y.max(axis=0)
         beyond = _BEYOND * (high - low) if automatic else np.inf
         self._limits = low - beyond, high + beyond
@@ -56,7 +66,9 @@ class _KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.loo_error_ = float(np.mean(fitted.loo_error * self.y_scaler_.sd**2))
         self.feature_relevance_ = fitted.relevance
         counts = rows.weights * (rows.copies.sum() / len(rows.X))
-        self._training = Training(rows.X, rows.Y, counts, rows.copies, fitted.first, fitted.hidden_penalty, fitted.penalty, fitted.loo_error)
+        self._training = Training(
+            rows.X, rows.Y, counts, rows.copies, fitted.first, fitted.hidden_penalty, fitted.penalty, fitted.loo_error
+        )
         self.__dict__.pop("_variance", None)
         return self
 
@@ -82,8 +94,9 @@ class _KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         With automatic scales, predictions stay within the training targets and twice their range on either side.
 
-        With `return_std`, also the standard deviation of a new y there by the paper's estimator (`mlkm.variance`): noise of one size everywhere, plus
-        what the rows leave undetermined. The first such call factorises, which takes about as long as a fit with all choices given.
+        With `return_std`, also the standard deviation of a new y there by the paper's estimator (`mlkm.variance`):
+        noise of one size everywhere, plus what the rows leave undetermined. The first such call factorises, which takes
+        about as long as a fit with all choices given.
         """
         check_is_fitted(self)
         Z = self.x_scaler_.forward(validate_data(self, X, reset=False, dtype=np.float64))
@@ -103,7 +116,8 @@ class _KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 class RandomFeatureRidge(_KernelMachine):
     """One layer in closed form: ridge regression on random features, with an intercept.
 
-    Minimises (1/n) sum_i (y_i - a - c'phi(x_i))^2 + penalty |c|^2 on standardised inputs and targets; the penalty is chosen by exact leave-one-out.
+    Minimises (1/n) sum_i (y_i - a - c'phi(x_i))^2 + penalty |c|^2 on standardised inputs and targets; the penalty is
+    chosen by exact leave-one-out.
 
     Parameters
     ----------
@@ -112,18 +126,21 @@ class RandomFeatureRidge(_KernelMachine):
     kernel : str, kernel or "auto", default="auto"
         Kernel of the features; see `RandomFeatures`.
     scale : float, array or "auto", default="auto"
-        gamma, which multiplies the frequencies (length scale 1/gamma): one number or one per input, in the units of X as given. "auto" learns it on
-        standardised inputs.
+        gamma, which multiplies the frequencies (length scale 1/gamma): one number or one per input, in the units of X
+        as given. "auto" learns it on standardised inputs.
     interactions : "full", int, tuple or "auto", default="auto"
-        Interaction orders of the features; see `RandomFeatures`. "auto" mixes orders 1, 2 and full, with amplitudes learned by the evidence.
+        Interaction orders of the features; see `RandomFeatures`. "auto" mixes orders 1, 2 and full, with amplitudes
+        learned by the evidence.
     relevance : bool or "auto", default="auto"
-        Whether every input gets scales and amplitudes of its own, learned by the evidence; False uses one scale for all, chosen by leave-one-out.
+        Whether every input gets scales and amplitudes of its own, learned by the evidence; False uses one scale for
+        all, chosen by leave-one-out.
     linear : bool or "auto", default="auto"
         Whether the model also has a linear term in the inputs.
     penalty : float or "auto", default="auto"
         lambda; "auto" chooses it by exact leave-one-out.
     random_state : int, RandomState or None, default=None
-        Seed of the features. With a given scale they are those of `RandomFeatures` with the same seed and choices, on centred inputs.
+        Seed of the features. With a given scale they are those of `RandomFeatures` with the same seed and choices, on
+        centred inputs.
 
     Attributes
     ----------
@@ -232,7 +249,9 @@ class _MultiLayer(_KernelMachine):
         if self.solver not in ("auto", "ridge", "projection", "gradient"):
             raise ValueError(f"solver must be 'auto', 'ridge', 'projection' or 'gradient'; got {self.solver!r}.")
         descent = self._descent()
-        rows = self._rows(X, y, sample_weight, self.cv, automatic=is_auto(first_scale(self.scales)) and self.solver != "gradient")
+        rows = self._rows(
+            X, y, sample_weight, self.cv, automatic=is_auto(first_scale(self.scales)) and self.solver != "gradient"
+        )
         choices = Choices(
             widths=self.widths,
             kernels=self.kernels,
@@ -257,36 +276,49 @@ class _MultiLayer(_KernelMachine):
         check_scalar(self.tol, "tol", Real, min_val=0)
         if self.batch_size is not None:
             check_scalar(self.batch_size, "batch_size", Integral, min_val=1)
-        return Descent(self.learning_rate, self.momentum, self.batch_size, self.max_iter, self.tol, self.patience, self.n_jobs, self._target_sd)
+        return Descent(
+            self.learning_rate,
+            self.momentum,
+            self.batch_size,
+            self.max_iter,
+            self.tol,
+            self.patience,
+            self.n_jobs,
+            self._target_sd,
+        )
 
 
 _PARAMETERS = """
     Parameters
     ----------
     widths : sequence of int or "auto", default="auto"
-        D_1..D_L, the number of random features of each layer; `(256, 16)` is the paper's d-256-16-1. "auto" is one layer of hundreds to
-        thousands of features: smooth random features of all interaction orders, and a rough part at landmarks where the data have one.
+        D_1..D_L, the number of random features of each layer; `(256, 16)` is the paper's d-256-16-1. "auto" is one
+        layer of hundreds to thousands of features: smooth random features of all interaction orders, and a rough part
+        at landmarks where the data have one.
     kernels : str, kernel, sequence of these or "auto", default="auto"
-        One kernel for all layers or one per layer: "gaussian", "matern", "laplacian", "cauchy" or an object of `mlkm.kernels`.
+        One kernel for all layers or one per layer: "gaussian", "matern", "laplacian", "cauchy" or an object of
+        `mlkm.kernels`.
     scales : float, sequence or "auto", default="auto"
-        gamma of each layer: it multiplies the frequencies, so the length scale is 1/gamma. A given scale of layer 1 is in the units of X as given
-        (one number, or one per input); "auto" learns it on standardised inputs. Deeper layers take 1/sqrt(D_l).
+        gamma of each layer: it multiplies the frequencies, so the length scale is 1/gamma. A given scale of layer 1 is
+        in the units of X as given (one number, or one per input); "auto" learns it on standardised inputs. Deeper
+        layers take 1/sqrt(D_l).
     interactions : "full", int, tuple or "auto", default="auto"
-        How many inputs one feature of layer 1 sees: 1, 2, "full", or a tuple of these. "auto" mixes orders 1, 2 and full, with amplitudes learned
-        by the evidence.
+        How many inputs one feature of layer 1 sees: 1, 2, "full", or a tuple of these. "auto" mixes orders 1, 2 and
+        full, with amplitudes learned by the evidence.
     relevance : bool or "auto", default="auto"
-        Whether every input gets scales and amplitudes of its own in layer 1, learned by the evidence on at most 1500 rows; False uses one scale for
-        all, chosen by leave-one-out.
+        Whether every input gets scales and amplitudes of its own in layer 1, learned by the evidence on at most 1500
+        rows; False uses one scale for all, chosen by leave-one-out.
     linear : bool or "auto", default="auto"
         Whether the last layer also sees the inputs.
     penalty : float or "auto", default="auto"
         lambda, the weight of |W|^2 beside the mean squared error, on standardised inputs and targets.
     solver : {"auto", "ridge", "projection", "gradient"}, default="auto"
-        "gradient" is the paper's descent; "ridge" the closed form of a single layer; "projection" trains hidden layers by variable projection, the
-        last layer exact; "auto" takes the closed form for one layer and projection for more.
+        "gradient" is the paper's descent; "ridge" the closed form of a single layer; "projection" trains hidden layers
+        by variable projection, the last layer exact; "auto" takes the closed form for one layer and projection for
+        more.
     cv : None, "rotate", int, splitter or iterable of splits, default=None
-        None trains all layers on all rows. "rotate" is the paper's cross-fitting: one part of the rows per layer, L rotations, their average. With a
-        splitter, its test folds are the parts.
+        None trains all layers on all rows. "rotate" is the paper's cross-fitting: one part of the rows per layer, L
+        rotations, their average. With a splitter, its test folds are the parts.
     learning_rate, momentum : float
         eta and the momentum of gradient descent.
     batch_size : int or None, default=None
@@ -320,7 +352,7 @@ _PARAMETERS = """
 
 
 class MLKMRegressor(_MultiLayer):
-    __doc__ = f"""Multi-Layer Kernel Machine: f(x) = W_L phi_L(... W_1 phi_1(x)), with random features phi_l and trained weights W_l.
+    __doc__ = f"""Multi-Layer Kernel Machine: f(x) = W_L phi_L(... W_1 phi_1(x)), phi_l random features, W_l trained.
 {_PARAMETERS}
     Examples
     --------
@@ -334,7 +366,7 @@ class MLKMRegressor(_MultiLayer):
 
 
 class RKMRegressor(_MultiLayer):
-    __doc__ = f"""Residual Kernel Machine: hidden layers T_l(z) = W_l^(2) phi_l(u) + u with u = W_l^(1) z, then a linear map.
+    __doc__ = f"""Residual Kernel Machine: layers T_l(z) = W_l^(2) phi_l(u) + u with u = W_l^(1) z, then a linear map.
 {_PARAMETERS}
     Examples
     --------
@@ -374,12 +406,16 @@ def _folds(cv: Any, X: Array, y: Array) -> IntArray | None:
     if cv is None or (isinstance(cv, str) and cv == "rotate"):
         return None
     if isinstance(cv, str):
-        raise ValueError(f"cv must be None, 'rotate', a number of folds, a splitter or an iterable of splits; got {cv!r}.")
+        raise ValueError(
+            f"cv must be None, 'rotate', a number of folds, a splitter or an iterable of splits; got {cv!r}."
+        )
     fold = np.full(len(X), -1, dtype=np.intp)
     for k, (_, test) in enumerate(check_cv(cv).split(X, y)):
         if (fold[test] >= 0).any():
             raise ValueError(f"The test folds of cv must not overlap; fold {k} shares rows with an earlier one.")
         fold[test] = k
     if (fold < 0).any():
-        raise ValueError(f"The test folds of cv must cover every row; {int((fold < 0).sum())} of {len(X)} rows are in none.")
+        raise ValueError(
+            f"The test folds of cv must cover every row; {int((fold < 0).sum())} of {len(X)} rows are in none."
+        )
     return fold

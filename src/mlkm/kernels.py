@@ -1,8 +1,9 @@
 """Kernels and their spectral laws.
 
 A shift-invariant kernel with K(0) = 1 is the Fourier transform of a probability law: K(x, x') = E[cos(omega'(x - x'))].
-A kernel here is that pair. Calling it evaluates K; `frequencies` turns standard normal draws into draws of omega, so that any coupling
-between the normal draws (orthogonal columns, say) carries over to every kernel without changing the law of a single omega.
+A kernel here is that pair. Calling it evaluates K; `frequencies` turns standard normal draws into draws of omega, so
+that any coupling between the normal draws (orthogonal columns, say) carries over to every kernel without changing the
+law of a single omega.
 
 The scale gamma multiplies the frequencies, so K is evaluated at `gamma * x` and the length scale is 1/gamma.
 """
@@ -49,9 +50,11 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class Matern:
-    """K(x, x') = 2^(1-nu) / Gamma(nu) s^nu K_nu(s) with s = sqrt(2 nu) |x - x'|; omega is multivariate t with 2 nu degrees of freedom.
+    """K(x, x') = 2^(1-nu) / Gamma(nu) s^nu K_nu(s) with s = sqrt(2 nu) |x - x'|; omega is multivariate t with 2 nu
+    degrees of freedom.
 
-    K_nu is the modified Bessel function of the second kind. nu = 1/2 is exp(-|x - x'|); nu to infinity is the Gaussian kernel.
+    K_nu is the modified Bessel function of the second kind. nu = 1/2 is exp(-|x - x'|); nu to infinity is the Gaussian
+    kernel.
     """
 
     nu: float = 2.5
@@ -101,7 +104,12 @@ class Cauchy:
         return np.sign(normal) * lengths
 
 
-_BY_NAME: dict[str, Callable[[], Kernel]] = {"gaussian": Gaussian, "matern": Matern, "laplacian": Laplacian, "cauchy": Cauchy}
+_BY_NAME: dict[str, Callable[[], Kernel]] = {
+    "gaussian": Gaussian,
+    "matern": Matern,
+    "laplacian": Laplacian,
+    "cauchy": Cauchy,
+}
 
 
 def as_kernel(kernel: KernelLike) -> Kernel:
@@ -114,11 +122,13 @@ def as_kernel(kernel: KernelLike) -> Kernel:
     >>> as_kernel("rbf")
     Traceback (most recent call last):
     ...
-    ValueError: A kernel must be one of 'gaussian', 'matern', 'laplacian', 'cauchy' or an object such as mlkm.kernels.Matern(nu=1.5); got 'rbf'.
+    ValueError: A kernel must be one of 'gaussian', 'matern', 'laplacian', 'cauchy' or an object...; got 'rbf'.
     """
     if isinstance(kernel, str) and kernel in _BY_NAME:
         return _BY_NAME[kernel]()
     if not isinstance(kernel, (str, type)) and isinstance(kernel, Kernel):
         return kernel
     names = ", ".join(repr(name) for name in _BY_NAME)
-    raise ValueError(f"A kernel must be one of {names} or an object such as mlkm.kernels.Matern(nu=1.5); got {kernel!r}.")
+    raise ValueError(
+        f"A kernel must be one of {names} or an object such as mlkm.kernels.Matern(nu=1.5); got {kernel!r}."
+    )

@@ -68,7 +68,9 @@ def winkler_score(y: ArrayLike, interval: ArrayLike, confidence_level: float = 0
     return float(np.mean(high - low + 2 / alpha * miss))
 
 
-def coverage_by_group(y: ArrayLike, interval: ArrayLike, groups: ArrayLike, confidence_level: float = 0.95) -> dict[Any, Coverage]:
+def coverage_by_group(
+    y: ArrayLike, interval: ArrayLike, groups: ArrayLike, confidence_level: float = 0.95
+) -> dict[Any, Coverage]:
     """Coverage within each group.
 
     >>> coverage_by_group([0, 5], [[-1, 1], [-1, 1]], ["a", "b"])["b"].share
@@ -79,8 +81,11 @@ def coverage_by_group(y: ArrayLike, interval: ArrayLike, groups: ArrayLike, conf
     return {label: _share(hits[place == g], confidence_level) for g, label in enumerate(labels.tolist())}
 
 
-def coverage_by_bin(y: ArrayLike, interval: ArrayLike, values: ArrayLike | None = None, n_bins: int = 5) -> list[tuple[float, float, Coverage]]:
-    """Coverage in bins of equal counts along `values`, by default the widths: (least, largest, coverage) of each bin. Equal values share a bin."""
+def coverage_by_bin(
+    y: ArrayLike, interval: ArrayLike, values: ArrayLike | None = None, n_bins: int = 5
+) -> list[tuple[float, float, Coverage]]:
+    """Coverage in bins of equal counts along `values`, by default the widths: (least, largest, coverage) of each bin.
+    Equal values share a bin."""
     hits = inside(y, interval)
     check_scalar(n_bins, "n_bins", Integral, min_val=1)
     along = widths(interval) if values is None else np.asarray(values, np.float64)
@@ -92,7 +97,8 @@ def coverage_by_bin(y: ArrayLike, interval: ArrayLike, values: ArrayLike | None 
 
 
 def _cuts(values: Array, n_bins: int, slack: float) -> list[int]:
-    """Where values in increasing order are cut into bins of equal counts, moved to the nearest place where they rise by more than `slack`."""
+    """Where values in increasing order are cut into bins of equal counts, moved to the nearest place where they rise by
+    more than `slack`."""
     with np.errstate(invalid="ignore"):  # of infinity minus infinity
         rises = np.flatnonzero(np.diff(values) > slack) + 1
     wanted = [number * len(values) // n_bins for number in range(1, n_bins)]
@@ -106,9 +112,16 @@ def _rounding(interval: ArrayLike) -> float:
 
 
 def worst_slice_coverage(
-    X: ArrayLike, y: ArrayLike, interval: ArrayLike, *, share: float = 0.1, n_directions: int = 200, random_state: int = 0
+    X: ArrayLike,
+    y: ArrayLike,
+    interval: ArrayLike,
+    *,
+    share: float = 0.1,
+    n_directions: int = 200,
+    random_state: int = 0,
 ) -> float:
-    """The least coverage over slabs {a <= v'x <= b} that hold at least `share` of the rows, over random directions v and every input.
+    """The least coverage over slabs {a <= v'x <= b} that hold at least `share` of the rows, over random directions v
+    and every input.
 
     The slab is searched on one half of the rows and judged on the other, so that it does not profit from chance.
     """
@@ -141,7 +154,9 @@ def _worst_slab(along: Array, hits: Array, share: float) -> tuple[float, float, 
     n = len(along)
     cuts = np.unique(np.linspace(0, n, 51).astype(int))
     size = cuts[None, :] - cuts[:, None]
-    mean = np.where(size >= max(1, share * n), (total[cuts][None, :] - total[cuts][:, None]) / np.maximum(size, 1), np.inf)
+    mean = np.where(
+        size >= max(1, share * n), (total[cuts][None, :] - total[cuts][:, None]) / np.maximum(size, 1), np.inf
+    )
     a, b = np.unravel_index(int(np.argmin(mean)), mean.shape)
     return float(mean[a, b]), float(along[order[cuts[a]]]), float(along[order[cuts[b] - 1]])
 

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 
 from . import metrics
 from ._types import Array
+from .cli.demo import DemoData, Result
 from .datasets import example1_truth
-from .demo import DemoData, Result
 
 _INK, _BAND, _MISS = "#1f4e79", "#9cc3e6", "#c0392b"
 
@@ -31,10 +31,12 @@ def plot_band(
     confidence_level: Any = None,
     output: int | None = None,
 ) -> Figure:
-    """The band along each of some inputs, the others fixed at `at`, as in the paper's Figures 3 and 4. Several levels are drawn inside each other.
+    """The band along each of some inputs, the others fixed at `at`, as in the paper's Figures 3 and 4. Several levels
+    are drawn inside each other.
 
-    `limits` is (low, high), for all inputs or one pair each; `truth` maps rows to the noiseless mean, where it is known. `names` are by default those
-    of the frame the band was fitted on. Of several outputs, `output` says which one.
+    `limits` is (low, high), for all inputs or one pair each; `truth` maps rows to the noiseless mean, where it is
+    known. `names` are by default those of the frame the band was fitted on. Of several outputs, `output` says which
+    one.
     """
     columns = getattr(band, "feature_names_in_", getattr(getattr(band, "estimator_", None), "feature_names_in_", None))
     names = columns if names is None else names
@@ -49,7 +51,9 @@ def plot_band(
         mean, interval = _of_output(*_predicted(band, X, columns, confidence_level), output)
         for number in np.argsort(levels)[::-1]:
             label = "band" if len(levels) == 1 else f"band {100 * float(levels[number]):g} %"
-            ax.fill_between(grid, interval[:, 0, number], interval[:, 1, number], color=_BAND, alpha=0.6, linewidth=0, label=label)
+            ax.fill_between(
+                grid, interval[:, 0, number], interval[:, 1, number], color=_BAND, alpha=0.6, linewidth=0, label=label
+            )
         ax.plot(grid, mean, color=_INK, linestyle="--", linewidth=1.8, label="fit")
         if truth is not None:
             ax.plot(grid, truth(X), color=_MISS, linewidth=1.4, label="truth")
@@ -68,7 +72,9 @@ def _predicted(band: Any, X: Array, columns: Any, confidence_level: Any) -> tupl
     if columns is not None and find_spec("pandas"):
         X = import_module("pandas").DataFrame(X, columns=columns)
     asked = {} if confidence_level is None else {"confidence_level": confidence_level}
-    mean, interval = copy(band).predict_interval(X, **asked)  # a copy, since the rows of an online band wait for their outcomes
+    mean, interval = copy(band).predict_interval(
+        X, **asked
+    )  # a copy, since the rows of an online band wait for their outcomes
     return mean, interval
 
 
@@ -76,12 +82,15 @@ def _of_output(mean: Array, interval: Array, output: int | None) -> tuple[Array,
     if mean.ndim == 1:
         return mean, interval
     if output is None or not 0 <= output < mean.shape[1]:
-        raise ValueError(f"The band has {mean.shape[1]} outputs: say which one to draw, as in output=0; got {output!r}.")
+        raise ValueError(
+            f"The band has {mean.shape[1]} outputs: say which one to draw, as in output=0; got {output!r}."
+        )
     return mean[:, output], interval[..., output]
 
 
 def plot_predictions(y: ArrayLike, mean: ArrayLike, interval: ArrayLike, *, most: int = 150) -> Figure:
-    """Observed against predicted, each with its interval; at most `most` rows, evenly spread along the predictions. Misses are red."""
+    """Observed against predicted, each with its interval; at most `most` rows, evenly spread along the predictions.
+    Misses are red."""
     y, mean = np.asarray(y, np.float64), np.asarray(mean, np.float64)
     low, high = metrics.ends(interval)
     order = np.argsort(mean, kind="stable")
@@ -91,7 +100,15 @@ def plot_predictions(y: ArrayLike, mean: ArrayLike, interval: ArrayLike, *, most
     bottom, top = finite.min(), finite.max()
     figure = Figure(figsize=(5.2, 4.6), layout="constrained")
     ax = figure.subplots()
-    ax.vlines(mean[shown], np.maximum(low[shown], bottom), np.minimum(high[shown], top), color=_BAND, linewidth=1.0, alpha=0.7, label="interval")
+    ax.vlines(
+        mean[shown],
+        np.maximum(low[shown], bottom),
+        np.minimum(high[shown], top),
+        color=_BAND,
+        linewidth=1.0,
+        alpha=0.7,
+        label="interval",
+    )
     ax.plot([mean.min(), mean.max()], [mean.min(), mean.max()], color="grey", linewidth=1)
     for inside, colour, label in ((True, _INK, "inside"), (False, _MISS, "outside")):
         rows = shown[hits[shown] == inside]
@@ -104,7 +121,13 @@ def plot_predictions(y: ArrayLike, mean: ArrayLike, interval: ArrayLike, *, most
 
 
 def plot_coverage_by_bin(
-    y: ArrayLike, interval: ArrayLike, values: ArrayLike | None = None, *, confidence_level: float = 0.95, n_bins: int = 5, name: str | None = None
+    y: ArrayLike,
+    interval: ArrayLike,
+    values: ArrayLike | None = None,
+    *,
+    confidence_level: float = 0.95,
+    n_bins: int = 5,
+    name: str | None = None,
 ) -> Figure:
     """Coverage with its binomial interval in bins of equal counts, along the widths or any other values."""
     bins = metrics.coverage_by_bin(y, interval, values, n_bins)
@@ -116,14 +139,20 @@ def plot_coverage_by_bin(
     ax.errorbar(at, shares, yerr=[shares - ends[:, 0], ends[:, 1] - shares], fmt="o", color=_INK, capsize=4)
     ax.axhline(confidence_level, color=_MISS, linewidth=1, linestyle="--", label=f"level {confidence_level:g}")
     ax.set_xticks(at, [f"{low:.3g}\nto {high:.3g}" for low, high, _ in bins])
-    ax.set(xlabel=name or ("width" if values is None else "value"), ylabel="coverage", xlim=(-0.5, len(bins) - 0.5), ylim=(None, 1.005))
+    ax.set(
+        xlabel=name or ("width" if values is None else "value"),
+        ylabel="coverage",
+        xlim=(-0.5, len(bins) - 0.5),
+        ylim=(None, 1.005),
+    )
     ax.legend(frameon=False, loc="best")
     _plain(ax)
     return figure
 
 
 def plot_widths(y: ArrayLike, mean: ArrayLike, interval: ArrayLike) -> Figure:
-    """Width against |residual|: a useful band is wide where errors are large. The line joins the medians of ten bins."""
+    """Width against |residual|: a useful band is wide where errors are large. The line joins the medians of ten
+    bins."""
     width, residual = metrics.widths(interval), np.abs(np.asarray(y, np.float64) - np.asarray(mean, np.float64))
     width, residual = width[np.isfinite(width)], residual[np.isfinite(width)]
     if not len(width):
@@ -144,7 +173,10 @@ def plot_convergence(models: dict[str, Any]) -> Figure:
     """`loss_curve_` of fitted models by name, on logarithmic axes."""
     without = [name for name, model in models.items() if not len(getattr(model, "loss_curve_", ()))]
     if without:
-        raise ValueError(f"plot_convergence needs models fitted by descent, with a loss_curve_; {', '.join(map(repr, without))} has none.")
+        raise ValueError(
+            f"plot_convergence needs models fitted by descent, with a loss_curve_; {', '.join(map(repr, without))} has"
+            " none."
+        )
     figure = Figure(figsize=(5.2, 3.8), layout="constrained")
     ax = figure.subplots()
     for name, model in models.items():
@@ -178,7 +210,13 @@ def plot_components(results: Sequence[Result], data: DemoData, n_components: int
         ax.plot(grid, example1_truth(X), color="black", linewidth=2.5, label="truth")
         for r in results:
             best = r.name == "MLKM"
-            ax.plot(grid, r.model.predict(X) + mean, linewidth=2.0 if best else 1.0, alpha=1.0 if best else 0.75, label=r.name)
+            ax.plot(
+                grid,
+                r.model.predict(X) + mean,
+                linewidth=2.0 if best else 1.0,
+                alpha=1.0 if best else 0.75,
+                label=r.name,
+            )
         ax.set_xlabel(f"$x_{{{j + 1}}}$")
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("fit, other inputs at 1/2")

@@ -9,8 +9,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._seeds import generator, root_seed
 from ._types import Array, RandomState
-from .features import Interactions, Sampling, draw_features, features
 from .kernels import KernelLike, as_kernel
+from .model.features import Interactions, Sampling, draw_features, features
 
 
 class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -25,9 +25,11 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     scale : float or array of shape (d,), default=1.0
         gamma, which multiplies the frequencies: the length scale is 1/gamma. One number, or one per input.
     interactions : "full", int or tuple of these, default="full"
-        How many inputs one feature sees: 1 for an additive kernel, 2 for pairs, "full" for all; a tuple averages the kernels of its orders.
+        How many inputs one feature sees: 1 for an additive kernel, 2 for pairs, "full" for all; a tuple averages the
+        kernels of its orders.
     sampling : {"iid", "orthogonal"}, default="iid"
-        Independent frequencies, or frequencies orthogonal within blocks, which lowers the variance of the kernel estimate.
+        Independent frequencies, or frequencies orthogonal within blocks, which lowers the variance of the kernel
+        estimate.
     random_state : int, RandomState or None, default=None
         Seed of the frequencies and phases. They do not depend on the data.
 

@@ -1,8 +1,10 @@
-"""CV+ and jackknife+ (Barber, Candes, Ramdas, Tibshirani 2021): every row is scored by a fit that has not seen it, and no row is set aside.
+"""CV+ and jackknife+ (Barber, Candes, Ramdas, Tibshirani 2021): every row is scored by a fit that has not seen it, and
+no row is set aside.
 
-The interval at x reaches from the rank-th largest of lower_{-i}(x) - s_i u_{-i}(x) to the rank-th smallest of upper_{-i}(x) + s_i u_{-i}(x), with
-lower_{-i}, upper_{-i}, u_{-i} from the fit without row i. It covers with probability at least 1 - 2 alpha, and close to 1 - alpha where fits are
-stable. New rows are taken in blocks, so that no table of all training by all new rows is formed.
+The interval at x reaches from the rank-th largest of lower_{-i}(x) - s_i u_{-i}(x) to the rank-th smallest of
+upper_{-i}(x) + s_i u_{-i}(x), with lower_{-i}, upper_{-i}, u_{-i} from the fit without row i. It covers with
+probability at least 1 - 2 alpha, and close to 1 - alpha where fits are stable. New rows are taken in blocks, so that no
+table of all training by all new rows is formed.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,14 +17,15 @@ from sklearn.model_selection import BaseCrossValidator, check_cv
 from sklearn.utils import _safe_indexing
 
 from .._types import Array, IntArray
-from ..variance import leave_one_out, left_out_fits
+from ..variance.estimator import leave_one_out, left_out_fits
 from .rank import rank, warn_too_few
 from .scores import Scored, closed_form, columns, fit_scored, least_unit, settle, unit_of_outputs
 from .split import Request, as_interval, same_group, side_scores
 
 _ENTRIES = 2**22  # of a block of new rows by training rows
 
-# For a block of new rows, an output and training rows: lower, upper and u of the fits without each of them, all (b, rows)
+# For a block of new rows, an output and training rows: lower, upper and u of the fits without each of them, all (b,
+# rows)
 Base: TypeAlias = Callable[[int, IntArray], tuple[Array, Array, Array]]
 
 
@@ -40,7 +43,9 @@ class CrossFits:
         bases = [fit.base(X)[1:] for fit in self.fits]
 
         def at(output: int, rows: IntArray) -> tuple[Array, Array, Array]:
-            lower, upper, unit = (np.column_stack([base[part][:, output] for base in bases])[:, self.fold[rows]] for part in range(3))
+            lower, upper, unit = (
+                np.column_stack([base[part][:, output] for base in bases])[:, self.fold[rows]] for part in range(3)
+            )
             return lower, upper, unit
 
         return at
@@ -48,7 +53,8 @@ class CrossFits:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """The closed form of one layer: f_{-i}(x) = f(x) - s_i(x) r_i, with s_i(x) the weight of row i and r_i its leave-one-out residual."""
+    """The closed form of one layer: f_{-i}(x) = f(x) - s_i(x) r_i, with s_i(x) the weight of row i and r_i its
+    leave-one-out residual."""
 
     model: Any
     index: IntArray  # the distinct row every row is a copy of
@@ -61,13 +67,19 @@ class LeftOut:
 
     def base(self, X: Any) -> Base:
         scaler = self.model.y_scaler_
-        unit = np.maximum(columns(self.model.predict(X, return_std=True)[1]), self.least) if self.scaled else self.least[None, :]
+        unit = (
+            np.maximum(columns(self.model.predict(X, return_std=True)[1]), self.least)
+            if self.scaled
+            else self.least[None, :]
+        )
         f, weights = left_out_fits(self.model._sigma(), self.model.x_scaler_.forward(np.asarray(X, np.float64)))
         f = scaler.backward(f)
 
         def at(output: int, rows: IntArray) -> tuple[Array, Array, Array]:
             low, high = (limit[output] for limit in self.model._limits)
-            left = np.clip(f[:, [output]] - weights[:, self.index[rows]] * self.residuals[self.index[rows], output], low, high)
+            left = np.clip(
+                f[:, [output]] - weights[:, self.index[rows]] * self.residuals[self.index[rows], output], low, high
+            )
             return left, left, np.broadcast_to(unit[:, [output]], left.shape)
 
         return at
@@ -76,7 +88,9 @@ class LeftOut:
 Cross: TypeAlias = CrossFits | LeftOut
 
 
-def fit_cross(estimator: Any, score: str, level: Fraction, X: Any, y: Array, cv: Any, groups: Any, seed: int) -> CrossFits:
+def fit_cross(
+    estimator: Any, score: str, level: Fraction, X: Any, y: Array, cv: Any, groups: Any, seed: int
+) -> CrossFits:
     """CV+: one fit per fold of `cv`."""
     fold, n = np.full(len(y), -1, dtype=np.intp), len(y)
     splitter: BaseCrossValidator = check_cv(cv)
@@ -98,7 +112,10 @@ def fit_cross(estimator: Any, score: str, level: Fraction, X: Any, y: Array, cv:
 def left_out(model: Any, score: str) -> LeftOut:
     """Jackknife+ from the exact leave-one-out of the last layer."""
     if not closed_form(model):
-        raise ValueError(f"cv='loo' needs the closed form of one layer, which {type(model).__name__} as given has not; pass sklearn's LeaveOneOut().")
+        raise ValueError(
+            f"cv='loo' needs the closed form of one layer, which {type(model).__name__} as given has not; pass"
+            " sklearn's LeaveOneOut()."
+        )
     if score not in ("absolute", "variance"):
         raise ValueError(f"cv='loo' goes with score='absolute' or 'variance'; got {score!r}.")
     variance = model._sigma()
@@ -106,7 +123,13 @@ def left_out(model: Any, score: str) -> LeftOut:
     residuals = leave_one_out(variance) * sd
     unit, least = np.zeros_like(residuals), unit_of_outputs(np.abs(residuals).mean(axis=0))
     if score == "variance":
-        unit = np.sqrt(np.clip(residuals / np.where(variance.residuals == 0, np.inf, variance.residuals * sd), 1, None) * variance.noise) * sd
+        unit = (
+            np.sqrt(
+                np.clip(residuals / np.where(variance.residuals == 0, np.inf, variance.residuals * sd), 1, None)
+                * variance.noise
+            )
+            * sd
+        )
         least = least_unit(unit)
     index = np.repeat(np.arange(len(residuals)), training.copies.astype(int))
     signed = residuals / np.maximum(unit, least)
@@ -134,7 +157,9 @@ def _block(base: Base, scores: Array, old: IntArray, request: Request) -> Array:
     for output in range(scores.shape[1]):
         lower, upper, unit = base(output, old)
         reach = scores[:, output] * unit
-        ends.append((-_order_statistics(reach - lower, request.levels), _order_statistics(upper + reach, request.levels)))
+        ends.append(
+            (-_order_statistics(reach - lower, request.levels), _order_statistics(upper + reach, request.levels))
+        )
     lowest, highest = (np.stack([end[part] for end in ends], axis=-1) for part in (0, 1))
     return as_interval(lowest, highest, request.side)
 

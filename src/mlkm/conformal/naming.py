@@ -1,4 +1,5 @@
-"""`score` is both a parameter of a band and scikit-learn's method that scores a regressor. Here it is a string that can be called."""
+"""`score` is both a parameter of a band and scikit-learn's method that scores a regressor. Here it is a string that can
+be called."""
 
 from typing import Any
 

@@ -1,9 +1,10 @@
 """Bands for data in time order, where outcomes arrive after each prediction and yesterday is not like today.
 
-Adaptive conformal inference (Gibbs and Candes 2021) moves the level: after each outcome alpha_t rises by step (alpha - err_t), err_t being 1 for a
-miss, and the interval is the 1 - alpha_t quantile of the most recent scores. The version with decaying step (Angelopoulos, Barber and Bates 2024)
-moves the threshold itself, q <- q + eta_t (err_t - alpha) with eta_t ~ t^-decay. Both keep the share of misses near alpha along any sequence, without
-any assumption on it. The two ends are followed one by one, alpha/2 each, so that the band can move with a drift of the mean.
+Adaptive conformal inference (Gibbs and Candes 2021) moves the level: after each outcome alpha_t rises by step (alpha -
+err_t), err_t being 1 for a miss, and the interval is the 1 - alpha_t quantile of the most recent scores. The version
+with decaying step (Angelopoulos, Barber and Bates 2024) moves the threshold itself, q <- q + eta_t (err_t - alpha) with
+eta_t ~ t^-decay. Both keep the share of misses near alpha along any sequence, without any assumption on it. The two
+ends are followed one by one, alpha/2 each, so that the band can move with a drift of the mean.
 """
 
 from bisect import bisect_left, insort
@@ -28,12 +29,14 @@ from .split import rows_kept
 
 
 class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """A band that learns from every outcome: `predict_interval`, then `update(y)`; or `predict_online(X, y)` on arrays in time order.
+    """A band that learns from every outcome: `predict_interval`, then `update(y)`; or `predict_online(X, y)` on arrays
+    in time order.
 
     Parameters
     ----------
     estimator : regressor or None, default=None
-        What predicts the mean; None is `MLKMRegressor()`. It is fitted once. A fitted one is used as it is by `conformalize`.
+        What predicts the mean; None is `MLKMRegressor()`. It is fitted once. A fitted one is used as it is by
+        `conformalize`.
     confidence_level : float, default=0.95
         1 - alpha.
     score : {"absolute", "variance", "residual", "quantile"}, default="absolute"
@@ -41,7 +44,8 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
     method : {"adaptive", "decaying"}, default="adaptive"
         Whether the level moves with a fixed step, or the threshold with a decaying one.
     step : float or None, default=None
-        gamma of "adaptive", 0.05 by default; for "decaying" the first step in units of the mean absolute score, 3 by default.
+        gamma of "adaptive", 0.05 by default; for "decaying" the first step in units of the mean absolute score, 3 by
+        default.
     decay : float, default=0.55
         Exponent of the decaying step, above 1/2 and at most 1.
     window : int or None, default=200
@@ -105,7 +109,8 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
     def conformalize(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Start the calibration of a fitted regressor with rows it has not seen, in time order.
 
-        The model is that of `fit`, where `estimator` is still the one that was fitted; otherwise `estimator` itself, which must then be fitted.
+        The model is that of `fit`, where `estimator` is still the one that was fitted; otherwise `estimator` itself,
+        which must then be fitted.
         """
         level, Y = self._checked_level(), _one_output(y)
         scored = to_calibrate(getattr(self, "_fitted", None), self.estimator, self.score)
@@ -131,7 +136,9 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
         self._scored, self.estimator_ = settled, settled.model
         below, above = self._signed(tuple(array[:, 0] for array in base), y)
         alpha = float(1 - level)
-        self._ends = [_End(scores, alpha / 2, self.method, self.step, self.decay, self.window) for scores in (below, above)]
+        self._ends = [
+            _End(scores, alpha / 2, self.method, self.step, self.decay, self.window) for scores in (below, above)
+        ]
         self._waiting: list[tuple[float, float, float]] = []
         return self
 
@@ -141,7 +148,8 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
         return np.asarray(self.estimator_.predict(X))
 
     def predict_interval(self, X: ArrayLike) -> tuple[Array, Array]:
-        """The mean, and the interval at the level as it stands now, (n, 2, 1). Each row waits for its outcome in `update`."""
+        """The mean, and the interval at the level as it stands now, (n, 2, 1). Each row waits for its outcome in
+        `update`."""
         check_is_fitted(self, "_ends")
         f, lower, upper, unit = self._bases(X)
         low, high = lower - self._ends[0].threshold * unit, upper + self._ends[1].threshold * unit
@@ -192,7 +200,9 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
 class _End:
     """One end of the band: how far it reaches, in units of the score."""
 
-    def __init__(self, scores: Array, alpha: float, method: str, step: float | None, decay: float, window: int | None) -> None:
+    def __init__(
+        self, scores: Array, alpha: float, method: str, step: float | None, decay: float, window: int | None
+    ) -> None:
         self.alpha = self.level = alpha
         self.adaptive, self.decay = method == "adaptive", decay
         self.step = (0.05 if self.adaptive else 3.0) if step is None else step
@@ -225,7 +235,8 @@ def _one_output(y: Any, at_least: int = 1) -> Array:
 
 
 def _upper_quantile(scores: list[float], alpha: float) -> float:
-    """The 1 - alpha quantile of scores in increasing order; beyond them, where alpha has left [0, 1], further out by their range."""
+    """The 1 - alpha quantile of scores in increasing order; beyond them, where alpha has left [0, 1], further out by
+    their range."""
     if alpha <= 0:
         return scores[-1] - alpha * 10 * (scores[-1] - scores[0])
     if alpha >= 1:

@@ -1,8 +1,9 @@
 """Quantile fits on random features, by iteratively reweighted ridge.
 
-The check loss rho_tau(r) = (tau - 1[r < 0]) r is |r| (tau for r > 0, 1 - tau for r < 0). Each pass fits a ridge with weights
-|tau - 1[r < 0]| / max(|r|, small): at its fixed point the gradient is that of the check loss. The penalty is chosen by the check loss on rows held
-out.
+The check loss rho_tau(r) = (tau - 1[r < 0]) r is |r| (tau for r > 0, 1 - tau for r < 0). Each pass fits a ridge with
+weights
+|tau - 1[r < 0]| / max(|r|, small): at its fixed point the gradient is that of the check loss. The penalty is chosen by
+the check loss on rows held out.
 """
 
 from dataclasses import dataclass
@@ -16,9 +17,9 @@ from sklearn.utils.validation import check_array
 
 from .._seeds import generator
 from .._types import Array
-from ..features import FeatureMap, draw_features, features
 from ..kernels import Gaussian
-from ..scaling import Standardiser, standardiser
+from ..model.features import FeatureMap, draw_features, features
+from ..rows.scaling import Standardiser, standardiser
 
 _PENALTIES = 10.0 ** np.arange(-5, 1)
 _PASSES = 25
@@ -66,7 +67,9 @@ def _numbers(X: Any) -> Array:
         return np.asarray(check_array(X, dtype=np.float64))
     except (TypeError, ValueError) as error:
         remedy = "fill gaps and encode labels first, or take score='absolute' or 'residual'"
-        raise ValueError(f"score='quantile' needs inputs that are finite numbers in a dense table: {remedy}.") from error
+        raise ValueError(
+            f"score='quantile' needs inputs that are finite numbers in a dense table: {remedy}."
+        ) from error
 
 
 def _design(phi: FeatureMap, Z: Array) -> Array:
@@ -76,7 +79,10 @@ def _design(phi: FeatureMap, Z: Array) -> Array:
 
 def _fit(F: Array, z: Array, tau: float, held_out: NDArray[np.bool_]) -> Array:
     """The penalty with the least check loss on the rows held out, then all rows."""
-    losses = [_check_loss(z[held_out] - F[held_out] @ _reweighted(F[~held_out], z[~held_out], tau, penalty), tau) for penalty in _PENALTIES]
+    losses = [
+        _check_loss(z[held_out] - F[held_out] @ _reweighted(F[~held_out], z[~held_out], tau, penalty), tau)
+        for penalty in _PENALTIES
+    ]
     return _reweighted(F, z, tau, float(_PENALTIES[int(np.argmin(losses))]))
 
 

@@ -1,6 +1,8 @@
-"""Which order statistic of the calibration scores bounds a new one: the ceil((1 - alpha)(m + 1))-th smallest, in exact arithmetic.
+"""Which order statistic of the calibration scores bounds a new one: the ceil((1 - alpha)(m + 1))-th smallest, in exact
+arithmetic.
 
-In floating point 0.9 x 10 or 0.7 x 110 may fall on the wrong side of a whole number. Here a level is the decimal number its user wrote.
+In floating point 0.9 x 10 or 0.7 x 110 may fall on the wrong side of a whole number. Here a level is the decimal number
+its user wrote.
 """
 
 import warnings
@@ -33,7 +35,11 @@ def exact_level(confidence_level: Any) -> Fraction:
     level = Fraction(-1)
     if isinstance(confidence_level, (Rational, Decimal)) and not isinstance(confidence_level, bool):
         level = Fraction(confidence_level)
-    elif isinstance(confidence_level, Real) and np.isfinite(float(confidence_level)) and not isinstance(confidence_level, bool):
+    elif (
+        isinstance(confidence_level, Real)
+        and np.isfinite(float(confidence_level))
+        and not isinstance(confidence_level, bool)
+    ):
         level = Fraction(str(confidence_level))  # of a NumPy number too: the shortest decimal form in its own precision
     if not 0 < level < 1:
         raise ValueError(f"confidence_level must be a number between 0 and 1, as in 0.95; got {confidence_level!r}.")
@@ -73,7 +79,8 @@ def quantiles(scores: Array, levels: Sequence[Fraction]) -> Array:
 
 
 def weighted_quantiles(scores: Array, weights: Array, new_weights: Array, levels: Sequence[Fraction]) -> Array:
-    """Under covariate shift: for each new row of weight w, the least q with sum(weights[scores <= q]) >= level (sum(weights) + w); (rows, levels)."""
+    """Under covariate shift: for each new row of weight w, the least q with sum(weights[scores <= q]) >= level
+    (sum(weights) + w); (rows, levels)."""
     total = np.cumsum(weights)
     everything = total[-1] if len(total) else 0.0
     if not everything > 0:
@@ -85,14 +92,18 @@ def weighted_quantiles(scores: Array, weights: Array, new_weights: Array, levels
 
 def warn_too_few(m: int, level: Fraction, where: str = "") -> None:
     """Say that the interval is infinite, and how many rows would make it finite."""
-    _warn(f"{m} calibration rows{where} are too few for the level {float(level):g}, so its interval is infinite; {rows_needed(level)} rows would do.")
+    _warn(
+        f"{m} calibration rows{where} are too few for the level {float(level):g}, so its interval is infinite;"
+        f" {rows_needed(level)} rows would do."
+    )
 
 
 def warn_too_heavy(rows: int, n: int, level: Fraction, where: str = "") -> None:
     """Say that the weights leave some intervals infinite."""
     _warn(
-        f"The weights of {rows} of {n} new rows{where} are too large beside the sum of the calibration weights for the level {float(level):g}, "
-        "so their intervals are infinite; more calibration rows, or weights that differ less, would do."
+        f"The weights of {rows} of {n} new rows{where} are too large beside the sum of the calibration weights for the"
+        f" level {float(level):g}, so their intervals are infinite; more calibration rows, or weights that differ less,"
+        " would do."
     )
 
 
@@ -113,5 +124,7 @@ def groups_of(labels: Any, n: int, name: str = "groups") -> tuple[Array, IntArra
         values, place = np.unique(labels, return_inverse=True)
     except TypeError as mixed:
         kinds = ", ".join(sorted({type(label).__name__ for label in labels}))
-        raise ValueError(f"{name} must be labels of one kind, all strings or all numbers, none missing; got {kinds}.") from mixed
+        raise ValueError(
+            f"{name} must be labels of one kind, all strings or all numbers, none missing; got {kinds}."
+        ) from mixed
     return values, place

@@ -23,24 +23,29 @@ _REPLICATES = 80  # as in the paper
 
 
 class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """A prediction band around any regressor, with coverage that holds for finite samples, whatever the model and the noise.
+    """A prediction band around any regressor, with coverage that holds for finite samples, whatever the model and the
+    noise.
 
     Parameters
     ----------
     estimator : regressor or None, default=None
-        What predicts the mean; None is `MLKMRegressor()`. One that is fitted already can be calibrated by `conformalize` alone.
+        What predicts the mean; None is `MLKMRegressor()`. One that is fitted already can be calibrated by
+        `conformalize` alone.
     confidence_level : float or sequence of float, default=0.95
         1 - alpha, one or several; `predict_interval` may ask for others.
     score : {"variance", "absolute", "residual", "quantile"}, default="variance"
-        What a residual is measured by: the paper's sigma_y(x); 1; a second fit of |residual|, for noise that varies with x; or the distance to
-        fitted quantiles, for noise that varies or is skewed. "variance" needs a regressor with `predict(X, return_std=True)`.
+        What a residual is measured by: the paper's sigma_y(x); 1; a second fit of |residual|, for noise that varies
+        with x; or the distance to fitted quantiles, for noise that varies or is skewed. "variance" needs a regressor
+        with `predict(X, return_std=True)`.
     method : {"split", "cross", "bootstrap"}, default="split"
-        "split" keeps some rows for calibration: coverage in [1 - alpha, 1 - alpha + 1/(m + 1)]. "cross" is CV+, or jackknife+ with `cv="loo"`:
-        coverage of at least 1 - 2 alpha. "bootstrap" is the paper's baseline: an interval for f(x), without any guarantee for y.
+        "split" keeps some rows for calibration: coverage in [1 - alpha, 1 - alpha + 1/(m + 1)]. "cross" is CV+, or
+        jackknife+ with `cv="loo"`: coverage of at least 1 - 2 alpha. "bootstrap" is the paper's baseline: an interval
+        for f(x), without any guarantee for y.
     calibration_size : float or int, default=0.5
         Share or number of rows kept for calibration by "split".
     cv : int, splitter or "loo", default=5
-        Folds of "cross", and of residuals for "residual". "loo" leaves out rows in closed form, for one-layer machines, features held fixed.
+        Folds of "cross", and of residuals for "residual". "loo" leaves out rows in closed form, for one-layer machines,
+        features held fixed.
     random_state : int, RandomState or None, default=None
         Seed of the split, of bootstrap samples and of quantile fits.
 
@@ -80,7 +85,8 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
-        """Fit the regressor and calibrate the band, on rows of their own where the method asks for that. `groups` asks for coverage within each."""
+        """Fit the regressor and calibrate the band, on rows of their own where the method asks for that. `groups` asks
+        for coverage within each."""
         levels = exact_levels(self.confidence_level)
         if self.method not in ("split", "cross", "bootstrap"):
             raise ValueError(f"method must be 'split', 'cross' or 'bootstrap'; got {self.method!r}.")
@@ -99,7 +105,9 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         seed, level = root_seed(self.random_state), max(levels)
         if self.method == "split":
             labels = np.zeros(len(Y)) if groups is None else np.asarray(groups)
-            X_fit, X_new, y_fit, y_new, _, own = train_test_split(X, Y, labels, test_size=rows_kept(self.calibration_size, len(Y)), random_state=seed)
+            X_fit, X_new, y_fit, y_new, _, own = train_test_split(
+                X, Y, labels, test_size=rows_kept(self.calibration_size, len(Y)), random_state=seed
+            )
             self._fitted = self.estimator, fit_scored(estimator, self.score, level, X_fit, y_fit, self.cv, seed)
             return self.conformalize(X_new, y_new, groups=None if groups is None else own)
         self.estimator_ = clone(estimator).fit(X, Y)
@@ -114,10 +122,14 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         self.n_calibration_ = len(Y)
         return self
 
-    def conformalize(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
-        """Calibrate the band on rows the model has not seen; `sample_weight` is dQ/dP at these rows where new rows come from Q and these from P.
+    def conformalize(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Self:
+        """Calibrate the band on rows the model has not seen; `sample_weight` is dQ/dP at these rows where new rows come
+        from Q and these from P.
 
-        The model is that of `fit`, where `estimator` is still the one that was fitted; otherwise `estimator` itself, which must then be fitted.
+        The model is that of `fit`, where `estimator` is still the one that was fitted; otherwise `estimator` itself,
+        which must then be fitted.
         """
         if self.method != "split":
             raise ValueError(f"conformalize calibrates method='split'; with method={self.method!r} call fit(X, y).")
@@ -153,7 +165,8 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         groups: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> tuple[Array, Array]:
-        """The mean, and at every level an interval for y: shape (n, 2, levels), or (n, 2, levels, outputs) for several outputs.
+        """The mean, and at every level an interval for y: shape (n, 2, levels), or (n, 2, levels, outputs) for several
+        outputs.
 
         Parameters
         ----------
@@ -162,7 +175,8 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         y_min, y_max : values y cannot pass; intervals are cut there, which loses no coverage
         joint : whether all outputs are to be covered at once, rather than each at its level
         groups : labels of the rows, where the band was calibrated by groups
-        sample_weight : dQ/dP at the rows, where the band was calibrated with weights; by default the largest weight of the calibration rows, which is
+        sample_weight : dQ/dP at the rows, where the band was calibrated with weights; by default the largest weight of
+        the calibration rows, which is
             safe for new rows whose weight is no larger
         """
         check_is_fitted(self, "estimator_")
@@ -172,17 +186,23 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         (X,) = indexable(X)
         n = _num_samples(X)
         if sample_weight is not None and getattr(getattr(self, "_calibration", None), "weights", None) is None:
-            raise ValueError("sample_weight needs a band calibrated with weights: conformalize(X, y, sample_weight=...).")
+            raise ValueError(
+                "sample_weight needs a band calibrated with weights: conformalize(X, y, sample_weight=...)."
+            )
         request = Request(levels, side, joint, groups, _weights(sample_weight, n))
         if hasattr(self, "_replicates"):
             mean = columns(self.predict(X))
-            interval = _basic_bootstrap(mean, np.stack([columns(model.predict(X)) for model in self._replicates]), request)
+            interval = _basic_bootstrap(
+                mean, np.stack([columns(model.predict(X)) for model in self._replicates]), request
+            )
         elif hasattr(self, "_cross"):
             mean, interval = columns(self.predict(X)), cross_interval(self._cross, X, n, request)
         elif hasattr(self, "_calibration"):
             mean, interval = split_interval(self._scored, self._calibration, X, request)
         else:
-            raise NotFittedError("The band is not calibrated yet: call fit(X, y), or conformalize(X, y) on rows the model has not seen.")
+            raise NotFittedError(
+                "The band is not calibrated yet: call fit(X, y), or conformalize(X, y) on rows the model has not seen."
+            )
         interval = np.clip(interval, y_min, y_max)
         return (mean[:, 0], interval[..., 0]) if self._single_output else (mean, interval)
 
@@ -197,11 +217,17 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         groups: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Array:
-        """The interval at one level, shape (n, 2), as in crepes; the other arguments are those of `predict_interval`."""
+        """The interval at one level, shape (n, 2), as in crepes; the other arguments are those of
+        `predict_interval`."""
         level = self.confidence_level if confidence is None else confidence
         if len(exact_levels(level)) > 1:
-            raise ValueError(f"predict_int gives the interval at one level; got {level!r}: name one, as in confidence=0.9, or call predict_interval.")
-        interval = self.predict_interval(X, level, side=side, y_min=y_min, y_max=y_max, groups=groups, sample_weight=sample_weight)[1]
+            raise ValueError(
+                f"predict_int gives the interval at one level; got {level!r}: name one, as in confidence=0.9, or call"
+                " predict_interval."
+            )
+        interval = self.predict_interval(
+            X, level, side=side, y_min=y_min, y_max=y_max, groups=groups, sample_weight=sample_weight
+        )[1]
         return np.asarray(interval[:, :, 0])
 
     def _reset(self, *names: str) -> None:
@@ -223,7 +249,8 @@ def _bootstrap(estimator: Any, X: Any, y: Array, seed: int) -> list[Any]:
 
 
 def _basic_bootstrap(mean: Array, replicates: Array, request: Request) -> Array:
-    """[2f - q_high, 2f - q_low], an interval for f(x): without the noise of y, it covers y less often than its level says."""
+    """[2f - q_high, 2f - q_low], an interval for f(x): without the noise of y, it covers y less often than its level
+    says."""
     if request.groups is not None or request.joint:
         raise ValueError("method='bootstrap' has no groups and no joint intervals; take method='split'.")
     tails = np.array([float(1 - level) / (2 if request.side == "both" else 1) for level in request.levels])

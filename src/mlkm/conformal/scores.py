@@ -3,7 +3,8 @@
 [lower(x) - q u(x), upper(x) + q u(x)],   q the conformal quantile of the scores max(lower - y, y - upper) / u.
 
 "variance"   lower = upper = f(x),   u = sigma_y(x), the paper's estimator          "absolute"   u = 1
-"residual"   u = a second fit, of |y - f(x)| at rows left out                       "quantile"   lower, upper = fitted quantiles, u = 1
+"residual"   u = a second fit, of |y - f(x)| at rows left out                       "quantile"   lower, upper = fitted
+quantiles, u = 1
 
 With several outputs, a u that does not depend on x is one constant per output, so that outputs can be covered jointly.
 """
@@ -32,7 +33,8 @@ Base: TypeAlias = tuple[Array, Array, Array, Array]  # f, lower, upper and u at 
 class Scored:
     """A fitted regressor with what its score needs beside it: a fit of |residual|, or of two quantiles.
 
-    `least` bounds the unit u from below; `scale` is the u of scores whose unit is the same at all rows, None until `settle` decides it.
+    `least` bounds the unit u from below; `scale` is the u of scores whose unit is the same at all rows, None until
+    `settle` decides it.
     """
 
     model: Any
@@ -57,10 +59,11 @@ class Scored:
 
 
 def settle(scored: Scored, X: Any) -> tuple[Scored, Base]:
-    """Decide once, by the calibration rows, what must not depend on the rows asked for later; and the base at these rows.
+    """Decide once, by the calibration rows, what must not depend on the rows asked for later; and the base at these
+    rows.
 
-    A sigma of zero (a constant target, an exact fit) counts as 1e-12 of the largest, or as 1 where all are zero. Several outputs of a model fitted
-    elsewhere are made comparable by the standard deviations of its predictions.
+    A sigma of zero (a constant target, an exact fit) counts as 1e-12 of the largest, or as 1 where all are zero.
+    Several outputs of a model fitted elsewhere are made comparable by the standard deviations of its predictions.
     """
     f, lower, upper, unit = scored.base(X)
     if scored.score == "variance":
@@ -91,8 +94,8 @@ def check_score(score: str, model: Any) -> None:
         raise ValueError(f"score must be one of {', '.join(map(repr, SCORES))}; got {score!r}.")
     if score == "variance" and not _has_std(model):
         raise ValueError(
-            f"score='variance' needs a regressor with predict(X, return_std=True), and {type(model).__name__} has none; "
-            "take score='absolute', 'residual' or 'quantile'."
+            f"score='variance' needs a regressor with predict(X, return_std=True), and {type(model).__name__} has none;"
+            " take score='absolute', 'residual' or 'quantile'."
         )
 
 
@@ -113,7 +116,9 @@ def fit_scored(estimator: Any, score: str, level: Fraction, X: Any, y: Array, cv
     if score == "residual":
         left_out = np.abs(_left_out_residuals(model, estimator, X, y, cv))
         spread = clone(estimator).fit(X, left_out if y.ndim > 1 else left_out[:, 0])
-        return Scored(model, score, spread=spread, least=np.maximum(0.1 * np.median(left_out, axis=0), np.finfo(float).tiny))
+        return Scored(
+            model, score, spread=spread, least=np.maximum(0.1 * np.median(left_out, axis=0), np.finfo(float).tiny)
+        )
     if score == "quantile":
         band = fit_quantiles(X, y, level, seed)
         lower, upper = band.predict(X)
@@ -128,12 +133,16 @@ def prefit(model: Any, score: str) -> Scored:
     score = str(score)
     check_score(score, model)
     if score in ("residual", "quantile"):
-        raise ValueError(f"score={score!r} needs a second fit to the training rows: call fit(X, y), or take score='absolute' or 'variance'.")
+        raise ValueError(
+            f"score={score!r} needs a second fit to the training rows: call fit(X, y), or take score='absolute' or"
+            " 'variance'."
+        )
     return Scored(model, score, scale=None)
 
 
 def to_calibrate(fitted: tuple[Any, Scored] | None, estimator: Any, score: str) -> Scored:
-    """What `conformalize` calibrates: the model that `fit` made of this estimator, else the estimator itself, if it is fitted."""
+    """What `conformalize` calibrates: the model that `fit` made of this estimator, else the estimator itself, if it is
+    fitted."""
     if fitted is None or fitted[0] is not estimator:
         return prefit(fitted_or_raise(estimator), score)
     return fitted[1] if fitted[1].score == score else prefit(fitted[1].model, score)
@@ -144,12 +153,15 @@ def fitted_or_raise(estimator: Any) -> Any:
     try:
         check_is_fitted(estimator)
     except (NotFittedError, TypeError) as unfitted:
-        raise NotFittedError("conformalize needs a fitted regressor: fit the estimator first, or call fit(X, y), which does both.") from unfitted
+        raise NotFittedError(
+            "conformalize needs a fitted regressor: fit the estimator first, or call fit(X, y), which does both."
+        ) from unfitted
     return estimator
 
 
 def _left_out_residuals(model: Any, estimator: Any, X: Any, y: Array, cv: Any) -> Array:
-    """Residuals of rows not used to predict them: by the exact leave-one-out of one layer, r / (1 - leverage), else out of fold."""
+    """Residuals of rows not used to predict them: by the exact leave-one-out of one layer, r / (1 - leverage), else out
+    of fold."""
     if not closed_form(model):
         return columns(y) - columns(cross_val_predict(estimator, X, y, cv=5 if isinstance(cv, str) else cv))
     f, std = (columns(array) for array in model.predict(X, return_std=True))

@@ -1,7 +1,7 @@
 """Split conformal prediction: scores of rows the model has not seen, and the interval they allow at a new row.
 
-P(y in C(x)) lies in [1 - alpha, 1 - alpha + 1/(m + 1)] when calibration and new rows are exchangeable and scores have no ties. With groups this holds
-within each group (Mondrian); with weights dQ/dP it holds under Q.
+P(y in C(x)) lies in [1 - alpha, 1 - alpha + 1/(m + 1)] when calibration and new rows are exchangeable and scores have
+no ties. With groups this holds within each group (Mondrian); with weights dQ/dP it holds under Q.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,8 @@ from .scores import Scored, columns, settle
 
 @dataclass(frozen=True)
 class Request:
-    """What an interval is asked for: levels, which sides are bounded, outputs one by one or jointly, labels and weights of the new rows."""
+    """What an interval is asked for: levels, which sides are bounded, outputs one by one or jointly, labels and weights
+    of the new rows."""
 
     levels: Sequence[Fraction]
     side: str = "both"
@@ -48,7 +49,9 @@ def rows_kept(calibration_size: Any, n: int) -> int:
     return int(kept)
 
 
-def calibrate(scored: Scored, X: Any, y: Any, weights: Array | None = None, groups: Any = None) -> tuple[Scored, Calibration]:
+def calibrate(
+    scored: Scored, X: Any, y: Any, weights: Array | None = None, groups: Any = None
+) -> tuple[Scored, Calibration]:
     """The scores of the calibration rows, and the score with its units settled by them."""
     Y = columns(y)
     scored, (_, lower, upper, unit) = settle(scored, X)
@@ -100,7 +103,9 @@ def _thresholds(scores: Array, calibration: Calibration, request: Request, n: in
             if weights is None:
                 q[new, :, output] = quantiles(s, request.levels)
             else:
-                asked = request.weights[new] if request.weights is not None else np.full(len(new), weights.max(initial=0.0))
+                asked = (
+                    request.weights[new] if request.weights is not None else np.full(len(new), weights.max(initial=0.0))
+                )
                 q[new, :, output] = weighted_quantiles(s, weights[order], asked, request.levels)
         for level, infinite in zip(request.levels, np.isinf(q[new]).any(axis=2).sum(axis=0), strict=True):
             if infinite and rank(len(old), level) > len(old):
@@ -114,10 +119,18 @@ def same_group(labels: Any, new_labels: Any, m: int, n: int) -> list[tuple[str, 
     """For each group: words that name it, its calibration rows and its new rows. Without groups, one of all."""
     if labels is None:
         if new_labels is not None:
-            raise ValueError("groups were given for prediction but not for calibration; give them to fit or conformalize as well.")
+            raise ValueError(
+                "groups were given for prediction but not for calibration; give them to fit or conformalize as well."
+            )
         return [("", np.arange(m), np.arange(n))]
     if new_labels is None:
-        raise ValueError("The band was calibrated by groups, so predict_interval needs the groups of its rows: predict_interval(X, groups=...).")
+        raise ValueError(
+            "The band was calibrated by groups, so predict_interval needs the groups of its rows: predict_interval(X,"
+            " groups=...)."
+        )
     values, place = groups_of(new_labels, n)
     old = np.asarray(labels)
-    return [(f" in group {value!s}", np.flatnonzero(old == value), np.flatnonzero(place == g)) for g, value in enumerate(values)]
+    return [
+        (f" in group {value!s}", np.flatnonzero(old == value), np.flatnonzero(place == g))
+        for g, value in enumerate(values)
+    ]

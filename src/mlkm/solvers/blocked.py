@@ -1,7 +1,7 @@
 """Ridge on features that are computed block by block: memory O(block x D + D^2), whatever the number of rows.
 
-Sums of products are taken in the features' own precision within a block and added in float64. Each candidate for the penalties costs one Cholesky
-factorisation, and is judged by exact leave-one-out errors at a sample of rows.
+Sums of products are taken in the features' own precision within a block and added in float64. Each candidate for the
+penalties costs one Cholesky factorisation, and is judged by exact leave-one-out errors at a sample of rows.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,8 @@ _MANY = 1500  # features above which the penalty is chosen to a factor of 5 only
 
 @dataclass(frozen=True)
 class Products:
-    """F'WF and F'WY of centred features and targets, their means, and the rows at which leave-one-out errors are taken."""
+    """F'WF and F'WY of centred features and targets, their means, and the rows at which leave-one-out errors are
+    taken."""
 
     gram: Array
     FY: Array
@@ -57,11 +58,15 @@ def products(rows_of_features: Callable[[slice], Array], Y: Array, weights: Arra
         return gram, FY, total
 
     # Every second block to the same sum, on however many threads: the result is the same.
-    even, odd = side_by_side(lambda: sums(range(0, n, 2 * _BLOCK)), lambda: sums(range(_BLOCK, n, 2 * _BLOCK)), wide=True)
+    even, odd = side_by_side(
+        lambda: sums(range(0, n, 2 * _BLOCK)), lambda: sums(range(_BLOCK, n, 2 * _BLOCK)), wide=True
+    )
     gram, FY, total = (a + b for a, b in zip(even, odd, strict=True))
     mean = total / n
     gram -= n * np.outer(mean, mean)
-    gram[np.diag_indices(D)] += 8 * np.finfo(shift.dtype).eps * np.trace(gram) / D  # rounding of the products must not look like information
+    gram[np.diag_indices(D)] += (
+        8 * np.finfo(shift.dtype).eps * np.trace(gram) / D
+    )  # rounding of the products must not look like information
     left -= shift + mean.astype(left.dtype)
     return Products(gram, FY, mean + shift, y_mean, n, left, Y[sample] - y_mean, weights[sample])
 
@@ -85,16 +90,27 @@ def solve(sums: Products, penalty: Array | float) -> RidgeFit | None:
 
 def restricted(sums: Products, kept: BoolArray) -> Products:
     """The products of some of the features."""
-    return replace(sums, gram=sums.gram[np.ix_(kept, kept)], FY=sums.FY[kept], f_mean=sums.f_mean[kept], left_out=sums.left_out[:, kept])
+    return replace(
+        sums,
+        gram=sums.gram[np.ix_(kept, kept)],
+        FY=sums.FY[kept],
+        f_mean=sums.f_mean[kept],
+        left_out=sums.left_out[:, kept],
+    )
 
 
 def line_search(
-    objective: Callable[[float], float], begin: float, steps: tuple[float, ...] = (5.0,), most: float = 1e8, least: float | None = None
+    objective: Callable[[float], float],
+    begin: float,
+    steps: tuple[float, ...] = (5.0,),
+    most: float = 1e8,
+    least: float | None = None,
 ) -> float:
-    """A number near which the objective is least: from `begin` down or up by factors while it falls by a thousandth, by each step in turn.
+    """A number near which the objective is least: from `begin` down or up by factors while it falls by a thousandth, by
+    each step in turn.
 
-    Where the objective is flat, `begin` is as good as any, and nothing says that it stays flat with more features. It moves by a factor of at most
-    `most`, and not below `least` (1/most) times the beginning.
+    Where the objective is flat, `begin` is as good as any, and nothing says that it stays flat with more features. It
+    moves by a factor of at most `most`, and not below `least` (1/most) times the beginning.
     """
     known = {begin: objective(begin)}
 
@@ -104,7 +120,9 @@ def line_search(
         return known[x]
 
     best = begin
-    while not np.isfinite(value(best)) and best < most * begin:  # where nothing can be factorised a larger number is the only way
+    while (
+        not np.isfinite(value(best)) and best < most * begin
+    ):  # where nothing can be factorised a larger number is the only way
         best *= steps[0]
     for step in steps:
         for factor in (1 / step, step):
@@ -116,14 +134,18 @@ def line_search(
     return best
 
 
-def blocked_ridge(rows_of_features: Callable[[slice], Array], Y: Array, weights: Array, penalty: float, *, search: bool = True) -> RidgeFit:
-    """Fit Y (n, k) on features given by slices of rows; with `search`, the penalty moves as long as the leave-one-out error falls."""
+def blocked_ridge(
+    rows_of_features: Callable[[slice], Array], Y: Array, weights: Array, penalty: float, *, search: bool = True
+) -> RidgeFit:
+    """Fit Y (n, k) on features given by slices of rows; with `search`, the penalty moves as long as the leave-one-out
+    error falls."""
     sums = products(rows_of_features, Y, weights)
     return best_penalty(sums, penalty) if search else solved(sums, penalty)
 
 
 def best_penalty(sums: Products, begin: float, *, coarse: bool = False) -> RidgeFit:
-    """The fit with the least leave-one-out error along the line of penalties, from the beginning, or from the best of a coarse grid above it."""
+    """The fit with the least leave-one-out error along the line of penalties, from the beginning, or from the best of a
+    coarse grid above it."""
     fits: dict[float, RidgeFit | None] = {}
 
     def error(penalty: float) -> float:
@@ -145,5 +167,7 @@ def solved(sums: Products, penalty: Array | float) -> RidgeFit:
     """The fit, or an error that says what to do."""
     fit = solve(sums, penalty)
     if fit is None:
-        raise np.linalg.LinAlgError(f"The ridge system could not be factorised at penalty {np.min(penalty):.3g}; give a larger penalty.")
+        raise np.linalg.LinAlgError(
+            f"The ridge system could not be factorised at penalty {np.min(penalty):.3g}; give a larger penalty."
+        )
     return fit

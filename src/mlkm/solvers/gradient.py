@@ -1,7 +1,8 @@
 """Gradient descent on the weighted mean of squared errors plus lambda |W|^2, with momentum and mini-batches.
 
-The update is W <- W - eta V, V <- mu V + gradient. Biases are not penalised. Which layers move, and on which rows, is the caller's choice: all
-layers on all rows is the paper's joint descent; one layer on its own subsample is one step of ADDS.
+The update is W <- W - eta V, V <- mu V + gradient. Biases are not penalised. Which layers move, and on which rows, is
+the caller's choice: all layers on all rows is the paper's joint descent; one layer on its own subsample is one step of
+ADDS.
 """
 
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from .._types import Array, IntArray
-from ..machine import Machine, backward, flatten, forward, gradients
+from ..model.machine import Machine, backward, flatten, forward, gradients
 
 Data: TypeAlias = tuple[Array, Array, Array, Array]  # X, phi_1(X), Y, weights
 

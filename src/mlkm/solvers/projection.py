@@ -1,9 +1,11 @@
-"""Variable projection: given the hidden weights the last layer is an exact ridge, so the hidden weights alone are optimised.
+"""Variable projection: given the hidden weights the last layer is an exact ridge, so the hidden weights alone are
+optimised.
 
-The reduced objective is J(hidden) = min over W_L of (1/n) sum_i w_i |y_i - f(x_i)|^2 + lambda |W_L|^2, plus mu |hidden|^2. By the envelope theorem
-its gradient is the partial gradient at the solved W_L: one forward and one backward pass. L-BFGS goes down; the iterate with the smallest error on
-rows held out is kept, the start among them, so that training never ends worse than it began. Rows are passed in blocks; phi_1 at the rows is given
-where there is room for it (`first`, empty otherwise).
+The reduced objective is J(hidden) = min over W_L of (1/n) sum_i w_i |y_i - f(x_i)|^2 + lambda |W_L|^2, plus mu
+|hidden|^2. By the envelope theorem its gradient is the partial gradient at the solved W_L: one forward and one backward
+pass. L-BFGS goes down; the iterate with the smallest error on rows held out is kept, the start among them, so that
+training never ends worse than it began. Rows are passed in blocks; phi_1 at the rows is given where there is room for
+it (`first`, empty otherwise).
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +16,7 @@ import scipy.linalg
 import scipy.optimize
 
 from .._types import Array, IntArray
-from ..machine import Machine, backward, flatten, forward, gradients, with_layers
+from ..model.machine import Machine, backward, flatten, forward, gradients, with_layers
 from .gradient import Data, positions
 
 _BLOCK = 5000  # rows at a time
@@ -47,8 +49,11 @@ def solve_last_layer(machine: Machine, data: Data, penalty: float) -> tuple[Mach
     return solved, F @ C + y_mean - f_mean @ C if n <= _BLOCK else _outputs(solved, data)
 
 
-def reduced_objective(machine: Machine, data: Data, penalty: float, hidden_penalty: float) -> Callable[[Array], tuple[float, Array]]:
-    """J and its gradient as a function of the hidden weights, block of rows by block: memory does not grow with the rows."""
+def reduced_objective(
+    machine: Machine, data: Data, penalty: float, hidden_penalty: float
+) -> Callable[[Array], tuple[float, Array]]:
+    """J and its gradient as a function of the hidden weights, block of rows by block: memory does not grow with the
+    rows."""
     X, _, Y, weights = data
     n = len(X)
 
@@ -69,7 +74,8 @@ def reduced_objective(machine: Machine, data: Data, penalty: float, hidden_penal
 def project(
     machine: Machine, data: Data, held_out: IntArray, penalty: float, hidden_penalty: float, max_iter: int
 ) -> tuple[Machine, list[float], int]:
-    """Train hidden layers on the rows not held out. Returns the best machine, the held-out error after each iteration, and their number."""
+    """Train hidden layers on the rows not held out. Returns the best machine, the held-out error after each iteration,
+    and their number."""
     kept = np.ones(len(data[0]), dtype=bool)
     kept[held_out] = False
     train, test = _some(data, np.flatnonzero(kept)), _some(data, held_out)
@@ -117,8 +123,11 @@ def _some(data: Data, rows: IntArray) -> Data:
     return X[rows], first[rows] if len(first) else first, Y[rows], weights[rows] / weights[rows].mean()
 
 
-def update_layer(machine: Machine, layer: int, data: Data, rows: IntArray, penalty: float, max_iter: int = 10) -> Machine:
-    """One step of ADDS solved well: one layer on its own rows, the others fixed; the last layer exactly, a hidden one by some L-BFGS iterations."""
+def update_layer(
+    machine: Machine, layer: int, data: Data, rows: IntArray, penalty: float, max_iter: int = 10
+) -> Machine:
+    """One step of ADDS solved well: one layer on its own rows, the others fixed; the last layer exactly, a hidden one
+    by some L-BFGS iterations."""
     X, first, Y, weights = (array[rows] for array in data)
     own: Data = (X, first, Y, weights / weights.mean())
     if layer == machine.depth - 1:
@@ -138,7 +147,9 @@ def update_layer(machine: Machine, layer: int, data: Data, rows: IntArray, penal
         residuals = tape.output - Y
         factors = backward(trial, tape, 2 * own[3][:, None] * residuals / len(Y))
         value = float(own[3] @ (residuals**2).sum(axis=1)) / len(Y)
-        return value + penalty * float(vector @ vector), _ravel(gradients([factors[k] for k in at])) + 2 * penalty * vector
+        return value + penalty * float(vector @ vector), _ravel(
+            gradients([factors[k] for k in at])
+        ) + 2 * penalty * vector
 
     begin = _ravel([matrices[k] for k in at])
     result = scipy.optimize.minimize(objective, begin, jac=True, method="L-BFGS-B", options={"maxiter": max_iter})

@@ -1,11 +1,13 @@
-"""Ridge regression on features in closed form: the whole path, exact leave-one-out errors and the penalty they choose, from one decomposition.
+"""Ridge regression on features in closed form: the whole path, exact leave-one-out errors and the penalty they choose,
+from one decomposition.
 
 For weights w_i (normalised to sum to n), centred features F and targets Y, the problem is
 
     minimise (1/n) sum_i w_i |y_i - c'F_i - a|^2 + lambda |c|^2,
 
-the paper's ridge with an unpenalised intercept a. With A = sqrt(w) F = U S V', the fit at every lambda is diagonal in that basis, and the leave-
-one-out residual is r_i / (1 - h_i), where h_i = w_i/n + sum_k U_ik^2 s_k^2 / (s_k^2 + n lambda).
+the paper's ridge with an unpenalised intercept a. With A = sqrt(w) F = U S V', the fit at every lambda is diagonal in
+that basis, and the leave- one-out residual is r_i / (1 - h_i), where h_i = w_i/n + sum_k U_ik^2 s_k^2 / (s_k^2 + n
+lambda).
 """
 
 from dataclasses import dataclass
@@ -18,7 +20,8 @@ from .._types import Array
 
 @dataclass(frozen=True)
 class RidgeFit:
-    """Coefficients (D, k), intercept (k,), the penalty used, and at it the leave-one-out residuals (n, k) and their weighted mean squares (k,)."""
+    """Coefficients (D, k), intercept (k,), the penalty used, and at it the leave-one-out residuals (n, k) and their
+    weighted mean squares (k,)."""
 
     coefficients: Array
     intercept: Array
@@ -72,8 +75,9 @@ def _decompose(F: Array, Y: Array, weights: Array) -> _Spectrum:
 def _leave_one_out(spectrum: _Spectrum, penalty: float) -> Array:
     """r_i / (1 - h_i) for every row.
 
-    Both are sums over directions of what the ridge leaves, n lambda / (s_k^2 + n lambda), plus what lies outside all directions; 1 - h_i itself
-    would cancel where the fit nearly interpolates. A row that decides its own fit entirely (h_i = 1) is predicted by the mean when left out.
+    Both are sums over directions of what the ridge leaves, n lambda / (s_k^2 + n lambda), plus what lies outside all
+    directions; 1 - h_i itself would cancel where the fit nearly interpolates. A row that decides its own fit entirely
+    (h_i = 1) is predicted by the mean when left out.
     """
     n, weights = len(spectrum.U), spectrum.root_w[:, 0] ** 2
     left = n * penalty / (spectrum.s**2 + n * penalty)
@@ -90,7 +94,8 @@ def _leave_one_out(spectrum: _Spectrum, penalty: float) -> Array:
 
 
 def default_penalties(s: Array, n: int) -> Array:
-    """Candidate penalties from nearly none to nearly everything, relative to the largest eigenvalue of the average product."""
+    """Candidate penalties from nearly none to nearly everything, relative to the largest eigenvalue of the average
+    product."""
     top = s.max() ** 2 / n if len(s) else 1.0
     return np.asarray(top * np.logspace(-14, 2, 49))
 

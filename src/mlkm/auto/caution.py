@@ -1,5 +1,6 @@
-"""Whether few rows bear a search: with hundreds of scales and amplitudes the evidence can fit noise, and leave-one-out on the features it leaves does
-not notice. Rows that the search has not seen do. Where they say no, there is one scale for all inputs."""
+"""Whether few rows bear a search: with hundreds of scales and amplitudes the evidence can fit noise, and leave-one-out
+on the features it leaves does not notice. Rows that the search has not seen do. Where they say no, there is one scale
+for all inputs."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,16 +9,20 @@ import numpy as np
 
 from .._seeds import generator
 from .._types import IntArray
-from ..features import draw_features
 from ..kernels import Kernel
-from ..machine import predict
-from ..rows import Rows
+from ..model.features import draw_features
+from ..model.machine import predict
+from ..model.prior import FirstLayer, Part
+from ..rows.distinct import Rows
 from ..solvers.blocked import loo
 from ..solvers.ridge import ridge
-from .first_layer import FirstLayer, Part
-from .last_layer import fit_last_layer
+from .width import fit_last_layer
 
-_FEW_ROWS, _PER_INPUT, _MANY_ROWS = 300, 10, 1800  # rows up to which a search is doubted: 300, or ten per input; never with rows left for a check
+_FEW_ROWS, _PER_INPUT, _MANY_ROWS = (
+    300,
+    10,
+    1800,
+)  # rows up to which a search is doubted: 300, or ten per input; never with rows left for a check
 _LEAST = 10  # rows with which there is something to hold out
 _FEATURES = 1500  # of the plain layer: many cost little here, and 300 lose 5 to 10 % on 700 rows of YearPredictionMSD
 _SCALES, _SCALE_ROWS = (0.1, 0.25, 0.5, 1.0, 2.0), 700  # times 1/sqrt(order), and by how many rows they are compared
@@ -29,7 +34,8 @@ def doubtful(n: int, d: int) -> bool:
 
 
 def search_pays(rows: Rows, learned: Callable[[Rows], FirstLayer], plain: Callable[[Rows], FirstLayer]) -> bool:
-    """Whether a layer learned from some rows predicts the others better than a plain one does; the others are m rows, a third, or half of up to 100.
+    """Whether a layer learned from some rows predicts the others better than a plain one does; the others are m rows, a
+    third, or half of up to 100.
 
     Better is by a share of 1/sqrt(m), about one standard error of such a comparison.
     """
@@ -43,9 +49,11 @@ def search_pays(rows: Rows, learned: Callable[[Rows], FirstLayer], plain: Callab
     return bool(errors[0] < (1 - 1 / np.sqrt(held_out.sum())) * errors[1])
 
 
-def plain_layer(rows: Rows, kernel: Kernel, order: int, slopes: tuple[float, ...], D: int | None, seed: int) -> FirstLayer:
-    """Features of one order at one scale for all inputs, and a linear term with one of the prior standard deviations `slopes` (none if there are
-    none), both by leave-one-out."""
+def plain_layer(
+    rows: Rows, kernel: Kernel, order: int, slopes: tuple[float, ...], D: int | None, seed: int
+) -> FirstLayer:
+    """Features of one order at one scale for all inputs, and a linear term with one of the prior standard deviations
+    `slopes` (none if there are none), both by leave-one-out."""
     X, Y, weights = rows.X[:_SCALE_ROWS], rows.Y[:_SCALE_ROWS], rows.weights[:_SCALE_ROWS]
     d = X.shape[1]
     candidates, errors = [], []
@@ -59,4 +67,12 @@ def plain_layer(rows: Rows, kernel: Kernel, order: int, slopes: tuple[float, ...
 
 def _some(rows: Rows, index: IntArray) -> Rows:
     weights = rows.weights[index] / rows.weights[index].mean()
-    return replace(rows, X=rows.X[index], Y=rows.Y[index], weights=weights, copies=rows.copies[index], fold=None, place=np.arange(len(index)))
+    return replace(
+        rows,
+        X=rows.X[index],
+        Y=rows.Y[index],
+        weights=weights,
+        copies=rows.copies[index],
+        fold=None,
+        place=np.arange(len(index)),
+    )

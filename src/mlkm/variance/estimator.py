@@ -1,21 +1,24 @@
 """The paper's variance estimator, Section "Variance estimator for MLKM", for any machine:
 
-    sigma_y^2(x) = sigma^2 (g' (F'F + N Lambda)^{-1} g + 1),   sigma^2 = RSS / (N - tr H),   H = F (F'F + N Lambda)^{-1} F',
+    sigma_y^2(x) = sigma^2 (g' (F'F + N Lambda)^{-1} g + 1),   sigma^2 = RSS / (N - tr H),   H = F (F'F + N Lambda)^{-1}
+    F',
 
-with g the gradient of f at x with respect to the weights, F its rows at the N training rows, and Lambda the ridge in use. With Lambda = 0 and p < N
-it is the paper's formula, where N - tr H = N - p. The last intercept is not penalised: g and F are centred, and 1/N is added. Biases inside hidden
-layers are damped like the weights beside them: a direction that the rows do not determine would have no finite variance.
+with g the gradient of f at x with respect to the weights, F its rows at the N training rows, and Lambda the ridge in
+use. With Lambda = 0 and p < N it is the paper's formula, where N - tr H = N - p. The last intercept is not penalised: g
+and F are centred, and 1/N is added. Biases inside hidden layers are damped like the weights beside them: a direction
+that the rows do not determine would have no finite variance.
 
 Weights are scaled to a ridge of 1 (`Gradients`), and one side is factorised in float64:
 
 * p not much above N: the p x p matrix F'F + N I, summed over blocks of rows (`Primal`);
-* p well above N: the N x N matrix F F' + N I (`Dual`). F is never formed: the gradient with respect to one weight matrix is an outer product, so
-  F F' is a sum of elementwise products of two thin products;
-* both above `LARGEST_SIDE`: the gradients are brought down to that many numbers by random projection, which keeps inner products on average
-  (`Projected`). This is an approximation: leverages come out low by about tr H / `LARGEST_SIDE`. Memory stays below 1 GB.
+* p well above N: the N x N matrix F F' + N I (`Dual`). F is never formed: the gradient with respect to one weight
+  matrix is an outer product, so F F' is a sum of elementwise products of two thin products;
+* both above `LARGEST_SIDE`: the gradients are brought down to that many numbers by random projection, which keeps inner
+  products on average (`Projected`). This is an approximation: leverages come out low by about tr H / `LARGEST_SIDE`.
+  Memory stays below 1 GB.
 
-An average of machines (cross-fitting) takes the average of their leverages, each on all rows: every layer of a rotation saw one part of the rows, and
-the rotations together saw them all.
+An average of machines (cross-fitting) takes the average of their leverages, each on all rows: every layer of a rotation
+saw one part of the rows, and the rotations together saw them all.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,11 +28,11 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from scipy.linalg import blas, lapack, solve_triangular
 
-from ._seeds import generator
-from ._types import Array
-from .features import features
-from .machine import Factors, Machine, affine, forward, jacobian, last_inputs, output_factors, predict
-from .selection.first_layer import FirstLayer
+from .._seeds import generator
+from .._types import Array
+from ..model.features import features
+from ..model.machine import Factors, Machine, affine, forward, jacobian, last_inputs, output_factors, predict
+from ..model.prior import FirstLayer
 
 LARGEST_SIDE = 4096
 _FAST_SIDE = 512
@@ -40,8 +43,8 @@ _LEAST_DEGREES = 1.0  # of freedom left for the noise, where a fit interpolates
 
 @dataclass(frozen=True)
 class Training:
-    """What the variance needs of a fit: standardised rows, what each counts for and how many copies it is, the first layer's prior, the ridge, and
-    its leave-one-out error for every output."""
+    """What the variance needs of a fit: standardised rows, what each counts for and how many copies it is, the first
+    layer's prior, the ridge, and its leave-one-out error for every output."""
 
     X: Array
     Y: Array
@@ -54,7 +57,8 @@ class Training:
 
 
 class Gradients(Protocol):
-    """Gradients of one output with respect to weights scaled to a ridge of 1, without the last intercept: rows g'T, with T the scaling."""
+    """Gradients of one output with respect to weights scaled to a ridge of 1, without the last intercept: rows g'T,
+    with T the scaling."""
 
     @property
     def n_parameters(self) -> int: ...
@@ -69,7 +73,8 @@ class Gradients(Protocol):
         """B T', where the columns of B belong to the scaled weights."""
 
     def thin(self, X: Array) -> tuple[Array, Factors]:
-        """f, and the scaled gradients as pairs (H, G): row i is the outer products H_i G_i, flattened and side by side."""
+        """f, and the scaled gradients as pairs (H, G): row i is the outer products H_i G_i, flattened and side by
+        side."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +156,8 @@ class Layered:
 class Projected:
     """`n_parameters` random combinations of scaled gradients, which keep inner products on average.
 
-    For outer products the combinations are products (H R)(G S) of normal combinations of each side, so that no row of p numbers is formed.
+    For outer products the combinations are products (H R)(G S) of normal combinations of each side, so that no row of p
+    numbers is formed.
     """
 
     gradients: Gradients
@@ -194,8 +200,8 @@ def projected(gradients: Gradients, X: Array, n_parameters: int) -> Projected:
 class Primal:
     """M = L^{-1}T' with LL' = T'F'FT + N I, so that the leverage is |M (g - mean)|^2 + 1/N.
 
-    M is triangular where T is, which halves the work. From `_FAST_SIDE` weights on it is applied in float32 if leverages + 1 at a sample of training
-    rows agree with float64 to 1e-4.
+    M is triangular where T is, which halves the work. From `_FAST_SIDE` weights on it is applied in float32 if
+    leverages + 1 at a sample of training rows agree with float64 to 1e-4.
     """
 
     gradients: Gradients
@@ -208,14 +214,19 @@ class Primal:
 
     def leverage(self, X: Array) -> tuple[Array, Array]:
         f, g = self.gradients.rows(X)
-        g = np.subtract(g, self.mean, out=np.empty(g.shape, np.float32 if self.fast else np.float64), casting="same_kind")
+        g = np.subtract(
+            g, self.mean, out=np.empty(g.shape, np.float32 if self.fast else np.float64), casting="same_kind"
+        )
         z = _triangular_product(self.M, g) if self.triangular else g @ self.M.T
         return f, np.einsum("np,np->n", z, z).astype(np.float64) + 1 / self.n
 
     def smoother(self, X: Array, training: Training) -> Array:
         """The weight of every training row in the fit at X: (rows of X, training rows)."""
         z = (self.gradients.rows(X)[1] - self.mean) @ self.M.T
-        columns = [z @ ((self.gradients.rows(training.X[at])[1] - self.mean) @ self.M.T).T for at in _blocks(len(training.X), len(self.mean))]
+        columns = [
+            z @ ((self.gradients.rows(training.X[at])[1] - self.mean) @ self.M.T).T
+            for at in _blocks(len(training.X), len(self.mean))
+        ]
         return np.asarray((np.hstack(columns) + 1 / self.n) * training.counts)
 
 
@@ -264,7 +275,10 @@ class Variance:
 
     def __init__(self, machines: Sequence[Machine], training: Training, largest_side: int = LARGEST_SIDE) -> None:
         self.training = training
-        self.sides = [[factorise(gradients, training, largest_side) for gradients in _gradients(machine, training)] for machine in machines]
+        self.sides = [
+            [factorise(gradients, training, largest_side) for gradients in _gradients(machine, training)]
+            for machine in machines
+        ]
         fitted = np.mean([predict(machine, training.X) for machine in machines], axis=0)
         self.residuals = training.Y - fitted
         n = training.counts.sum()
@@ -304,14 +318,21 @@ def factorise(gradients: Gradients, training: Training, largest_side: int = LARG
     if min(n, p) > largest_side:
         gradients = projected(gradients, training.X, largest_side)
         p = largest_side
-    # Up to p = 2n the primal is cheaper to apply at new rows, p^2 against 2 p n + n^2, if the ridge makes up for the missing rank.
-    return _primal(gradients, training) if p <= n or (p <= min(2 * n, largest_side) and training.penalty > 1e-8) else _dual(gradients, training)
+    # Up to p = 2n the primal is cheaper to apply at new rows, p^2 against 2 p n + n^2, if the ridge makes up for the
+    # missing rank.
+    return (
+        _primal(gradients, training)
+        if p <= n or (p <= min(2 * n, largest_side) and training.penalty > 1e-8)
+        else _dual(gradients, training)
+    )
 
 
 def _primal(gradients: Gradients, training: Training) -> Primal:
     X, counts = training.X, training.counts
     n, p = float(counts.sum()), gradients.n_parameters
-    shift = gradients.rows(X[: max(1, min(len(X), _ENTRIES // p, 1000))])[1].mean(axis=0)  # products of shifted gradients lose no digits to the mean
+    shift = gradients.rows(X[: max(1, min(len(X), _ENTRIES // p, 1000))])[1].mean(
+        axis=0
+    )  # products of shifted gradients lose no digits to the mean
     A, total = np.zeros((p, p)), np.zeros(p)
     for at in _blocks(len(X), p):
         g = gradients.rows(X[at])[1] - shift
@@ -331,7 +352,9 @@ def _primal(gradients: Gradients, training: Training) -> Primal:
 
 def _in_float32(exact: Primal, X: Array) -> Primal:
     """The same in float32, unless a sample of rows tells the difference."""
-    M: Any = np.asfortranarray(np.where(np.abs(exact.M) < 1e-20, 0, exact.M), np.float32)  # processors are slow on denormal numbers
+    M: Any = np.asfortranarray(
+        np.where(np.abs(exact.M) < 1e-20, 0, exact.M), np.float32
+    )  # processors are slow on denormal numbers
     fast = replace(exact, M=M, fast=True)
     a, b = exact.leverage(X)[1] + 1, fast.leverage(X)[1] + 1
     return fast if np.abs(b / a - 1).max() < 1e-4 else exact
@@ -362,7 +385,8 @@ def _dual(gradients: Gradients, training: Training) -> Dual:
 
 
 def _cholesky(A: Array) -> Array:
-    """L with LL' = A, in float64; a matrix that is singular to rounding gets the least multiple of the identity that makes it positive."""
+    """L with LL' = A, in float64; a matrix that is singular to rounding gets the least multiple of the identity that
+    makes it positive."""
     jitter = 0.0
     while True:
         L, failed = lapack.dpotrf(A + jitter * np.eye(len(A)) if jitter else A, lower=1, clean=1)
@@ -387,7 +411,11 @@ def _squares(a: Factors) -> Array:
 
 
 def _width(side: Side) -> int:
-    return side.gradients.n_parameters if isinstance(side, Primal) else max(len(side.L), max(H.shape[1] for H, _ in side.pairs))
+    return (
+        side.gradients.n_parameters
+        if isinstance(side, Primal)
+        else max(len(side.L), max(H.shape[1] for H, _ in side.pairs))
+    )
 
 
 def _blocks(n: int, width: int) -> Iterator[slice]:
@@ -396,7 +424,8 @@ def _blocks(n: int, width: int) -> Iterator[slice]:
 
 
 def leave_one_out(variance: Variance) -> Array:
-    """For one layer, layers below held fixed: y - f(x) at every training row when one copy of it is left out, (n, k)."""
+    """For one layer, layers below held fixed: y - f(x) at every training row when one copy of it is left out, (n,
+    k)."""
     training = variance.training
     (side,) = variance.sides[0]
     leverage = np.concatenate([side.leverage(training.X[at])[1] for at in _blocks(len(training.X), _width(side))])
@@ -405,6 +434,7 @@ def leave_one_out(variance: Variance) -> Array:
 
 
 def left_out_fits(variance: Variance, X: Array) -> tuple[Array, Array]:
-    """For one layer: f at X, (b, k), and what one copy of every training row adds to it per unit of its leave-one-out residual, (b, n)."""
+    """For one layer: f at X, (b, k), and what one copy of every training row adds to it per unit of its leave-one-out
+    residual, (b, n)."""
     side, training = variance.sides[0][0], variance.training
     return side.leverage(X)[0], side.smoother(X, training) / training.copies

@@ -22,7 +22,8 @@ def climb(
     *,
     longer: bool = False,
 ) -> tuple[Array, float]:
-    """Where the negative log evidence per row is low, and its value; a climb ends when four steps together gain less than `least_gain`.
+    """Where the negative log evidence per row is low, and its value; a climb ends when four steps together gain less
+    than `least_gain`.
 
     With `longer`, `max_iter` steps are not the end for a climb that still makes good progress.
     """
@@ -30,9 +31,13 @@ def climb(
 
     def enough(intermediate_result: scipy.optimize.OptimizeResult) -> None:
         values.append(float(intermediate_result.fun))
-        if len(values) > _WINDOW and values[-1 - _WINDOW] - values[-1] < (least_gain if len(values) < max_iter else _GOOD_GAIN):
+        if len(values) > _WINDOW and values[-1 - _WINDOW] - values[-1] < (
+            least_gain if len(values) < max_iter else _GOOD_GAIN
+        ):
             raise StopIteration
 
     options: Any = {"maxiter": max_iter * (_LONGER if longer else 1), "maxcor": 20, "ftol": 1e-9, "maxls": 10}
-    result = scipy.optimize.minimize(objective, begin, jac=True, method="L-BFGS-B", bounds=bounds, callback=enough, options=options)
+    result = scipy.optimize.minimize(
+        objective, begin, jac=True, method="L-BFGS-B", bounds=bounds, callback=enough, options=options
+    )
     return np.asarray(result.x), float(result.fun)

@@ -5,7 +5,7 @@ import sys
 
 def main() -> None:
     try:
-        from ._commands import app
+        from .commands import app
     except ModuleNotFoundError as missing:
         sys.exit(f"The mlkm command needs the package {missing.name!r}: install it with  pip install 'mlkm[demo]'.")
     app()

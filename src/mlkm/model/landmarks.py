@@ -1,8 +1,10 @@
-"""Features K(x, z_m) of the l1-Laplacian kernel at landmarks z_m drawn from the data, each input with its own relevance gamma_j:
+"""Features K(x, z_m) of the l1-Laplacian kernel at landmarks z_m drawn from the data, each input with its own relevance
+gamma_j:
 
     K(x, z) = exp(-sum_j gamma_j |x_j - z_j|).
 
-Fourier features of a kernel this rough need many thousands of frequencies; landmarks (Nystroem's method) need a couple of thousand points.
+Fourier features of a kernel this rough need many thousands of frequencies; landmarks (Nystroem's method) need a couple
+of thousand points.
 """
 
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from ._types import Array
+from .._types import Array
 from .features import features, pullback
 
 

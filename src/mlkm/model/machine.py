@@ -3,13 +3,15 @@
 MLKM:   h = phi_1(x);   h <- phi_{l+1}(W_l h + a_l)                       for l = 1..L-1;   f = W_L h + a_L.
 RKM:    h = phi_1(x);   u = W_l^(1) h + a;  h <- W_l^(2) phi_{l+1}(u) + a' + u   for l = 1..L-1;   f = W_L h + a_L.
 
-Both have L random-feature maps and L layers of trained weights; a layer of RKM before the last has two matrices. The last layer may also see phi_1(x)
-(`skip`) and x itself (`linear`).
+Both have L random-feature maps and L layers of trained weights; a layer of RKM before the last has two matrices. The
+last layer may also see phi_1(x) (`skip`) and x itself (`linear`).
 
-Every weight matrix carries its bias as the last row, so that W h + a is `[h, 1] @ W`. Feature maps are frozen; `layers` is what is trained.
+Every weight matrix carries its bias as the last row, so that W h + a is `[h, 1] @ W`. Feature maps are frozen; `layers`
+is what is trained.
 
-Derivatives use the layer structure. The gradient of an output with respect to one weight matrix at row i is the outer product of what enters the
-matrix and what comes back to it, so the n x p Jacobian is kept as one pair of thin factors (H, G) per matrix; products with it never form it.
+Derivatives use the layer structure. The gradient of an output with respect to one weight matrix at row i is the outer
+product of what enters the matrix and what comes back to it, so the n x p Jacobian is kept as one pair of thin factors
+(H, G) per matrix; products with it never form it.
 """
 
 from collections.abc import Sequence
@@ -18,7 +20,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ._types import Array
+from .._types import Array
 from .features import angles, features, pullback
 
 Weights: TypeAlias = tuple[Array, ...]
@@ -47,7 +49,8 @@ class Machine:
 
 @dataclass(frozen=True)
 class Tape:
-    """What a forward pass leaves for the backward pass: h before each layer, the angles inside each hidden layer, and f."""
+    """What a forward pass leaves for the backward pass: h before each layer, the angles inside each hidden layer, and
+    f."""
 
     hidden: list[Array]
     angles: list[Array]
@@ -65,7 +68,12 @@ def with_layers(machine: Machine, matrices: Sequence[Array]) -> Machine:
 
 
 def layer_shapes(
-    maps: Sequence[Any], n_outputs: int, residual: bool = False, skip: bool = False, linear: bool = False, n_inputs: int | None = None
+    maps: Sequence[Any],
+    n_outputs: int,
+    residual: bool = False,
+    skip: bool = False,
+    linear: bool = False,
+    n_inputs: int | None = None,
 ) -> list[list[tuple[int, int]]]:
     """Shapes of the weight matrices, bias row included, layer by layer."""
     widths = [phi.n_features for phi in maps]

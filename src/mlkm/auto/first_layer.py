@@ -1,9 +1,11 @@
-"""What "auto" means for the first layer: a sum of a smooth and a rough Gaussian process, both with relevances learned by the evidence.
+"""What "auto" means for the first layer: a sum of a smooth and a rough Gaussian process, both with relevances learned
+by the evidence.
 
 1. Screening (`search`): inputs that tell nothing about y are set aside.
 2. Smooth part (`smooth`): random features of orders 1, 2 and full and a linear term, on the inputs or on their ranks.
 3. Rough part (`rough`): the l1-Laplacian kernel at landmarks, likewise.
-4. The variances of both parts and of the noise, by the evidence of the sum on rows not used before where there are enough.
+4. The variances of both parts and of the noise, by the evidence of the sum on rows not used before where there are
+   enough.
 5. Ridge on all rows, with the penalty, the width and the weight of the rough part by leave-one-out (`last_layer`).
 
 Searches work on 400 to 1500 rows, so that steps 1 to 4 cost the same for any number of rows.
@@ -18,21 +20,33 @@ from threadpoolctl import threadpool_limits
 from .._seeds import generator
 from .._threads import side_by_side
 from .._types import Array, IntArray
-from ..features import FeatureMap, features
-from ..landmarks import LandmarkMap
-from ..rows import Rows
-from ..warp import Warp, fit_warp, warped
-from .first_layer import FirstLayer, Part
-from .last_layer import EXACT_ROWS
+from ..model.features import FeatureMap, features
+from ..model.landmarks import LandmarkMap
+from ..model.prior import FirstLayer, Part
+from ..model.warp import Warp, fit_warp, warped
+from ..rows.distinct import Rows
 from .orders import Sizes, draw, feature_map
-from .search import FoundRough, Search, Wanted, available_sizes, best_factors, best_two_factors, fresh_rows, screen, search_sizes
+from .search import (
+    FoundRough,
+    Search,
+    Wanted,
+    available_sizes,
+    best_factors,
+    best_two_factors,
+    fresh_rows,
+    screen,
+    search_sizes,
+)
 from .smooth import strongest_pairs
+from .width import EXACT_ROWS
 
 _SINGLE, _PAIR = (16, 24), (200, 300)  # features of a narrow and of a wide layer: per input in order 1, and of order 2,
 _FULL = (24, 250, 500), (12, 500, 1000)  # and of full order: one per so many rows, at least and at most
 _LANDMARKS = (12, 500, 800), (6, 1000, 1600), (6, 1000, 2000)  # likewise, for the widest layer too
 _WIDEST = 3000  # features of full order where leave-one-out asks for most,
-_EXACT = 1500  # and where the last ridge is exact, with so few rows that many features cost little: airfoil, energy, housing gain 5 % over 500
+# and where the last ridge is exact, with so few rows that many features cost little: airfoil, energy, housing gain 5 %
+# over 500
+_EXACT = 1500
 
 
 @dataclass(frozen=True)
@@ -133,14 +147,18 @@ def _weighted(layer: FirstLayer, variances: Variances) -> FirstLayer:
     return replace(layer, parts=(replace(layer.parts[0], factor=root),), linear=linear, noise=variances.noise)
 
 
-def _with_rough(layer: FirstLayer, found: FoundRough, variances: Variances, ranks: Warp, rows: Rows, width: int) -> FirstLayer:
+def _with_rough(
+    layer: FirstLayer, found: FoundRough, variances: Variances, ranks: Warp, rows: Rows, width: int
+) -> FirstLayer:
     """The layer with the rough part at landmarks."""
     n = len(rows.X)
     phi = _landmarks(found, ranks, rows.X[: _some_of(n, *_LANDMARKS[width])])
     K = features(phi, phi.points)
     K[np.diag_indices(len(K))] += 1e-4  # keeps the factor of nearly equal landmarks finite
     whitening = scipy.linalg.solve_triangular(np.linalg.cholesky(K), np.eye(len(K)), lower=True, check_finite=False).T
-    rough_part = Part(ranks if found.on_ranks else None, phi, np.sqrt(variances.rough * found.part.variance) * whitening)
+    rough_part = Part(
+        ranks if found.on_ranks else None, phi, np.sqrt(variances.rough * found.part.variance) * whitening
+    )
     return replace(layer, parts=(*layer.parts, rough_part))
 
 

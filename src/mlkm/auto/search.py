@@ -1,7 +1,7 @@
 """The search for relevances on a sample of the rows: which inputs, on which scale, with what interactions.
 
-Every step is kept only if the evidence is for it: ranks instead of the inputs as they are, and a whole matrix of scales in the full order (d^2
-parameters) only if it also explains rows the search has not seen.
+Every step is kept only if the evidence is for it: ranks instead of the inputs as they are, and a whole matrix of scales
+in the full order (d^2 parameters) only if it also explains rows the search has not seen.
 """
 
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ import scipy.optimize
 from .._seeds import generator
 from .._threads import side_by_side
 from .._types import Array, IntArray
-from ..features import features
 from ..kernels import Kernel
-from ..rows import Rows
-from ..warp import Warp, warped
+from ..model.features import features
+from ..model.warp import Warp, warped
+from ..rows.distinct import Rows
 from . import rough, smooth
 from .evidence import kernel_evidence
 from .orders import Sizes, draw, feature_map
@@ -27,7 +27,8 @@ _NONE_DROPPED = 12  # inputs up to which all are kept
 _MOST_KEPT = 30  # inputs it goes on with
 _MOST = 0.7  # share of relevant inputs above which the others are not worth another climb without them
 _MOST_ROTATED = 25  # inputs up to which the full order may learn a matrix rather than scales
-_ROWS = 1500  # of the smooth part's climbs, but for the first, which chooses between inputs and ranks and goes most of the way
+# of the smooth part's climbs, but for the first, which chooses between inputs and ranks and goes most of the way
+_ROWS = 1500
 _FIRST_ROWS = 600, 1000  # for few and for many inputs
 _SOME_FIRST, _SOME = 100, 200  # features of order 2 and of full order in the first climb and in later ones
 _FIRST, _STEPS = 40, 12  # most iterations of a climb from the start, and of one that goes on and makes little progress
@@ -39,7 +40,8 @@ _WORTH_RANKS = 0.02  # nats per row: ranks carry sampling noise of their own
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the caller left open: interaction orders, kernel of the smooth part, number of features, whether there is a linear and a rough part."""
+    """What the caller left open: interaction orders, kernel of the smooth part, number of features, whether there is a
+    linear and a rough part."""
 
     orders: tuple[int, ...]
     kernel: Kernel
@@ -59,16 +61,20 @@ def screen(rows: Rows, most: int = _MOST_INPUTS, n_waves: int = 5) -> IntArray:
 
 
 def _waves(X: Array, n_waves: int) -> list[Array]:
-    """cos(pi k u) of the inputs' ranks u in (0, 1), for k = 1..n_waves: uncorrelated with variance 1/2 for every input."""
+    """cos(pi k u) of the inputs' ranks u in (0, 1), for k = 1..n_waves: uncorrelated with variance 1/2 for every
+    input."""
     ranks = (np.argsort(np.argsort(X, axis=0, kind="stable"), axis=0, kind="stable") + 0.5) / len(X)
     return [np.cos(np.pi * k * ranks) for k in range(1, n_waves + 1)]
 
 
-def telling_pairs(X: Array, Y: Array, weights: Array, leaders: IntArray, most: int = 100, n_waves: int = 3) -> list[tuple[int, int]]:
+def telling_pairs(
+    X: Array, Y: Array, weights: Array, leaders: IntArray, most: int = 100, n_waves: int = 3
+) -> list[tuple[int, int]]:
     """Pairs of a leader and another input whose products of waves correlate with Y beyond chance, the strongest first.
 
-    An input may act through its partner alone (x_3 of Example 2 does), where neither a search by single inputs nor one on random pairs finds it.
-    Under independence a score is chi-squared with 9 degrees of freedom per output; 45 has probability 1e-6.
+    An input may act through its partner alone (x_3 of Example 2 does), where neither a search by single inputs nor one
+    on random pairs finds it. Under independence a score is chi-squared with 9 degrees of freedom per output; 45 has
+    probability 1e-6.
     """
     waves = _waves(X, n_waves)
     target = Y * weights[:, None]
@@ -88,10 +94,12 @@ def telling_pairs(X: Array, Y: Array, weights: Array, leaders: IntArray, most: i
 
 
 def missed(X: Array, residuals: Array, weights: Array, leaders: IntArray, n_waves: int = 3) -> IntArray:
-    """Inputs whose products of two waves, alone or times a wave of a leader, correlate with what a fit has left of the targets; the strongest first.
+    """Inputs whose products of two waves, alone or times a wave of a leader, correlate with what a fit has left of the
+    targets; the strongest first.
 
-    A search among many inputs may settle for the strongest: in pumadyn32nm two inputs act through their product with a third only. Under
-    independence the scores are chi-squared with 9 and 27 degrees of freedom per output; 60 and 120 have probabilities below 1e-8 and 1e-12.
+    A search among many inputs may settle for the strongest: in pumadyn32nm two inputs act through their product with a
+    third only. Under independence the scores are chi-squared with 9 and 27 degrees of freedom per output; 60 and 120
+    have probabilities below 1e-8 and 1e-12.
     """
     waves = _waves(X, n_waves)
     strength = np.zeros(X.shape[1])
@@ -113,10 +121,13 @@ def missed(X: Array, residuals: Array, weights: Array, leaders: IntArray, n_wave
 
 
 def _relevant(found: smooth.Smooth, pairs: Sequence[tuple[int, int]]) -> IntArray:
-    """Places of the inputs along which the fit moves, of those with a prior variance of weight, and of the given pairs."""
+    """Places of the inputs along which the fit moves, of those with a prior variance of weight, and of the given
+    pairs."""
     by_slope, by_variance = found.slopes, smooth.relevance(found.parameters)
     moving = np.argsort(-by_slope, kind="stable")[:_MOST_KEPT]
-    moving = moving[by_slope[moving] > min(0.02 * found.noise, 3e-3)]  # y has variance 1; the smaller the noise, the less may be missed
+    moving = moving[
+        by_slope[moving] > min(0.02 * found.noise, 3e-3)
+    ]  # y has variance 1; the smaller the noise, the less may be missed
     varying = np.argsort(-by_variance, kind="stable")[: _MOST_KEPT // 2]
     varying = varying[by_variance[varying] > 3e-2 * min(by_variance.max(), 1.0)]
     return np.unique([*moving, *varying, *(j for pair in pairs for j in pair)]).astype(np.intp)
@@ -129,7 +140,8 @@ def fresh_rows(n: int, m: int = 500) -> slice:
 
 
 def search_sizes(d: int, n: int, wanted: Wanted, *, first: bool = False) -> Sizes:
-    """Features while searching: fewer per input where there are many inputs, and few in all where there are few rows or in the first climb."""
+    """Features while searching: fewer per input where there are many inputs, and few in all where there are few rows or
+    in the first climb."""
     single, some = (6, 60) if n < 150 else (6, _SOME_FIRST) if first else (10, _SOME)
     return available_sizes(d, wanted, int(np.clip(400 // d, 3, single)), some, some)
 
@@ -137,7 +149,11 @@ def search_sizes(d: int, n: int, wanted: Wanted, *, first: bool = False) -> Size
 def available_sizes(d: int, wanted: Wanted, single: int, pair: int, full: int) -> Sizes:
     """Sizes with the orders that are not wanted, or that coincide with the full one, left out."""
     has_full = wanted.orders[-1] > 2 or (d > 1 and wanted.orders[-1] == d)
-    return Sizes(single if 1 in wanted.orders else 0, pair if 2 in wanted.orders and d > 2 else 0, full if has_full and d > 1 else 0)
+    return Sizes(
+        single if 1 in wanted.orders else 0,
+        pair if 2 in wanted.orders and d > 2 else 0,
+        full if has_full and d > 1 else 0,
+    )
 
 
 def best_factors(kernels: Sequence[Array], Y: Array, begin: Sequence[float]) -> tuple[float, Array]:
@@ -149,13 +165,18 @@ def best_factors(kernels: Sequence[Array], Y: Array, begin: Sequence[float]) -> 
         return value, np.array([f * float(np.vdot(dK, K)) for f, K in zip(factors, kernels, strict=True)])
 
     logs = np.log(np.maximum(begin, 1e-12))
-    bounds = [(-16.0, 3.0)] * (len(logs) - 1) + [(logs[-1] - 2, 1.0)]  # the last is the noise, which a search has already seen
-    result = scipy.optimize.minimize(objective, logs, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 10})
+    bounds = [(-16.0, 3.0)] * (len(logs) - 1) + [
+        (logs[-1] - 2, 1.0)
+    ]  # the last is the noise, which a search has already seen
+    result = scipy.optimize.minimize(
+        objective, logs, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 10}
+    )
     return float(result.fun), np.exp(result.x)
 
 
 def best_two_factors(kernel: Array, Y: Array, weights: Array, noise: float) -> tuple[float, Array]:
-    """As `best_factors` for one kernel and noise of variance proportional to 1/weights: one eigendecomposition, then sums over eigenvalues."""
+    """As `best_factors` for one kernel and noise of variance proportional to 1/weights: one eigendecomposition, then
+    sums over eigenvalues."""
     root = np.sqrt(weights)
     eigenvalues, U = np.linalg.eigh(root[:, None] * kernel * root)
     eigenvalues = np.maximum(eigenvalues, 0)
@@ -166,7 +187,9 @@ def best_two_factors(kernel: Array, Y: Array, weights: Array, noise: float) -> t
         factor, s2 = np.exp(logs)
         total = factor * eigenvalues + s2
         slope = 0.5 * (1 / total - squares / total**2) / n
-        return 0.5 * (float((np.log(total) + squares / total).sum()) - shift) / n, np.array([factor * slope @ eigenvalues, s2 * slope.sum()])
+        return 0.5 * (float((np.log(total) + squares / total).sum()) - shift) / n, np.array(
+            [factor * slope @ eigenvalues, s2 * slope.sum()]
+        )
 
     begin = np.array([0.0, np.log(max(noise, 1e-12))])
     bounds = [(-16.0, 3.0), (begin[1] - 2, 1.0)]
@@ -176,7 +199,8 @@ def best_two_factors(kernel: Array, Y: Array, weights: Array, noise: float) -> t
 
 @dataclass(frozen=True)
 class FoundRough:
-    """The rough part as far as it is learned: its parameters, whether they are on ranks, and the inputs they belong to."""
+    """The rough part as far as it is learned: its parameters, whether they are on ranks, and the inputs they belong
+    to."""
 
     part: rough.Rough
     on_ranks: bool
@@ -199,8 +223,8 @@ class Search:
         return smooth.learn(X, Y, weights, self.wanted.kernel, sizes, self.seed, linear=self.wanted.linear, **options)
 
     def begin(self, kept: IntArray) -> tuple[smooth.Smooth, IntArray, FoundRough | None]:
-        """The better of inputs and ranks; of many inputs the relevant ones, after every input had its chance beside the most relevant. Where no input
-        is dropped, the rough part begins at the same time."""
+        """The better of inputs and ranks; of many inputs the relevant ones, after every input had its chance beside the
+        most relevant. Where no input is dropped, the rough part begins at the same time."""
 
         def first_climb(on_ranks: bool) -> smooth.Smooth:
             rows = int(np.clip(40 * len(kept), *_FIRST_ROWS))
@@ -212,22 +236,30 @@ class Search:
         telling = []
         if many:
             leaders = np.argsort(-smooth.relevance(first.parameters), kind="stable")[:5]
-            telling = telling_pairs(self.rows.X[:_PAIR_ROWS, kept], self.rows.Y[:_PAIR_ROWS], self.rows.weights[:_PAIR_ROWS], leaders)
+            telling = telling_pairs(
+                self.rows.X[:_PAIR_ROWS, kept], self.rows.Y[:_PAIR_ROWS], self.rows.weights[:_PAIR_ROWS], leaders
+            )
 
         def go_on(on_ranks: bool, warm: smooth.Smooth) -> smooth.Smooth:
             warm = replace(warm, pairs=tuple(dict.fromkeys([*telling, *warm.pairs])))
             return self.learn(on_ranks, kept, _ROWS, max_iter=_STEPS, warm=warm)
 
         started = None
-        if first.noise < _UNDECIDED and abs(plain.value - ranked.value) < 0.5:  # few rows say little about functions without noise
+        if (
+            first.noise < _UNDECIDED and abs(plain.value - ranked.value) < 0.5
+        ):  # few rows say little about functions without noise
             best = self._better(*side_by_side(lambda: go_on(False, plain), lambda: go_on(True, ranked)))
         else:
             begin_rough = self.wanted.rough and not many
-            best, started = side_by_side(lambda: go_on(self.on_ranks, first), lambda: self.begin_rough(kept) if begin_rough else None)
+            best, started = side_by_side(
+                lambda: go_on(self.on_ranks, first), lambda: self.begin_rough(kept) if begin_rough else None
+            )
         if not many:
             return best, kept, started
         m = len(best.residuals)
-        also = missed(self.rows.X[:m, kept], best.residuals, self.rows.weights[:m], np.argsort(-best.slopes, kind="stable")[:3])
+        also = missed(
+            self.rows.X[:m, kept], best.residuals, self.rows.weights[:m], np.argsort(-best.slopes, kind="stable")[:3]
+        )
         chosen = np.union1d(_relevant(best, telling[:10]), also[:_MOST_KEPT])
         if len(kept) <= _MOST_ROTATED and len(chosen) > _MOST * len(kept):
             return best, kept, None
@@ -238,7 +270,8 @@ class Search:
         return ranked if self.on_ranks else plain
 
     def finish_smooth(self, begin: smooth.Smooth, kept: IntArray) -> smooth.Smooth:
-        """A longer climb where inputs were dropped, then one with a matrix in the full order; in float64 where the noise is small."""
+        """A longer climb where inputs were dropped, then one with a matrix in the full order; in float64 where the
+        noise is small."""
         best, d = begin, self.rows.X.shape[1]
         if len(kept) < d:
             best = self.learn(self.on_ranks, kept, _ROWS, max_iter=_STEPS, warm=begin)
@@ -254,7 +287,15 @@ class Search:
         if best.noise < 1e-3:
             # Begin where the system can be factorised; a climb that went astray is not taken.
             begin = replace(best, parameters=best.parameters | {"noise": np.maximum(best.parameters["noise"], -8.0)})
-            fine = self.learn(self.on_ranks, kept, _ROWS, max_iter=60, warm=begin, rotation="rotation" in best.parameters, precise=True)
+            fine = self.learn(
+                self.on_ranks,
+                kept,
+                _ROWS,
+                max_iter=60,
+                warm=begin,
+                rotation="rotation" in best.parameters,
+                precise=True,
+            )
             best = fine if fine.value < best.value else best
         return best
 
@@ -270,7 +311,10 @@ class Search:
         for candidate in (turned, straight):
             sizes = replace(search_sizes(d, n, self.wanted), full=400)
             phi = feature_map(
-                draw(generator(self.seed, 22), d, sizes, self.wanted.kernel, smooth.strongest_pairs(candidate.parameters)), candidate.parameters
+                draw(
+                    generator(self.seed, 22), d, sizes, self.wanted.kernel, smooth.strongest_pairs(candidate.parameters)
+                ),
+                candidate.parameters,
             )
             F = features(phi, X)
             if self.wanted.linear:
@@ -289,7 +333,9 @@ class Search:
         """The same on more rows; None where the kernel is far from explaining y as the smooth part does."""
         if start.part.value > begin.value + 0.5:
             return None
-        return replace(start, part=self._learn_rough(start.on_ranks, start.kept, _ROUGH_ROWS, warm=start.part, max_iter=15))
+        return replace(
+            start, part=self._learn_rough(start.on_ranks, start.kept, _ROUGH_ROWS, warm=start.part, max_iter=15)
+        )
 
     def _learn_rough(self, on_ranks: bool, kept: IntArray, m: int, **options: Any) -> rough.Rough:
         return rough.learn(self.inputs[on_ranks][:m, kept], self.rows.Y[:m], self.rows.weights[:m], **options)

@@ -1,4 +1,5 @@
-"""The rough part of the default model: the l1-Laplacian kernel, its relevances by the evidence of an exact fit to some hundred rows."""
+"""The rough part of the default model: the l1-Laplacian kernel, its relevances by the evidence of an exact fit to some
+hundred rows."""
 
 from dataclasses import dataclass
 
@@ -14,7 +15,8 @@ _LEAST_NOISE = 1e-5
 
 @dataclass(frozen=True)
 class Rough:
-    """Relevances gamma (d,), variance of the kernel, noise variance, and the value of the negative log evidence per row."""
+    """Relevances gamma (d,), variance of the kernel, noise variance, and the value of the negative log evidence per
+    row."""
 
     relevance: Array
     variance: float
@@ -23,14 +25,19 @@ class Rough:
 
 
 def learn(X: Array, Y: Array, weights: Array, *, warm: Rough | None = None, max_iter: int = 25) -> Rough:
-    """Climb the evidence of K(x, x') = v exp(-sum_j gamma_j |x_j - x'_j|) plus noise, exactly; distances in float32, factors in float64."""
+    """Climb the evidence of K(x, x') = v exp(-sum_j gamma_j |x_j - x'_j|) plus noise, exactly; distances in float32,
+    factors in float64."""
     n, d = X.shape
     Z = X.astype(np.float32)
     target = Y - weights @ Y / weights.sum()
     gaps = [np.abs(Z[:, [j]] - Z[:, j]) for j in range(d)]
     per_weight = 1 / weights
     origin = np.concatenate([np.full(d, -np.log(d) - 0.5), [0.0, -1.0]])
-    begin = origin if warm is None else np.concatenate([np.log(warm.relevance), [np.log(warm.variance) / 2, np.log(warm.noise) / 2]])
+    begin = (
+        origin
+        if warm is None
+        else np.concatenate([np.log(warm.relevance), [np.log(warm.variance) / 2, np.log(warm.noise) / 2]])
+    )
 
     def objective(vector: Array) -> tuple[float, Array]:
         gamma, variance, noise = np.exp(vector[:d]), float(np.exp(2 * vector[d])), float(np.exp(2 * vector[d + 1]))

@@ -7,34 +7,40 @@ from typing import Any, Literal
 
 import numpy as np
 
-from . import adds
-from ._seeds import generator
-from ._types import Array, IntArray
-from .features import FeatureMap, Interactions, as_orders, draw_features, features
-from .kernels import Gaussian, Kernel, KernelLike, as_kernel
-from .machine import Layers, Machine, forward, input_gradient, layer_shapes
-from .random_features import check_scale
-from .rows import Rows
-from .selection.auto import learn_first_layer
-from .selection.caution import doubtful, plain_layer, search_pays
-from .selection.first_layer import FirstLayer, Part
-from .selection.last_layer import fit_last_layer, wide
-from .selection.scale import scale_by_leave_one_out
-from .selection.search import Wanted
-from .solvers.blocked import blocked_ridge
-from .solvers.gradient import Data, GradientDescent
-from .solvers.projection import project
-from .solvers.ridge import ridge
+from .._seeds import generator
+from .._types import Array, IntArray
+from ..auto.caution import doubtful, plain_layer, search_pays
+from ..auto.first_layer import learn_first_layer
+from ..auto.scale import scale_by_leave_one_out
+from ..auto.search import Wanted
+from ..auto.width import fit_last_layer, wide
+from ..kernels import Gaussian, Kernel, KernelLike, as_kernel
+from ..model.features import FeatureMap, Interactions, as_orders, draw_features, features
+from ..model.machine import Layers, Machine, forward, input_gradient, layer_shapes
+from ..model.prior import FirstLayer, Part
+from ..random_features import check_scale
+from ..rows.distinct import Rows
+from ..solvers import adds
+from ..solvers.blocked import blocked_ridge
+from ..solvers.gradient import Data, GradientDescent
+from ..solvers.projection import project
+from ..solvers.ridge import ridge
 
-# Gradient descent sees targets of this standard deviation. It sets how fast hidden layers move relative to the last one; the paper's runs had raw
-# targets, with standard deviations of 1.4 to 5. Chosen on Example 1: with 4, 8, 12 and 16 the runs of benchmarks/faithful.py (MLKM, seeds 0 to 2) end
-# at a test MSE of 1.28, 1.18, 1.20 and 1.16 jointly and of 1.48, 1.32, 1.26 and 1.25 with rotations.
+# Gradient descent sees targets of this standard deviation. It sets how fast hidden layers move relative to the last
+# one; the paper's runs had raw targets, with standard deviations of 1.4 to 5. Chosen on Example 1: with 4, 8, 12 and 16
+# the runs of benchmarks/faithful.py (MLKM, seeds 0 to 2) end at a test MSE of 1.28, 1.18, 1.20 and 1.16 jointly and of
+# 1.48, 1.32, 1.26 and 1.25 with rotations.
 TARGET_SD = 12.0
 
 _PROJECTION_ROWS = 5000  # rows that train hidden layers by variable projection
-_MORE_ROWS, _MORE_ITERATIONS = 50_000, 15  # rows, in blocks, and iterations with which it goes on where there are more; the last layer sees all
+_MORE_ROWS, _MORE_ITERATIONS = (
+    50_000,
+    15,
+)  # rows, in blocks, and iterations with which it goes on where there are more; the last layer sees all
 _HIDDEN_PENALTY = 1e-6
-_WORTH_DEPTH = 0.9  # share of the one-layer error, on many rows held out, below which hidden layers are used: they were chosen by these rows
+# share of the one-layer error, on many rows held out, below which hidden layers are used: they were chosen by these
+# rows
+_WORTH_DEPTH = 0.9
 _PROJECTION_ITERATIONS = 150
 _SWEEPS = 20  # of exact updates; one does the work of many epochs
 
@@ -93,7 +99,9 @@ class _Plan:
     kernels: tuple[Kernel, ...]
     scales: tuple[Array | None, ...]
     interactions: tuple[int, ...]
-    slopes: tuple[float, ...]  # what the prior standard deviation of a linear term may be where it is not learned; empty without that term
+    slopes: tuple[
+        float, ...
+    ]  # what the prior standard deviation of a linear term may be where it is not learned; empty without that term
     penalty: float | None
     learned: bool
     landmarks: bool
@@ -112,12 +120,18 @@ def first_scale(scales: Any) -> Any:
     return scales[0] if isinstance(scales, (list, tuple)) and len(scales) else scales
 
 
-def train_machine(rows: Rows, choices: Choices, seed: int, unit: Array, descent: Descent, rotate: bool = False) -> Fitted:
-    """Fit MLKM or RKM to standardised rows. `unit` holds the inputs' standard deviations: given scales of layer 1 are in the units of X."""
+def train_machine(
+    rows: Rows, choices: Choices, seed: int, unit: Array, descent: Descent, rotate: bool = False
+) -> Fitted:
+    """Fit MLKM or RKM to standardised rows. `unit` holds the inputs' standard deviations: given scales of layer 1 are
+    in the units of X."""
     plan = _resolve(rows, choices, unit)
     depth = 1 if plan.widths is None else len(plan.widths)
     if choices.solver == "ridge" and depth > 1:
-        raise ValueError(f"solver='ridge' is the closed form of one layer; got {depth} layers, which need 'auto', 'projection' or 'gradient'.")
+        raise ValueError(
+            f"solver='ridge' is the closed form of one layer; got {depth} layers, which need 'auto', 'projection' or"
+            " 'gradient'."
+        )
     parts = _parts(rows, depth, seed) if rotate else None
     if choices.solver == "gradient":
         return _fit_by_descent(rows, plan, choices.residual, seed, descent, parts)
@@ -133,7 +147,9 @@ def _resolve(rows: Rows, choices: Choices, unit: Array) -> _Plan:
     if widths is None and choices.solver == "gradient":
         widths = (256, 16)
     L = 1 if widths is None else len(widths)
-    kernels = tuple(Gaussian() if is_auto(name) else as_kernel(name) for name in _per_layer("kernels", choices.kernels, L))
+    kernels = tuple(
+        Gaussian() if is_auto(name) else as_kernel(name) for name in _per_layer("kernels", choices.kernels, L)
+    )
     interactions: Interactions = (1, 2, "full") if choices.interactions == "auto" else choices.interactions
     scales: list[Array | None] = []
     for layer, scale in enumerate(_per_layer("scales", choices.scales, L)):
@@ -143,7 +159,12 @@ def _resolve(rows: Rows, choices: Choices, unit: Array) -> _Plan:
             scales.append(check_scale(scale, widths[layer] if layer and widths else d) * (1.0 if layer else unit))
     penalty = None if is_auto(choices.penalty) else _non_negative("penalty", choices.penalty)
     learned = scales[0] is None and choices.relevance is not False and choices.solver != "gradient"
-    rough = choices.landmarks and learned and widths is None and all(is_auto(c) for c in (choices.kernels, choices.interactions))
+    rough = (
+        choices.landmarks
+        and learned
+        and widths is None
+        and all(is_auto(c) for c in (choices.kernels, choices.interactions))
+    )
     orders = as_orders("full" if is_auto(choices.interactions) and not learned else interactions, d)
     slopes = (0.0, 1.0) if is_auto(choices.linear) else (1.0,) if choices.linear else ()
     return _Plan(widths, kernels, tuple(scales), orders, slopes, penalty, learned, rough)
@@ -158,7 +179,9 @@ def _widths(widths: Sequence[int] | Literal["auto"]) -> tuple[int, ...] | None:
     except (TypeError, ValueError):
         valid = False
     if not valid:
-        raise ValueError(f"widths must be 'auto' or positive whole numbers, one per layer, as in (256, 16); got {widths!r}.")
+        raise ValueError(
+            f"widths must be 'auto' or positive whole numbers, one per layer, as in (256, 16); got {widths!r}."
+        )
     return given
 
 
@@ -166,7 +189,10 @@ def _per_layer(name: str, value: Any, L: int) -> list[Any]:
     """One value per layer: a sequence of L values, or one value for all."""
     if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == 1 and L > 1):
         if len(value) != L:
-            raise ValueError(f"{name} must have one entry per layer ({L} here) or be a single value; got {len(value)} entries: {value!r}.")
+            raise ValueError(
+                f"{name} must have one entry per layer ({L} here) or be a single value; got {len(value)} entries:"
+                f" {value!r}."
+            )
         return list(value)
     return [value] * L
 
@@ -212,15 +238,25 @@ def _fit_one_layer(rows: Rows, plan: _Plan, first: FirstLayer, parts: list[IntAr
         first = wide(first)
     fits = [fit_last_layer(first, rows, plan.penalty, part) for part in every]
     used, machines = fits[0][0], tuple(machine for _, machine, _ in fits)
-    penalty, loo = float(np.mean([fit.penalty for *_, fit in fits])), np.mean([fit.loo_error for *_, fit in fits], axis=0)
+    penalty, loo = (
+        float(np.mean([fit.penalty for *_, fit in fits])),
+        np.mean([fit.loo_error for *_, fit in fits], axis=0),
+    )
     fitted = _fitted(rows, machines, (machines[0].maps[0].n_features,), (_scale_of(used),), penalty, [], 1, loo)
     return replace(fitted, first=replace(used, wider=None))
 
 
 def _fit_by_projection(
-    rows: Rows, plan: _Plan, first: FirstLayer, residual: bool, seed: int, descent: Descent, parts: list[IntArray] | None
+    rows: Rows,
+    plan: _Plan,
+    first: FirstLayer,
+    residual: bool,
+    seed: int,
+    descent: Descent,
+    parts: list[IntArray] | None,
 ) -> Fitted:
-    """Hidden layers by variable projection from the one-layer solution, or by exact sweeps of ADDS on the given parts."""
+    """Hidden layers by variable projection from the one-layer solution, or by exact sweeps of ADDS on the given
+    parts."""
     first, one_layer, fit = fit_last_layer(first, rows, plan.penalty)
     phi, d = first.parts[0].phi, rows.X.shape[1]
     if not isinstance(phi, FeatureMap) or first.parts[0].warp is not None:
@@ -230,7 +266,13 @@ def _fit_by_projection(
     shapes = layer_shapes(maps, rows.Y.shape[1], residual, skip=True, linear=plan.linear, n_inputs=d)
     n_runs = 1 if parts is None else len(parts)
     starts = [
-        Machine(maps, _near(one_layer, shapes, generator(seed, 1000, j), features(phi, rows.X[:2000])), residual, True, plan.linear)
+        Machine(
+            maps,
+            _near(one_layer, shapes, generator(seed, 1000, j), features(phi, rows.X[:2000])),
+            residual,
+            True,
+            plan.linear,
+        )
         for j in range(n_runs)
     ]
     m = min(len(rows.X), _PROJECTION_ROWS)
@@ -239,36 +281,63 @@ def _fit_by_projection(
     if parts is None:
         steps = min(descent.max_iter, _PROJECTION_ITERATIONS)
         trained, losses, n_iter = (
-            project(starts[0], data, np.arange(m)[::5], penalty, _HIDDEN_PENALTY, steps) if m > 1 else (starts[0], list[float](), 0)
+            project(starts[0], data, np.arange(m)[::5], penalty, _HIDDEN_PENALTY, steps)
+            if m > 1
+            else (starts[0], list[float](), 0)
         )  # a single row leaves nothing to hold out
         if len(rows.X) > m:
             more = min(len(rows.X), _MORE_ROWS)
             weights = rows.weights[:more] / rows.weights[:more].mean()
             every: Data = (rows.X[:more], np.zeros((0, 0)), rows.Y[:more], weights)
             trained, later, n_more = project(
-                trained, every, np.arange(more)[::10], penalty * m / more, _HIDDEN_PENALTY, min(descent.max_iter, _MORE_ITERATIONS)
+                trained,
+                every,
+                np.arange(more)[::10],
+                penalty * m / more,
+                _HIDDEN_PENALTY,
+                min(descent.max_iter, _MORE_ITERATIONS),
             )
             losses, n_iter = [*losses, *later], n_iter + n_more
         held_out = np.arange(m)[::5]
-        if m > 1 and (_WORTH_DEPTH - 1 / np.sqrt(len(held_out))) * _one_layer_error(first, fit.penalty, data, held_out) <= min(losses):
+        if m > 1 and (_WORTH_DEPTH - 1 / np.sqrt(len(held_out))) * _one_layer_error(
+            first, fit.penalty, data, held_out
+        ) <= min(losses):
             trained = _with_one_layer(trained, one_layer)
-            fitted = _fitted(rows, (trained,), widths, (_scale_of(first), *plan.scales[1:]), fit.penalty, losses, max(n_iter, 1), fit.loo_error)
+            fitted = _fitted(
+                rows,
+                (trained,),
+                widths,
+                (_scale_of(first), *plan.scales[1:]),
+                fit.penalty,
+                losses,
+                max(n_iter, 1),
+                fit.loo_error,
+            )
             return replace(fitted, hidden_penalty=_HIDDEN_PENALTY)
         machines: tuple[Machine, ...] = (trained,)
     else:
         own = [part[part < m] for part in parts]
         result = adds.sweep_exactly(
-            starts, adds.rotations(own, len(maps)), data, penalty,
-            max_sweeps=min(descent.max_iter, _SWEEPS), patience=min(descent.patience, 2), tol=max(descent.tol, 1e-3), n_jobs=descent.n_jobs,
-        )  # fmt: skip
+            starts,
+            adds.rotations(own, len(maps)),
+            data,
+            penalty,
+            max_sweeps=min(descent.max_iter, _SWEEPS),
+            patience=min(descent.patience, 2),
+            tol=max(descent.tol, 1e-3),
+            n_jobs=descent.n_jobs,
+        )
         machines, losses, n_iter = result.machines, result.losses, max(result.n_iter, 1)
     finished = [
-        _finish(machine, rows, plan.penalty, None if parts is None else parts[(j + len(maps) - 1) % n_runs]) for j, machine in enumerate(machines)
+        _finish(machine, rows, plan.penalty, None if parts is None else parts[(j + len(maps) - 1) % n_runs])
+        for j, machine in enumerate(machines)
     ]
     loo = np.mean([error for _, error, _ in finished], axis=0)
     scales = (_scale_of(first), *(s for s in plan.scales[1:]))
     used = float(np.mean([value for _, _, value in finished]))
-    fitted = _fitted(rows, tuple(machine for machine, _, _ in finished), widths, scales, used, losses, max(n_iter, 1), loo)
+    fitted = _fitted(
+        rows, tuple(machine for machine, _, _ in finished), widths, scales, used, losses, max(n_iter, 1), loo
+    )
     return replace(fitted, hidden_penalty=_HIDDEN_PENALTY)
 
 
@@ -283,7 +352,8 @@ def _one_layer_error(first: FirstLayer, penalty: float, data: Data, held_out: In
 
 
 def _with_one_layer(machine: Machine, one_layer: Machine) -> Machine:
-    """The deep machine whose last layer is the one-layer fit, on phi_1 and x, and takes nothing from the hidden layers."""
+    """The deep machine whose last layer is the one-layer fit, on phi_1 and x, and takes nothing from the hidden
+    layers."""
     W = one_layer.layers[0][0]
     above = np.zeros((len(machine.layers[-1][0]) - len(W), W.shape[1]))
     return replace(machine, layers=(*machine.layers[:-1], (np.vstack([above, W]),)))
@@ -292,12 +362,14 @@ def _with_one_layer(machine: Machine, one_layer: Machine) -> Machine:
 def _deeper_maps(plan: _Plan, widths: tuple[int, ...], seed: int) -> list[FeatureMap]:
     layers = zip(widths[1:], plan.kernels[1:], plan.scales[1:], strict=True)
     return [
-        draw_features(generator(seed, layer), D, D, kernel, 1.0 if scale is None else scale) for layer, (D, kernel, scale) in enumerate(layers, 1)
+        draw_features(generator(seed, layer), D, D, kernel, 1.0 if scale is None else scale)
+        for layer, (D, kernel, scale) in enumerate(layers, 1)
     ]
 
 
 def _near(one_layer: Machine, shapes: list[list[tuple[int, int]]], rng: np.random.Generator, F: Array) -> Layers:
-    """Initial weights: hidden outputs of unit variance, the first being the one-layer fit; second matrices of residual blocks zero."""
+    """Initial weights: hidden outputs of unit variance, the first being the one-layer fit; second matrices of residual
+    blocks zero."""
     layers = []
     for number, layer in enumerate(shapes):
         matrices = [rng.standard_normal(layer[0]) / np.sqrt(layer[0][0])] + [np.zeros(shape) for shape in layer[1:]]
@@ -319,33 +391,55 @@ def _finish(machine: Machine, rows: Rows, penalty: float | None, part: IntArray 
         fit = ridge(forward(machine, X).hidden[-1], Y, weights, penalty)
     else:
         begin = 1e-6 if penalty is None else penalty
-        fit = blocked_ridge(lambda block: forward(machine, X[block]).hidden[-1], Y, weights, begin, search=penalty is None)
+        fit = blocked_ridge(
+            lambda block: forward(machine, X[block]).hidden[-1], Y, weights, begin, search=penalty is None
+        )
     W = np.vstack([fit.coefficients, fit.intercept])
     return replace(machine, layers=(*machine.layers[:-1], (W,))), fit.loo_error, fit.penalty
 
 
-def _fit_by_descent(rows: Rows, plan: _Plan, residual: bool, seed: int, descent: Descent, parts: list[IntArray] | None) -> Fitted:
+def _fit_by_descent(
+    rows: Rows, plan: _Plan, residual: bool, seed: int, descent: Descent, parts: list[IntArray] | None
+) -> Fitted:
     """The paper's method as written: joint gradient descent, or ADDS on the given parts."""
     d = rows.X.shape[1]
     widths = plan.widths or ()
-    scale = plan.scales[0] if plan.scales[0] is not None else scale_by_leave_one_out(rows, plan.kernels[0], plan.interactions, plan.linear, seed)
-    maps = (draw_features(generator(seed), d, widths[0], plan.kernels[0], scale, plan.interactions), *_deeper_maps(plan, widths, seed))
+    scale = (
+        plan.scales[0]
+        if plan.scales[0] is not None
+        else scale_by_leave_one_out(rows, plan.kernels[0], plan.interactions, plan.linear, seed)
+    )
+    maps = (
+        draw_features(generator(seed), d, widths[0], plan.kernels[0], scale, plan.interactions),
+        *_deeper_maps(plan, widths, seed),
+    )
     sd = descent.target_sd
     penalty = 1e-4 if plan.penalty is None else plan.penalty
     solver = GradientDescent(descent.learning_rate, descent.momentum, descent.batch_size, penalty)
     runs = [adds.Rotation(0, None)] if parts is None else adds.rotations(parts, len(maps))
     shapes = layer_shapes(maps, rows.Y.shape[1], residual, linear=plan.linear)
-    starts = [Machine(maps, _uniform(generator(seed, 1000, run.number), shapes), residual, linear=plan.linear) for run in runs]
+    starts = [
+        Machine(maps, _uniform(generator(seed, 1000, run.number), shapes), residual, linear=plan.linear) for run in runs
+    ]
     data: Data = (rows.X, features(maps[0], rows.X), sd * rows.Y, rows.weights)
     trained = adds.train(
-        starts, runs, data, solver,
-        max_iter=descent.max_iter, patience=descent.patience, tol=descent.tol, seed=seed, n_jobs=descent.n_jobs,
-    )  # fmt: skip
+        starts,
+        runs,
+        data,
+        solver,
+        max_iter=descent.max_iter,
+        patience=descent.patience,
+        tol=descent.tol,
+        seed=seed,
+        n_jobs=descent.n_jobs,
+    )
     machines = tuple(_rescaled(machine, 1 / sd) for machine in trained.machines)
     loo = np.mean([_last_layer_loo(machine, rows, penalty) for machine in machines], axis=0)
     losses = [loss / sd**2 for loss in trained.losses]
     fitted = _fitted(rows, machines, widths, (scale, *plan.scales[1:]), penalty, losses, trained.n_iter, loo)
-    return replace(fitted, hidden_penalty=penalty / sd**2)  # hidden weights carry the scaled targets, the last layer was scaled back
+    return replace(
+        fitted, hidden_penalty=penalty / sd**2
+    )  # hidden weights carry the scaled targets, the last layer was scaled back
 
 
 def _parts(rows: Rows, L: int, seed: int) -> list[IntArray]:
@@ -354,7 +448,8 @@ def _parts(rows: Rows, L: int, seed: int) -> list[IntArray]:
         return [np.flatnonzero(rows.fold == k) for k in np.unique(rows.fold)]
     if len(rows.X) < L:
         raise ValueError(
-            f"cv='rotate' splits the rows into one part per layer: {L} layers need at least {L} distinct rows; got n_samples={len(rows.X)}."
+            f"cv='rotate' splits the rows into one part per layer: {L} layers need at least {L} distinct rows; got"
+            f" n_samples={len(rows.X)}."
         )
     return adds.random_parts(generator(seed, 2000), len(rows.X), L)
 

@@ -1,8 +1,8 @@
 """Random features of interaction orders 1, 2 and full whose scales and amplitudes are parameters to be learned.
 
-Every input j has a log-scale and a log-amplitude in order 1, in order 2 (the amplitude of a pair is the product of its inputs') and a log-scale in
-the full order, where instead a whole matrix may be learned (`rotation`: the frequencies are B'omega); the linear term has an amplitude per input.
-Frequencies of unit scale and phases are drawn once.
+Every input j has a log-scale and a log-amplitude in order 1, in order 2 (the amplitude of a pair is the product of its
+inputs') and a log-scale in the full order, where instead a whole matrix may be learned (`rotation`: the frequencies are
+B'omega); the linear term has an amplitude per input. Frequencies of unit scale and phases are drawn once.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ import numpy as np
 from scipy.stats import norm
 
 from .._types import Array, IntArray
-from ..features import FeatureMap
 from ..kernels import Kernel
+from ..model.features import FeatureMap
 
 Parameters: TypeAlias = dict[str, Array]
 
@@ -60,13 +60,15 @@ def draw(rng: np.random.Generator, d: int, sizes: Sizes, kernel: Kernel, pairs: 
 
 
 def _half_normal_quantiles(m: int) -> Array:
-    """m numbers in pairs, at evenly spaced quantiles of |N(0, 1)|: in one dimension a few such frequencies replace many random ones."""
+    """m numbers in pairs, at evenly spaced quantiles of |N(0, 1)|: in one dimension a few such frequencies replace many
+    random ones."""
     k = -(-m // 2)
     return np.repeat(norm.ppf(0.5 + (np.arange(k) + 0.5) / (2 * k)), 2)[:m] if m else np.zeros(0)
 
 
 def start(d: int, linear: bool) -> Parameters:
-    """Where the search begins: unit scales in order 1, scales like 1/sqrt(d) in full order, amplitudes that share a variance of about 1."""
+    """Where the search begins: unit scales in order 1, scales like 1/sqrt(d) in full order, amplitudes that share a
+    variance of about 1."""
     h = np.log(d)
     parameters = {
         "scale1": np.zeros(d),
@@ -104,7 +106,8 @@ def feature_map(draws: Draws, p: Parameters) -> FeatureMap:
     amplitudes = np.concatenate(
         [
             np.exp(p["amplitude1"])[draws.single_input] * np.sqrt(2 / per_input),
-            np.exp(p["amplitude2"][draws.pair_inputs].sum(axis=0) + p["pairs"][0]) * np.sqrt(0.4 / _features_per_pair(draws)),
+            np.exp(p["amplitude2"][draws.pair_inputs].sum(axis=0) + p["pairs"][0])
+            * np.sqrt(0.4 / _features_per_pair(draws)),
             np.full(D3, np.exp(p["full"][0]) * np.sqrt(2 / max(D3, 1))),
         ]
     )
@@ -112,14 +115,16 @@ def feature_map(draws: Draws, p: Parameters) -> FeatureMap:
 
 
 def _features_per_pair(draws: Draws) -> Array:
-    """For every feature of order 2 the number of features its pair has, so that a pair's variance does not depend on it."""
+    """For every feature of order 2 the number of features its pair has, so that a pair's variance does not depend on
+    it."""
     code = draws.pair_inputs[0] * draws.d + draws.pair_inputs[1]
     _, inverse, count = np.unique(code, return_inverse=True, return_counts=True)
     return count[inverse].astype(np.float64)
 
 
 def parameter_gradient(draws: Draws, p: Parameters, d_frequencies: Array, d_log_amplitudes: Array) -> Parameters:
-    """The chain rule from frequencies (d, D) and log-amplitudes (D,) back to the parameters; linear and noise are the caller's."""
+    """The chain rule from frequencies (d, D) and log-amplitudes (D,) back to the parameters; linear and noise are the
+    caller's."""
     d, (begin2, begin3) = draws.d, draws.edges
     first, second, third = slice(0, begin2), slice(begin2, begin3), slice(begin3, None)
     own = d_frequencies[draws.single_input, np.arange(begin2)] * draws.single

@@ -1,8 +1,8 @@
 """Random features phi(x) = sqrt(2/D) cos(Omega'x + b), with E[phi(x)'phi(x')] = K(x, x').
 
-Interaction orders: a frequency vector with one or two non-zero coordinates gives a feature of one or two inputs. Order q averages the kernel over
-all subsets of q inputs: the features of additive (q = 1) and pairwise (q = 2) kernels; "full" uses every input. A tuple of orders shares the
-features equally and averages their kernels.
+Interaction orders: a frequency vector with one or two non-zero coordinates gives a feature of one or two inputs. Order
+q averages the kernel over all subsets of q inputs: the features of additive (q = 1) and pairwise (q = 2) kernels;
+"full" uses every input. A tuple of orders shares the features equally and averages their kernels.
 """
 
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ._types import Array, IntArray
-from .kernels import Kernel
+from .._types import Array, IntArray
+from ..kernels import Kernel
 from .warp import Warp, slopes, warped
 
 Order: TypeAlias = int | Literal["full"]
@@ -62,7 +62,8 @@ def _(phi: FeatureMap, X: Array) -> Array:
 
 @singledispatch
 def pullback(phi: Any, X: Array, G: Array) -> Array:
-    """sum_k G_ik dphi_k/dx at every row i, shape (n, d): a gradient with respect to features carried back to the inputs."""
+    """sum_k G_ik dphi_k/dx at every row i, shape (n, d): a gradient with respect to features carried back to the
+    inputs."""
     raise TypeError(f"{type(phi).__name__} is not a feature map.")
 
 
@@ -87,7 +88,9 @@ class JointMap:
 
 @features.register
 def _(phi: JointMap, X: Array) -> Array:
-    return np.hstack([features(part, X if warp is None else warped(warp, X).astype(X.dtype, copy=False)) for warp, part in phi.parts])
+    return np.hstack(
+        [features(part, X if warp is None else warped(warp, X).astype(X.dtype, copy=False)) for warp, part in phi.parts]
+    )
 
 
 @pullback.register
@@ -108,17 +111,21 @@ def as_orders(interactions: Interactions, d: int) -> tuple[int, ...]:
     >>> as_orders(0, d=5)
     Traceback (most recent call last):
     ...
-    ValueError: interactions must be 'full', a positive number of inputs or a tuple of these, as in (1, 2, 'full'); got 0.
+    ValueError: interactions must be 'full', a positive number of inputs or a tuple of these, ...; got 0.
     """
     given: list[Any] = list(interactions) if isinstance(interactions, (list, tuple)) else [interactions]
     valid = all(q == "full" or (isinstance(q, (int, np.integer)) and not isinstance(q, bool) and q >= 1) for q in given)
     if not given or not valid:
-        raise ValueError(f"interactions must be 'full', a positive number of inputs or a tuple of these, as in (1, 2, 'full'); got {interactions!r}.")
+        raise ValueError(
+            "interactions must be 'full', a positive number of inputs or a tuple of these, as in (1, 2, 'full'); got"
+            f" {interactions!r}."
+        )
     return tuple(sorted({d if q == "full" else min(int(q), d) for q in given}))
 
 
 def _normal(rng: np.random.Generator, q: int, D: int, sampling: Sampling) -> Array:
-    """Standard normal columns in R^q: independent, or orthogonal within blocks of q (each column still exactly N(0, I))."""
+    """Standard normal columns in R^q: independent, or orthogonal within blocks of q (each column still exactly N(0,
+    I))."""
     if sampling == "iid":
         return rng.standard_normal((q, D))
     if sampling != "orthogonal":
@@ -169,6 +176,7 @@ def draw_features(
 
 
 def _amplitudes(n_features: int, n_orders: int) -> Array:
-    """sqrt(2/D_q) / sqrt(number of orders) for each of the D_q features of order q, so that the kernels of the orders are averaged."""
+    """sqrt(2/D_q) / sqrt(number of orders) for each of the D_q features of order q, so that the kernels of the orders
+    are averaged."""
     shares = [len(part) for part in np.array_split(np.arange(n_features), n_orders)]
     return np.concatenate([np.full(share, np.sqrt(2 / (max(share, 1) * n_orders))) for share in shares])

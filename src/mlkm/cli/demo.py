@@ -10,11 +10,11 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from . import metrics
-from ._types import Array
-from .conformal import ConformalRegressor
-from .datasets import make_example1
-from .estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
+from .. import metrics
+from .._types import Array
+from ..conformal import ConformalRegressor
+from ..datasets import make_example1
+from ..estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,8 @@ class DemoData:
 
 @dataclass(frozen=True)
 class Result:
-    """One fitted model with its test error and its band; `excess` is the mean squared distance to the noiseless truth."""
+    """One fitted model with its test error and its band; `excess` is the mean squared distance to the noiseless
+    truth."""
 
     name: str
     model: Any
@@ -52,13 +53,25 @@ def draw_data(n: int, seed: int) -> DemoData:
 
 
 def competitors(seed: int) -> list[tuple[str, Any]]:
-    """Kernel ridge with its usual grid search, the paper's two published machines, and our one-layer and default fits."""
+    """Kernel ridge with its usual grid search, the paper's two published machines, and our one-layer and default
+    fits."""
     grid = {"kernelridge__alpha": np.logspace(-3, 0, 4), "kernelridge__gamma": np.logspace(-2.5, -1, 4)}
     kernel_ridge = GridSearchCV(make_pipeline(StandardScaler(), KernelRidge(kernel="rbf")), grid, cv=3)
     paper: dict[str, Any] = {
-        "kernels": "gaussian", "scales": 1.0, "interactions": "full", "relevance": False, "linear": False, "penalty": 1e-4, "solver": "gradient",
-        "learning_rate": 1e-3, "momentum": 0.9, "batch_size": 128, "max_iter": 400, "patience": 100, "random_state": seed,
-    }  # fmt: skip
+        "kernels": "gaussian",
+        "scales": 1.0,
+        "interactions": "full",
+        "relevance": False,
+        "linear": False,
+        "penalty": 1e-4,
+        "solver": "gradient",
+        "learning_rate": 1e-3,
+        "momentum": 0.9,
+        "batch_size": 128,
+        "max_iter": 400,
+        "patience": 100,
+        "random_state": seed,
+    }
     return [
         ("kernel ridge (4 x 4 grid)", kernel_ridge),
         ("random features", RandomFeatureRidge(random_state=seed)),
@@ -79,4 +92,13 @@ def fit_and_score(name: str, model: Any, data: DemoData) -> Result:
     band = ConformalRegressor(model, score=score).conformalize(data.X_calibration, data.y_calibration - mean)
     interval = band.predict_interval(data.X_test)[1]
     share = metrics.coverage(data.y_test - mean, interval).share
-    return Result(name, model, mse, float(np.mean((prediction - data.f_test) ** 2)), seconds, band, share, metrics.mean_width(interval))
+    return Result(
+        name,
+        model,
+        mse,
+        float(np.mean((prediction - data.f_test) ** 2)),
+        seconds,
+        band,
+        share,
+        metrics.mean_width(interval),
+    )

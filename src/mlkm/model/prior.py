@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._types import Array
-from ..features import FeatureMap, JointMap, features
-from ..landmarks import LandmarkMap
-from ..machine import Machine
 from ..solvers.ridge import RidgeFit
-from ..warp import Warp, warped
+from .features import FeatureMap, JointMap, features
+from .landmarks import LandmarkMap
+from .machine import Machine
+from .warp import Warp, warped
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,13 @@
-"""The evidence: the marginal likelihood of a Bayesian linear model, and its gradient with respect to the features or the kernel.
+"""The evidence: the marginal likelihood of a Bayesian linear model, and its gradient with respect to the features or
+the kernel.
 
-For targets Y (n, k) whose columns are N(0, F F' + s2 I), with A = F'F + s2 I, C = A^-1 F'Y and R = Y - F C, the negative log evidence has the
-gradient
+For targets Y (n, k) whose columns are N(0, F F' + s2 I), with A = F'F + s2 I, C = A^-1 F'Y and R = Y - F C, the
+negative log evidence has the gradient
 
     d/dF = k F A^-1 - R C'/s2,
 
-which costs O(n D^2) and needs no automatic differentiation. Values and gradients are per row and output, so that they compare across sizes.
+which costs O(n D^2) and needs no automatic differentiation. Values and gradients are per row and output, so that they
+compare across sizes.
 """
 
 import numpy as np
@@ -20,8 +22,9 @@ _MILD = 3e5  # sum of squares of the features per noise variance up to which flo
 def evidence(F: Array, Y: Array, noise: float) -> tuple[float, Array, float]:
     """Negative log evidence of centred features F, with its gradients in F and in the noise variance.
 
-    Features may be in float32, factors are always in float64, and so are sums of products where the noise is small beside them: in float32 the value
-    would be off by up to 1e-3 per row there, and a line search lost in the rounding. Elsewhere it is off by less than 1e-5.
+    Features may be in float32, factors are always in float64, and so are sums of products where the noise is small
+    beside them: in float32 the value would be off by up to 1e-3 per row there, and a line search lost in the rounding.
+    Elsewhere it is off by less than 1e-5.
     """
     n, D = F.shape
     return _from_rows(F, Y.astype(np.float64), noise) if n < D else _from_features(F, Y.astype(np.float64), noise)
@@ -37,7 +40,8 @@ def _from_rows(F: Array, Y: Array, noise: float) -> tuple[float, Array, float]:
 
 
 def _from_features(F: Array, Y: Array, noise: float) -> tuple[float, Array, float]:
-    """By the D x D matrix A = F'F + s2 I. Y'(FF' + s2 I)^-1 Y is the least value of |Y - FC|^2/s2 + |C|^2, which errors of C enter squared."""
+    """By the D x D matrix A = F'F + s2 I. Y'(FF' + s2 I)^-1 Y is the least value of |Y - FC|^2/s2 + |C|^2, which errors
+    of C enter squared."""
     n, D = F.shape
     k = Y.shape[1]
     rounded = F.dtype == np.float32 and float(np.vdot(F, F)) < _MILD * noise
@@ -60,8 +64,8 @@ def _from_features(F: Array, Y: Array, noise: float) -> tuple[float, Array, floa
 
 
 def factor(A: Array) -> Array | None:
-    """The lower Cholesky factor of A; None where A is not positive definite. A is overwritten: symmetric in C order, it is its own transpose in
-    Fortran order, and LAPACK works in place."""
+    """The lower Cholesky factor of A; None where A is not positive definite. A is overwritten: symmetric in C order, it
+    is its own transpose in Fortran order, and LAPACK works in place."""
     L, failed = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
     return None if failed else L
 
@@ -76,7 +80,8 @@ def inverse_of(L: Array) -> Array:
 
 
 def kernel_evidence(K: Array, Y: Array) -> tuple[float, Array]:
-    """Negative log evidence of targets N(0, K), K with the noise on its diagonal, and its gradient in K. K is overwritten."""
+    """Negative log evidence of targets N(0, K), K with the noise on its diagonal, and its gradient in K. K is
+    overwritten."""
     n, k = Y.shape
     L = factor(K)
     if L is None:

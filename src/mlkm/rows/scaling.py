@@ -1,15 +1,17 @@
-"""Inputs and targets are standardised inside every estimator, so that scales, penalties and learning rates mean the same on all data."""
+"""Inputs and targets are standardised inside every estimator, so that scales, penalties and learning rates mean the
+same on all data."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from ._types import Array
+from .._types import Array
 
 
 @dataclass(frozen=True)
 class Standardiser:
-    """z = (x - mean) / sd, column by column; a constant column is only centred, or zero whatever comes later where its sd is infinite."""
+    """z = (x - mean) / sd, column by column; a constant column is only centred, or zero whatever comes later where its
+    sd is infinite."""
 
     mean: Array
     sd: Array
@@ -22,7 +24,8 @@ class Standardiser:
 
 
 def standardiser(X: Array, weights: Array, constant: float = 1.0) -> Standardiser:
-    """Weighted mean and standard deviation of each column; `weights` average to one. Constant columns get the sd `constant`."""
+    """Weighted mean and standard deviation of each column; `weights` average to one. Constant columns get the sd
+    `constant`."""
     X = np.asarray(X, np.float64)
     mean = weights @ X / len(X)
     sd = np.sqrt(weights @ (X - mean) ** 2 / len(X))

@@ -1,4 +1,5 @@
-"""The smooth part of the default model: scales and amplitudes of every input in every interaction order, by climbing the evidence."""
+"""The smooth part of the default model: scales and amplitudes of every input in every interaction order, by climbing
+the evidence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,20 +9,21 @@ import numpy as np
 
 from .._seeds import generator
 from .._types import Array, IntArray
-from ..features import angles
 from ..kernels import Kernel
+from ..model.features import angles
 from .climb import climb
 from .evidence import evidence
 from .orders import Draws, Parameters, Sizes, draw, feature_map, parameter_gradient, start, with_rotation
 
-_PRIOR = 1e-4  # weight of the squared distance from the start, per row: keeps what the data do not speak about where it began
+# weight of the squared distance from the start, per row: keeps what the data do not speak about where it began
+_PRIOR = 1e-4
 _LEAST_NOISE = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-13}
 
 
 @dataclass(frozen=True)
 class Smooth:
-    """Learned parameters, the pairs of inputs worth a feature, the value of the negative log evidence per row, the mean squared gradient of the fit
-    along each input, and its residuals."""
+    """Learned parameters, the pairs of inputs worth a feature, the value of the negative log evidence per row, the mean
+    squared gradient of the fit along each input, and its residuals."""
 
     parameters: Parameters
     pairs: tuple[tuple[int, int], ...]
@@ -60,7 +62,9 @@ def learn(
         begin = with_rotation(begin)
     origin = {name: begin[name] if name == "rotation" else origin[name] for name in begin}
     objective = _Objective(X, Y, weights, draws, origin, linear, np.float64 if precise else np.float32)
-    x, value = climb(objective, _ravel(begin), objective.bounds, max_iter, 0.0 if precise else 1e-3, longer=warm is not None)
+    x, value = climb(
+        objective, _ravel(begin), objective.bounds, max_iter, 0.0 if precise else 1e-3, longer=warm is not None
+    )
     parameters = objective.unravel(x)
     return Smooth(parameters, best_pairs(parameters), value, *objective.slopes_and_residuals(parameters))
 
@@ -68,7 +72,9 @@ def learn(
 class _Objective:
     """Negative log evidence and prior as a function of the flat parameter vector."""
 
-    def __init__(self, X: Array, Y: Array, weights: Array, draws: Draws, origin: Parameters, linear: bool, dtype: type) -> None:
+    def __init__(
+        self, X: Array, Y: Array, weights: Array, draws: Draws, origin: Parameters, linear: bool, dtype: type
+    ) -> None:
         self.X: Array = X.astype(dtype)
         self.draws, self.linear = draws, linear
         self.root: Array = np.sqrt(weights)[:, None].astype(dtype)
@@ -78,14 +84,17 @@ class _Objective:
         self.origin = _ravel(origin)
         self.floor = _LEAST_NOISE[np.dtype(dtype)]
         self.bounds = [
-            (-30.0, 30.0) if name == "rotation" else (-16.0 if name == "noise" else -9.0, 4.0) for name in self.names for _ in origin[name]
+            (-30.0, 30.0) if name == "rotation" else (-16.0 if name == "noise" else -9.0, 4.0)
+            for name in self.names
+            for _ in origin[name]
         ]
 
     def unravel(self, vector: Array) -> Parameters:
         return dict(zip(self.names, np.split(vector, np.cumsum(self.sizes)[:-1]), strict=True))
 
     def slopes_and_residuals(self, p: Parameters) -> tuple[Array, Array]:
-        """The mean squared gradient of the posterior mean along each input, over the rows, and what it leaves of the targets."""
+        """The mean squared gradient of the posterior mean along each input, over the rows, and what it leaves of the
+        targets."""
         phi = feature_map(self.draws, p)
         X = self.X.astype(np.float64)
         theta = angles(phi, X)
@@ -145,7 +154,8 @@ def first_pairs(d: int, seed: int, most: int = 200) -> tuple[tuple[int, int], ..
 def relevance(p: Parameters) -> Array:
     """The variance each standardised input may contribute, over all orders and the linear term.
 
-    A Gaussian process of variance a^2 and frequency scale s varies along a standard normal input by a^2 (1 - 1/sqrt(1 + 2 s^2)).
+    A Gaussian process of variance a^2 and frequency scale s varies along a standard normal input by a^2 (1 - 1/sqrt(1 +
+    2 s^2)).
     """
 
     def moved(log_scale: Array) -> Array:
@@ -178,7 +188,8 @@ def restricted(result: Smooth, chosen: IntArray) -> Smooth:
 
 
 def best_pairs(p: Parameters, most: int = 200, leaders: int = 3) -> tuple[tuple[int, int], ...]:
-    """Pairs of relevant inputs, and every pair with one of the few most relevant: an input may act through its partner alone."""
+    """Pairs of relevant inputs, and every pair with one of the few most relevant: an input may act through its partner
+    alone."""
     r = relevance(p)
     d = len(r)
     if d <= 2:

@@ -4,9 +4,9 @@ import numpy as np
 
 from .._seeds import generator
 from .._types import Array
-from ..features import Interactions, as_orders, draw_features, features
 from ..kernels import Kernel
-from ..rows import Rows
+from ..model.features import Interactions, as_orders, draw_features, features
+from ..rows.distinct import Rows
 from ..solvers.ridge import ridge
 
 _SEARCH_ROWS, _SEARCH_FEATURES = 1000, 300

@@ -1,13 +1,15 @@
 """Algorithm 1: Alternating Direction Descent with Subsamples.
 
-The rows are split into parts I_1..I_K. Rotation j has weights of its own and trains layer l on part I_{j+l-1} alone, the other layers fixed; one
-epoch is a sweep l = 1..L in every rotation. The overall loss is the mean of the rotations' losses on all rows; when its best value has not improved
-for T (`patience`) epochs, training stops and the weights of the best epoch are the estimate. The prediction is the average of the rotations.
+The rows are split into parts I_1..I_K. Rotation j has weights of its own and trains layer l on part I_{j+l-1} alone,
+the other layers fixed; one epoch is a sweep l = 1..L in every rotation. The overall loss is the mean of the rotations'
+losses on all rows; when its best value has not improved for T (`patience`) epochs, training stops and the weights of
+the best epoch are the estimate. The prediction is the average of the rotations.
 
 Without cross-fitting there is one rotation, which trains all layers jointly on all rows.
 
-Rotations meet only in the stopping rule, so they run side by side for a stretch of epochs, then compare losses. Every epoch draws its own
-randomness from (seed, rotation, epoch): the state at the start of a stretch is enough to replay it up to the best epoch.
+Rotations meet only in the stopping rule, so they run side by side for a stretch of epochs, then compare losses. Every
+epoch draws its own randomness from (seed, rotation, epoch): the state at the start of a stretch is enough to replay it
+up to the best epoch.
 """
 
 from collections.abc import Sequence
@@ -18,18 +20,19 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from ._seeds import generator
-from ._types import Array, IntArray
-from .machine import Machine, flatten, with_layers
-from .solvers.gradient import Data, GradientDescent, loss
-from .solvers.projection import update_layer
+from .._seeds import generator
+from .._types import Array, IntArray
+from ..model.machine import Machine, flatten, with_layers
+from .gradient import Data, GradientDescent, loss
+from .projection import update_layer
 
 _STRETCH = 50
 
 
 @dataclass(frozen=True)
 class Rotation:
-    """One rotation O_j: its number, and the rows of each layer; `rows=None` stands for all layers jointly on all rows."""
+    """One rotation O_j: its number, and the rows of each layer; `rows=None` stands for all layers jointly on all
+    rows."""
 
     number: int
     rows: tuple[IntArray, ...] | None
@@ -73,8 +76,13 @@ def train(
     best_epoch, best_loss, checkpoint, checkpoint_epoch = 0, np.inf, states, 0
     with Parallel(n_jobs=n_jobs) as parallel:
 
-        def stretch(begin: int, end: int, states: list[tuple[Machine, list[Array]]]) -> list[tuple[Machine, list[Array], list[float]]]:
-            work = (delayed(_run)(*state, run, data, solver, seed, begin, end) for state, run in zip(states, runs, strict=True))
+        def stretch(
+            begin: int, end: int, states: list[tuple[Machine, list[Array]]]
+        ) -> list[tuple[Machine, list[Array], list[float]]]:
+            work = (
+                delayed(_run)(*state, run, data, solver, seed, begin, end)
+                for state, run in zip(states, runs, strict=True)
+            )
             return list(parallel(work))
 
         while len(losses) < max_iter and len(losses) - best_epoch < patience:
@@ -90,13 +98,16 @@ def train(
             states = [(machine, velocity) for machine, velocity, _ in results]
         if not best_loss < 2 * float(np.mean([loss(machine, data) for machine in starts])):
             raise ValueError(
-                f"Gradient descent diverged: the loss is {losses[-1]:.3g} after {len(losses)} epochs; lower learning_rate={solver.learning_rate}."
+                f"Gradient descent diverged: the loss is {losses[-1]:.3g} after {len(losses)} epochs; lower"
+                f" learning_rate={solver.learning_rate}."
             )
         best = states if best_epoch == len(losses) == end else stretch(checkpoint_epoch, best_epoch, checkpoint)
     return Trained(tuple(state[0] for state in best), losses, len(losses))
 
 
-def _run(machine: Machine, velocity: list[Array], run: Rotation, *settings: Any) -> tuple[Machine, list[Array], list[float]]:
+def _run(
+    machine: Machine, velocity: list[Array], run: Rotation, *settings: Any
+) -> tuple[Machine, list[Array], list[float]]:
     """`_epochs` with as many BLAS threads wherever a rotation runs, for the same rounding."""
     with threadpool_limits(None if run.rows is None else 1):
         return _epochs(machine, velocity, run, *settings)
@@ -140,13 +151,19 @@ def sweep_exactly(
     tol: float = 1e-3,
     n_jobs: int | None = None,
 ) -> Trained:
-    """ADDS with every update solved well instead of one gradient step: sweeps until the overall loss has not fallen for `patience` of them."""
+    """ADDS with every update solved well instead of one gradient step: sweeps until the overall loss has not fallen for
+    `patience` of them."""
     machines = list(starts)
     losses: list[float] = []
     best, best_loss, since = machines, np.inf, 0
     with Parallel(n_jobs=n_jobs) as parallel:
         while len(losses) < max_sweeps and since < patience:
-            machines = list(parallel(delayed(_exact_sweep)(machine, run, data, penalty) for machine, run in zip(machines, runs, strict=True)))
+            machines = list(
+                parallel(
+                    delayed(_exact_sweep)(machine, run, data, penalty)
+                    for machine, run in zip(machines, runs, strict=True)
+                )
+            )
             losses.append(float(np.mean([loss(machine, data) for machine in machines])))
             since += 1
             if losses[-1] < best_loss * (1 - tol):

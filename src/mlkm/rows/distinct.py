@@ -1,10 +1,10 @@
 """The rows a fit sees: distinct, weighted, and in an order that depends on their content only.
 
-Rows of weight zero are dropped and equal rows are merged into one whose weight is the sum. So "weight k" and "repeated k times" are the same problem
-by construction, for every solver. Leave-one-out leaves out a row with all its copies: weights may say how much a row matters as well as how often it
-was seen, and a penalty chosen with the other copies still there would interpolate.
-Sorting by a hash of the columns' ranks makes any later seeded subsample or split independent of the order in which rows were given, and of the
-units and origins of the columns.
+Rows of weight zero are dropped and equal rows are merged into one whose weight is the sum. So "weight k" and "repeated
+k times" are the same problem by construction, for every solver. Leave-one-out leaves out a row with all its copies:
+weights may say how much a row matters as well as how often it was seen, and a penalty chosen with the other copies
+still there would interpolate. Sorting by a hash of the columns' ranks makes any later seeded subsample or split
+independent of the order in which rows were given, and of the units and origins of the columns.
 """
 
 from dataclasses import dataclass
@@ -12,12 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ._types import Array, IntArray
+from .._types import Array, IntArray
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Distinct rows with weights that average to one, how many copies each stands for, and for every given row its place (-1 for weight zero)."""
+    """Distinct rows with weights that average to one, how many copies each stands for, and for every given row its
+    place (-1 for weight zero)."""
 
     X: Array
     Y: Array
@@ -45,7 +46,9 @@ def distinct_rows(X: Array, Y: Array, sample_weight: Array | None = None, fold: 
     weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight, np.float64)
     kept = np.flatnonzero(weights)
     if len(kept) == 0:
-        raise ValueError("All sample weights are zero, so there is no row to fit; give at least one row a positive weight.")
+        raise ValueError(
+            "All sample weights are zero, so there is no row to fit; give at least one row a positive weight."
+        )
     columns = [*X[kept].T, *Y[kept].T] + ([] if fold is None else [fold[kept]])
     h = _hash([np.unique(column, return_inverse=True)[1].astype(np.uint64) for column in columns], len(kept))
     order = np.argsort(h, kind="stable")
@@ -57,11 +60,19 @@ def distinct_rows(X: Array, Y: Array, sample_weight: Array | None = None, fold: 
     total = np.bincount(group, weights=weights[kept][order]).astype(np.float64)
     place = np.full(n, -1, dtype=np.intp)
     place[kept[order]] = group
-    return Rows(X[first], Y[first], total * (len(first) / total.sum()), _copies(total), None if fold is None else fold[first], place)
+    return Rows(
+        X[first],
+        Y[first],
+        total * (len(first) / total.sum()),
+        _copies(total),
+        None if fold is None else fold[first],
+        place,
+    )
 
 
 def _copies(total: Array) -> Array:
-    """Whole weights are numbers of copies, up to a common factor; other weights say how much a row matters, not how often it was seen."""
+    """Whole weights are numbers of copies, up to a common factor; other weights say how much a row matters, not how
+    often it was seen."""
     if total.max() < 2**31 and np.array_equal(total, np.rint(total)):
         return total / float(np.gcd.reduce(total.astype(np.int64)))
     return np.ones(len(total))

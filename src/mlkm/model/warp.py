@@ -1,14 +1,16 @@
-"""Inputs on the scale of their ranks: a monotone piecewise-linear map of each input to a nearly uniform law with mean 0 and standard deviation 1.
+"""Inputs on the scale of their ranks: a monotone piecewise-linear map of each input to a nearly uniform law with mean 0
+and standard deviation 1.
 
-Long tails and lumps in the inputs cost a stationary kernel dearly; trees do not notice them. On ranks neither does the kernel. Which scale serves
-better differs from data to data, so the evidence chooses between the inputs as they are and their ranks.
+Long tails and lumps in the inputs cost a stationary kernel dearly; trees do not notice them. On ranks neither does the
+kernel. Which scale serves better differs from data to data, so the evidence chooses between the inputs as they are and
+their ranks.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from ._types import Array
+from .._types import Array
 
 _KNOTS = 256
 

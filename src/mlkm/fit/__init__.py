@@ -1,0 +1,1 @@
+"""From what the user asked for to fitted machines."""

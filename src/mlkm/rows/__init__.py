@@ -1,0 +1,1 @@
+"""What a fit sees of its data: distinct weighted rows, standardised."""
