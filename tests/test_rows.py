@@ -42,14 +42,23 @@ def test_rows_are_distinct_and_those_of_weight_zero_are_dropped(table):
     assert set(kept) == {row for row, w in zip(content(X, Y), weights, strict=True) if w > 0}
 
 
-@given(tables())
-def test_every_row_knows_its_place(table):
-    X, Y, weights = table
-    rows = distinct_rows(X, Y, weights)
-    place = rows.place
-    np.testing.assert_array_equal(place == -1, weights == 0)
-    np.testing.assert_array_equal(rows.X[place[weights > 0]], X[weights > 0])
-    np.testing.assert_array_equal(rows.Y[place[weights > 0]], Y[weights > 0])
+@given(tables(), st.data())
+def test_some_of_the_rows_keep_their_relative_weights(table, data):
+    rows = distinct_rows(*table)
+    at = np.array(data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, unique=True)))
+    some = rows.take(at)
+    assert some.weights.mean() == pytest.approx(1)
+    np.testing.assert_allclose(some.weights * rows.weights[at[0]], rows.weights[at] * some.weights[0])
+    np.testing.assert_array_equal(some.X, rows.X[at])
+    np.testing.assert_array_equal(some.copies, rows.copies[at])
+
+
+@given(tables(), st.integers(1, 9))
+def test_blocks_are_all_rows_in_order(table, size):
+    rows = distinct_rows(*table)
+    blocks = list(rows.blocks(size))
+    np.testing.assert_array_equal(np.vstack([rows.X[block] for block in blocks]), rows.X)
+    assert all(len(rows.X[block]) <= size for block in blocks)
 
 
 @given(tables(), st.randoms(use_true_random=False))
@@ -78,8 +87,9 @@ def test_rows_of_different_folds_stay_apart(table, data):
     X, Y, weights = table
     fold = data.draw(npst.arrays(np.intp, len(X), elements=st.integers(0, 2)))
     rows = distinct_rows(X, Y, weights, fold)
-    np.testing.assert_array_equal(rows.fold[rows.place[weights > 0]], fold[weights > 0])
-    assert len(rows.X) == len({(*row, k) for row, k, w in zip(content(X, Y), fold, weights, strict=True) if w > 0})
+    given = {(*row, k) for row, k, w in zip(content(X, Y), fold, weights, strict=True) if w > 0}
+    assert len(rows) == len(given)
+    assert {(*row, k) for row, k in zip(content(rows.X, rows.Y), rows.fold, strict=True)} == given
 
 
 def test_negative_zero_is_zero():

@@ -3,17 +3,15 @@ on the features it leaves does not notice. Rows that the search has not seen do.
 for all inputs."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
 from .._seeds import generator
-from .._types import IntArray
 from ..kernels import Kernel
 from ..model.features import draw_features
 from ..model.machine import predict
 from ..model.prior import FirstLayer, Part
-from ..rows.distinct import Rows
+from ..rows import Rows
 from ..solvers.blocked import loo
 from ..solvers.ridge import ridge
 from .width import fit_last_layer
@@ -41,7 +39,7 @@ def search_pays(rows: Rows, learned: Callable[[Rows], FirstLayer], plain: Callab
     """
     n = len(rows.X)
     held_out = np.arange(n) % (2 if n <= 100 else 3) == 0
-    part, errors = _some(rows, np.flatnonzero(~held_out)), []
+    part, errors = rows.take(np.flatnonzero(~held_out)), []
     for make in (learned, plain):
         _, machine, _ = fit_last_layer(make(part), part, None)
         residuals = predict(machine, rows.X[held_out]) - rows.Y[held_out]
@@ -63,16 +61,3 @@ def plain_layer(
             candidates.append(FirstLayer((Part(None, phi, 1.0),), None if slope is None else np.full(d, slope), 1e-2))
             errors.append(loo(ridge(candidates[-1].rows_of_features(X), Y, weights)))
     return candidates[int(np.argmin(errors))]
-
-
-def _some(rows: Rows, index: IntArray) -> Rows:
-    weights = rows.weights[index] / rows.weights[index].mean()
-    return replace(
-        rows,
-        X=rows.X[index],
-        Y=rows.Y[index],
-        weights=weights,
-        copies=rows.copies[index],
-        fold=None,
-        place=np.arange(len(index)),
-    )

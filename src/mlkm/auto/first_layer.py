@@ -24,7 +24,7 @@ from ..model.features import FeatureMap, features
 from ..model.landmarks import LandmarkMap
 from ..model.prior import FirstLayer, Part
 from ..model.warp import Warp, fit_warp, warped
-from ..rows.distinct import Rows
+from ..rows import Rows
 from .orders import Sizes, draw, feature_map
 from .search import (
     FoundRough,

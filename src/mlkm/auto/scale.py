@@ -6,7 +6,7 @@ from .._seeds import generator
 from .._types import Array
 from ..kernels import Kernel
 from ..model.features import Interactions, as_orders, draw_features, features
-from ..rows.distinct import Rows
+from ..rows import Rows
 from ..solvers.ridge import ridge
 
 _SEARCH_ROWS, _SEARCH_FEATURES = 1000, 300

@@ -17,7 +17,7 @@ from .._types import Array, IntArray
 from ..kernels import Kernel
 from ..model.features import features
 from ..model.warp import Warp, warped
-from ..rows.distinct import Rows
+from ..rows import Rows
 from . import rough, smooth
 from .evidence import kernel_evidence
 from .orders import Sizes, draw, feature_map

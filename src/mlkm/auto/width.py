@@ -13,7 +13,7 @@ import numpy as np
 from .._types import Array, BoolArray, IntArray
 from ..model.machine import Machine
 from ..model.prior import FirstLayer
-from ..rows.distinct import Rows
+from ..rows import Rows
 from ..solvers.blocked import Products, best_penalty, line_search, loo, products, restricted, solve, solved
 from ..solvers.ridge import RidgeFit, ridge
 

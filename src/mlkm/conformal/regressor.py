@@ -12,7 +12,8 @@ from sklearn.utils.validation import _num_samples, check_consistent_length, chec
 
 from .._seeds import generator, root_seed
 from .._types import Array, RandomState
-from ..estimators import MLKMRegressor, _weights
+from ..estimators import MLKMRegressor
+from ..rows import checked_weights
 from .cross import Cross, cross_interval, fit_cross, left_out
 from .naming import WithScoreParameter
 from .rank import exact_levels, groups_of
@@ -135,7 +136,7 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
             raise ValueError(f"conformalize calibrates method='split'; with method={self.method!r} call fit(X, y).")
         scored, Y = to_calibrate(getattr(self, "_fitted", None), self.estimator, self.score), as_targets(y)
         check_consistent_length(X, Y)
-        weights = _weights(sample_weight, len(Y))
+        weights = checked_weights(sample_weight, len(Y))
         if weights is not None and not weights.sum() > 0:
             raise ValueError("The sum of sample_weight must be positive; all weights are zero.")
         calibrated = calibrate(scored, X, Y, weights, groups)
@@ -189,7 +190,7 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
             raise ValueError(
                 "sample_weight needs a band calibrated with weights: conformalize(X, y, sample_weight=...)."
             )
-        request = Request(levels, side, joint, groups, _weights(sample_weight, n))
+        request = Request(levels, side, joint, groups, checked_weights(sample_weight, n))
         if hasattr(self, "_replicates"):
             mean = columns(self.predict(X))
             interval = _basic_bootstrap(

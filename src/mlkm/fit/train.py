@@ -19,7 +19,7 @@ from ..model.features import FeatureMap, Interactions, as_orders, draw_features,
 from ..model.machine import Layers, Machine, forward, input_gradient, layer_shapes
 from ..model.prior import FirstLayer, Part
 from ..random_features import check_scale
-from ..rows.distinct import Rows
+from ..rows import Rows
 from ..solvers import adds
 from ..solvers.blocked import blocked_ridge
 from ..solvers.gradient import Data, GradientDescent

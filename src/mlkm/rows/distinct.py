@@ -7,6 +7,7 @@ still there would interpolate. Sorting by a hash of the columns' ranks makes any
 independent of the order in which rows were given, and of the units and origins of the columns.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,15 +18,41 @@ from .._types import Array, IntArray
 
 @dataclass(frozen=True)
 class Rows:
-    """Distinct rows with weights that average to one, how many copies each stands for, and for every given row its
-    place (-1 for weight zero)."""
+    """Distinct rows with weights that average to one, how many copies each stands for, and the part each belongs to."""
 
     X: Array
     Y: Array
     weights: Array
     copies: Array
-    fold: IntArray | None
-    place: IntArray
+    fold: IntArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    @property
+    def counts(self) -> Array:
+        """What every row counts for: weights whose sum is the number of rows with all their copies."""
+        return np.asarray(self.weights * (self.copies.sum() / len(self)))
+
+    def take(self, at: slice | IntArray) -> "Rows":
+        """Some of the rows, with weights that average to one again."""
+        weights, fold = self.weights[at], None if self.fold is None else self.fold[at]
+        return Rows(self.X[at], self.Y[at], weights / weights.mean(), self.copies[at], fold)
+
+    def blocks(self, size: int) -> Iterator[slice]:
+        """Slices of at most `size` rows each, in order."""
+        return blocks(len(self), size)
+
+
+def blocks(n: int, size: int) -> Iterator[slice]:
+    """Slices of at most `size` of n rows, in order."""
+    return (slice(begin, min(begin + size, n)) for begin in range(0, n, size))
+
+
+def plain_rows(X: Array, Y: Array, weights: Array | None = None) -> Rows:
+    """Rows as they are, each standing for itself."""
+    weights = np.ones(len(X)) if weights is None else weights / weights.mean()
+    return Rows(X, Y, weights, np.ones(len(X)))
 
 
 def _hash(columns: list[NDArray[np.uint64]], n: int) -> NDArray[np.uint64]:
@@ -58,16 +85,8 @@ def distinct_rows(X: Array, Y: Array, sample_weight: Array | None = None, fold: 
     group = np.concatenate([[0], np.cumsum(~same)])
     first = kept[order[np.concatenate([[True], ~same])]]
     total = np.bincount(group, weights=weights[kept][order]).astype(np.float64)
-    place = np.full(n, -1, dtype=np.intp)
-    place[kept[order]] = group
-    return Rows(
-        X[first],
-        Y[first],
-        total * (len(first) / total.sum()),
-        _copies(total),
-        None if fold is None else fold[first],
-        place,
-    )
+    own = None if fold is None else fold[first]
+    return Rows(X[first], Y[first], total * (len(first) / total.sum()), _copies(total), own)
 
 
 def _copies(total: Array) -> Array:
