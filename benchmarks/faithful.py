@@ -20,8 +20,8 @@ import numpy as np
 
 from mlkm import MLKMRegressor, RKMRegressor
 from mlkm.datasets import make_example1
-from mlkm.fit.train import TARGET_SD
 from mlkm.model.machine import predict
+from mlkm.solvers import GradientDescent
 
 PUBLISHED = {"MLKM": 1.207, "RKM": 1.196}
 BAR = 1.25
@@ -48,24 +48,8 @@ def draw(seed):
 
 def run(name, cv, seed, target_sd):
     X, y, X_test, y_test, _ = draw(seed)
-    model = MODELS[name](
-        widths=(32, 8),
-        kernels="gaussian",
-        scales=(1.0, 1.0),
-        interactions="full",
-        relevance=False,
-        linear=False,
-        penalty=1e-3,
-        solver="gradient",
-        cv=cv,
-        learning_rate=1e-3,
-        momentum=0.9,
-        batch_size=128,
-        max_iter=2000,
-        patience=100,
-        random_state=seed,
-    )
-    model._target_sd = target_sd
+    solver = GradientDescent(1e-3, momentum=0.9, batch_size=128, max_iter=2000, patience=100, target_sd=target_sd)
+    model = MODELS[name].published((32, 8), (1.0, 1.0), penalty=1e-3, cv=cv, solver=solver, random_state=seed)
     begin = time.perf_counter()
     model.fit(X, y)
     seconds = time.perf_counter() - begin
@@ -102,6 +86,10 @@ def table(seeds, target_sd):
         )
 
 
+def _own_or_number(text):
+    return text if text == "own" else float(text)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
@@ -112,7 +100,7 @@ def main():
         help="seeds, each a training sample, a test sample and a model",
     )
     parser.add_argument(
-        "--target-sd", type=float, nargs="+", default=[TARGET_SD], help="standard deviations of the targets to try"
+        "--target-sd", type=_own_or_number, nargs="+", default=[12.0], help="standard deviations of the targets to try"
     )
     options = parser.parse_args()
     samples = [draw(seed) for seed in options.seeds]
@@ -122,7 +110,7 @@ def main():
     print(f"Mean squared noise of the test rows: {floors}. Standard deviation of the raw training targets: {spreads}.")
     print("The published figures are without rotations and on raw targets.")
     for value in options.target_sd:
-        print(f"\nTargets of standard deviation {value:g}")
+        print(f"\nTargets of standard deviation {value}")
         table(options.seeds, value)
 
 

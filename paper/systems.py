@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mlkm import MLKMRegressor, RandomFeatures, RKMRegressor
+from mlkm.solvers import GradientDescent
 
 from .data import Array, Sample
 from .settings import Descent, Shape
@@ -97,44 +98,39 @@ def faithful(name: str, shape: Shape, descent: Descent, seed: int) -> Any:
     """This package's MLKM, RKM, MLKM+ or RKM+: Algorithm 1 by gradient descent, without or with rotations; stops after
     T = 100 epochs."""
     machine = RKMRegressor if name.startswith("RKM") else MLKMRegressor
+    solver = GradientDescent(
+        descent.learning_rate, descent.momentum, descent.batch_size, max_iter=descent.epochs, patience=100
+    )
     return Patient(
-        machine(
-            widths=shape.widths,
+        machine.published(
+            shape.widths,
+            shape.scales,
             kernels=shape.kernels,
-            scales=shape.scales,
-            interactions="full",
-            relevance=False,
-            linear=False,
             penalty=descent.weight_decay / 2,
-            solver="gradient",
             cv="rotate" if name.endswith("+") else None,
-            learning_rate=descent.learning_rate,
-            momentum=descent.momentum,
-            batch_size=descent.batch_size,
-            max_iter=descent.epochs,
-            patience=100,
+            solver=solver,
             random_state=seed,
         )
     )
 
 
 class Patient:
-    """Descent on centred targets in their own units, as in the paper, with the given learning rate or, where it
-    diverges, a third of it, and so on: the paper's text gives no learning rates."""
+    """Descent with the given learning rate or, where it diverges, a third of it, and so on: the paper's text gives no
+    learning rates."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
 
     def fit(self, X: Array, y: Array) -> Any:
-        self.model._target_sd = float(y.std())  # the package rescales targets for descent, see docs/algorithm.md
         for _ in range(12):
             try:
                 return self.model.fit(X, y)
             except ValueError as error:
                 if "diverged" not in str(error):
                     raise
-            self.model.set_params(learning_rate=self.model.learning_rate / 3)
-        raise ValueError(f"gradient descent still diverges with learning_rate={self.model.learning_rate:.1g}")
+            rate = self.model.get_params()["solver__learning_rate"] / 3
+            self.model.set_params(solver__learning_rate=rate)
+        raise ValueError(f"gradient descent still diverges with learning_rate={rate:.1g}")
 
     def predict(self, X: Array) -> Array:
         return self.model.predict(X)

@@ -3,8 +3,10 @@
 import numpy as np
 
 from mlkm.kernels import Gaussian
-from mlkm.model.features import draw_features, features
+from mlkm.model.features import draw_features
 from mlkm.model.machine import Machine, layer_shapes
+from mlkm.rows import plain_rows
+from mlkm.solvers.data import seen_by
 
 
 def random_maps(rng, d, widths):
@@ -21,9 +23,9 @@ def random_machine(rng, d=3, widths=(5, 4), n_outputs=1, residual=False, skip=Fa
     return Machine(maps, layers, residual, skip, linear)
 
 
-def training_data(machine, X, Y, weights=None):
-    """The tuple (X, phi_1(X), Y, weights) that solvers take."""
-    return X, features(machine.maps[0], X), Y, np.ones(len(X)) if weights is None else weights
+def training_data(machine, X, Y, weights=None, entries=2**20):
+    """The rows as solvers take them."""
+    return seen_by(plain_rows(X, Y, weights), machine.maps[0], entries)
 
 
 def central_differences(f, matrices, step=1e-6):

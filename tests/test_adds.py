@@ -1,5 +1,7 @@
 """Algorithm 1 as the paper writes it: rotations, sweeps over layers, stopping, averaging."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from machines import central_differences, random_machine, training_data
@@ -7,8 +9,9 @@ from machines import central_differences, random_machine, training_data
 from mlkm import MLKMRegressor, RKMRegressor
 from mlkm.datasets import make_example1
 from mlkm.model.machine import flatten, predict, with_layers
+from mlkm.solvers import GradientDescent
 from mlkm.solvers.adds import Rotation, random_parts, rotations, train
-from mlkm.solvers.gradient import GradientDescent, loss
+from mlkm.solvers.step import Step, loss
 
 FAITHFUL = {
     "widths": (24, 8),
@@ -18,7 +21,6 @@ FAITHFUL = {
     "relevance": False,
     "linear": False,
     "penalty": 1e-4,
-    "solver": "gradient",
     "random_state": 0,
 }
 
@@ -36,13 +38,14 @@ def problem(seed=0, n=40, n_rotations=3, **kind):
 
 def run(starts, runs, data, *, learning_rate=1e-2, momentum=0.9, batch_size=None, penalty=1e-3, **options):
     settings = {"max_iter": 1, "patience": 100, "tol": 0.0, "seed": 0} | options
-    return train(starts, runs, data, GradientDescent(learning_rate, momentum, batch_size, penalty), **settings)
+    step = Step((learning_rate,) * starts[0].depth, momentum, batch_size, penalty)
+    return train(starts, runs, data, step, **settings)
 
 
 def slopes(machine, data, rows, penalty):
     """Gradient of the weighted mean of squared errors on `rows` plus lambda |W|^2 (biases free), by central
     differences; one array per matrix."""
-    X, _, Y, weights = data
+    X, Y, weights = data.rows.X, data.rows.Y, data.rows.weights
 
     def objective(matrices):
         errors = ((predict(with_layers(machine, matrices), X[rows]) - Y[rows]) ** 2).sum(axis=1)
@@ -111,19 +114,18 @@ def test_rows_outside_its_part_do_not_touch_a_layer(batch_size):
     """Changing X and y where layer l of rotation j does not train leaves its first update as it was; changing its own
     part does not."""
     starts, data, parts = problem()
-    solver = GradientDescent(1e-2, 0.9, batch_size, 1e-3)
+    step = Step((1e-2,) * 3, 0.9, batch_size, 1e-3)
     for rotation in rotations(parts, 3):
         for layer, rows in enumerate(rotation.rows):
             updated = []
             for changed in (None, np.setdiff1d(np.arange(40), rows), rows):
-                X, Y = data[0].copy(), data[2].copy()
+                X, Y = data.rows.X.copy(), data.rows.Y.copy()
                 if changed is not None:
                     X[changed], Y[changed] = 9.0, -7.0
                 machine = with_layers(starts[0], [W.copy() for W in flatten(starts[0].layers)])
                 velocity = [np.zeros_like(W) for W in flatten(machine.layers)]
-                solver.epoch(
-                    machine, velocity, layer, training_data(machine, X, Y, data[3]), rows, np.random.default_rng(0)
-                )
+                changed_data = training_data(machine, X, Y, data.rows.weights)
+                step.visit(machine, velocity, layer, changed_data, rows, np.random.default_rng(0))
                 updated.append(machine.layers)
             same, other = updated[1][layer][0], updated[2][layer][0]
             np.testing.assert_array_equal(updated[0][layer][0], same)
@@ -138,9 +140,9 @@ def test_y_of_the_last_part_moves_the_last_layer_only():
     runs = rotations(parts, 3)
     before = run(starts, runs, data)
     for j, rotation in enumerate(runs):
-        Y = data[2].copy()
+        Y = data.rows.Y.copy()
         Y[rotation.rows[2]] += 1
-        after = run(starts, runs, (data[0], data[1], Y, data[3]))
+        after = run(starts, runs, replace(data, rows=replace(data.rows, Y=Y)))
         for layer in (0, 1):
             np.testing.assert_array_equal(after.machines[j].layers[layer][0], before.machines[j].layers[layer][0])
         assert (after.machines[j].layers[2][0] != before.machines[j].layers[2][0]).any()
@@ -197,7 +199,9 @@ def test_a_longer_run_begins_like_a_shorter_one():
 @pytest.mark.parametrize("batch_size", [None, 16])
 def test_the_result_does_not_depend_on_n_jobs(batch_size):
     X, y, _ = make_example1(120, 4, random_state=0)
-    model = MLKMRegressor(**FAITHFUL, cv="rotate", batch_size=batch_size, max_iter=70, patience=20)
+    model = MLKMRegressor(
+        **FAITHFUL, cv="rotate", solver=GradientDescent(batch_size=batch_size, max_iter=70, patience=20)
+    )
     alone, together = (
         model.set_params(n_jobs=n_jobs).fit(X, y) and (model.predict(X), model.loss_curve_) for n_jobs in (1, 2)
     )
@@ -209,7 +213,9 @@ def test_the_result_does_not_depend_on_n_jobs(batch_size):
 @pytest.mark.parametrize("widths", [(24, 8), (16, 8, 4)], ids=str)
 def test_every_rotation_has_weights_of_its_own(Machine, widths):
     X, y, _ = make_example1(100, 4, random_state=0)
-    machines = Machine(**FAITHFUL | {"widths": widths}, cv="rotate", max_iter=5).fit(X, y).machines_
+    machines = (
+        Machine(**FAITHFUL | {"widths": widths}, cv="rotate", solver=GradientDescent(max_iter=5)).fit(X, y).machines_
+    )
     assert len(machines) == len(widths)
     for i in range(len(machines)):
         for j in range(i):
@@ -225,7 +231,7 @@ def test_every_rotation_has_weights_of_its_own(Machine, widths):
 def test_the_average_is_no_worse_than_the_rotations_are_on_average(Machine, seed):
     X, y, _ = make_example1(400, 4, random_state=100 + seed)
     options = FAITHFUL | {"random_state": seed}
-    model = Machine(**options, cv="rotate", max_iter=60, batch_size=32).fit(X[:200], y[:200])
+    model = Machine(**options, cv="rotate", solver=GradientDescent(max_iter=60, batch_size=32)).fit(X[:200], y[:200])
     Z = model.x_scaler_.forward(X[200:])
     single = np.array([model.y_scaler_.backward(predict(machine, Z))[:, 0] for machine in model.machines_])
     np.testing.assert_allclose(model.predict(X[200:]), single.mean(axis=0), rtol=1e-10)
@@ -235,11 +241,11 @@ def test_the_average_is_no_worse_than_the_rotations_are_on_average(Machine, seed
 def test_a_run_that_never_has_a_finite_loss_is_one_clear_error():
     X, y, _ = make_example1(60, 4, random_state=0)
     with pytest.raises(ValueError, match=r"^Gradient descent diverged: the loss is .* lower learning_rate=1e\+200\.$"):
-        MLKMRegressor(**FAITHFUL, learning_rate=1e200, max_iter=20).fit(X, y)
+        MLKMRegressor(**FAITHFUL, solver=GradientDescent(1e200, max_iter=20)).fit(X, y)
 
 
 @pytest.mark.parametrize("learning_rate", [1e3, 1e6])
 def test_a_run_that_only_gets_worse_is_the_same_error(learning_rate):
     X, y, _ = make_example1(60, 4, random_state=0)
     with pytest.raises(ValueError, match="diverged"):
-        MLKMRegressor(**FAITHFUL, learning_rate=learning_rate, max_iter=20).fit(X, y)
+        MLKMRegressor(**FAITHFUL, solver=GradientDescent(learning_rate, max_iter=20)).fit(X, y)

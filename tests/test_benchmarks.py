@@ -1,12 +1,13 @@
 """The benchmarks' own arithmetic: what the page says must follow from the results."""
 
 import csv
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge
 
-from mlkm.auto import search
+from mlkm.auto.policy import current_policy
 
 pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
@@ -79,16 +80,14 @@ def test_models_take_turns_on_one_split():
     ]
 
 
-def test_a_lever_is_put_back():
-    before = search._ROWS
-    with ablation.patched({"mlkm.auto.search:_ROWS": 7}):
-        assert search._ROWS == 7
-    assert before == search._ROWS
-    with (
-        pytest.raises(AttributeError, match="has no _NO_SUCH_NAME"),
-        ablation.patched({"mlkm.auto.search:_NO_SUCH_NAME": 7}),
-    ):
-        pass
+@pytest.mark.parametrize("name", sorted(ablation.LEVERS))
+def test_a_lever_holds_for_its_fit_and_no_longer(name):
+    """Every lever is the default with something replaced, for fits that begin inside."""
+    lever, before = ablation.LEVERS[name], current_policy()
+    with lever.around():
+        changed = current_policy() != before
+    assert changed == (lever.around is not nullcontext)
+    assert current_policy() == before
 
 
 def test_kernel_ridge_is_kernel_ridge():

@@ -13,14 +13,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mlkm import MLKMRegressor, RandomFeatureRidge, RandomFeatures, RKMRegressor
+from mlkm.solvers import GradientDescent
 
 CHECKED = [
     RandomFeatures(),
     RandomFeatureRidge(),
     MLKMRegressor(),
     RKMRegressor(),
-    MLKMRegressor(widths=(32, 8), solver="gradient", max_iter=300, learning_rate=1e-2),
-    RKMRegressor(widths=(32, 8), solver="gradient", cv="rotate", max_iter=100, batch_size=32),
+    MLKMRegressor(widths=(32, 8), solver=GradientDescent(1e-2, max_iter=300)),
+    RKMRegressor(widths=(32, 8), solver=GradientDescent(max_iter=100, batch_size=32), cv="rotate"),
 ]
 
 
@@ -38,11 +39,10 @@ EXPLICIT = {
     "relevance": False,
     "linear": False,
     "penalty": 1e-4,
-    "solver": "gradient",
-    "learning_rate": 2e-3,
-    "max_iter": 40,
+    "solver": GradientDescent(2e-3, max_iter=40),
     "random_state": 0,
 }
+BATCHES = {"solver": GradientDescent(2e-3, max_iter=40, batch_size=16)}
 RIDGE = {"kernel": "matern", "interactions": (1, "full"), "linear": True, "random_state": 0}
 
 # Models whose fit does not depend on the order in which rows are kept ...
@@ -57,9 +57,9 @@ UNORDERED = {
 }
 # ... and those with mini-batches or random parts.
 ORDERED = {
-    "mlkm-batches": MLKMRegressor(**EXPLICIT, batch_size=16),
+    "mlkm-batches": MLKMRegressor(**EXPLICIT | BATCHES),
     "mlkm-rotate": MLKMRegressor(**EXPLICIT, cv="rotate"),
-    "rkm-rotate-batches": RKMRegressor(**EXPLICIT, cv="rotate", batch_size=16),
+    "rkm-rotate-batches": RKMRegressor(**EXPLICIT | BATCHES, cv="rotate"),
 }
 DEFAULT = {
     "mlkm-auto": MLKMRegressor(random_state=0),
@@ -116,7 +116,8 @@ def test_weights_are_exact_with_folds_of_ones_own(batch_size):
     weights = np.random.default_rng(1).integers(0, 4, len(X)).astype(float)
     copies = np.repeat(np.arange(len(X)), weights.astype(int))
     weighted, repeated = (
-        MLKMRegressor(**EXPLICIT, batch_size=batch_size, cv=PredefinedSplit(f)) for f in (fold, fold[copies])
+        MLKMRegressor(**EXPLICIT, cv=PredefinedSplit(f)).set_params(solver__batch_size=batch_size)
+        for f in (fold, fold[copies])
     )
     np.testing.assert_array_equal(weighted.fit(X, y, weights).predict(X), repeated.fit(X[copies], y[copies]).predict(X))
 
@@ -251,7 +252,7 @@ def test_clone_and_pickle(model):
     modes(
         {
             "ridge": UNORDERED["ridge"],
-            "mlkm": MLKMRegressor(**EXPLICIT | {"max_iter": 10}),
+            "mlkm": MLKMRegressor(**EXPLICIT | {"solver": GradientDescent(2e-3, max_iter=10)}),
             "rotate": ORDERED["mlkm-rotate"],
         }
     ),
@@ -294,7 +295,7 @@ def test_defaults_fit_a_smooth_function(model):
 @pytest.mark.parametrize("name", ["mlkm", "mlkm-batches", "mlkm-rotate", "rkm", "rkm-rotate-batches"])
 def test_descent_lowers_the_loss_and_reports_it(name):
     X, y = data()
-    fitted = clone((UNORDERED | ORDERED)[name]).set_params(max_iter=200, tol=0.0).fit(X, y)
+    fitted = clone((UNORDERED | ORDERED)[name]).set_params(solver__max_iter=200, solver__tol=0.0).fit(X, y)
     assert len(fitted.loss_curve_) == fitted.n_iter_
     assert min(fitted.loss_curve_) < 0.9 * fitted.loss_curve_[0]
     if len(fitted.machines_) == 1:  # the loss of the machine kept, for targets of variance 1
@@ -330,21 +331,31 @@ BAD_FOLDS = [(np.arange(30), np.arange(30, 40)), (np.arange(30), np.arange(40, 6
         ({"scales": ([1.0, 2.0], 1.0)}, r"^A scale must be a positive number, or one per input \(3 here\)"),
         ({"scales": -1.0}, "^A scale must be a positive number, .*; got -1.0"),
         ({"interactions": 0}, "^interactions must be 'full', a positive number of inputs"),
-        ({"penalty": -1.0}, "^penalty must be 'auto' or a number of at least 0; got -1.0"),
-        ({"penalty": "small"}, "^penalty must be 'auto' or a number of at least 0; got 'small'"),
-        ({"penalty": np.nan}, "^penalty must be 'auto' or a number of at least 0; got nan"),
-        ({"solver": "adam"}, "^solver must be 'auto', .*; got 'adam'"),
+        ({"penalty": -1.0}, "^penalty must be 'auto', 'cv' or a number of at least 0; got -1.0"),
+        ({"penalty": "small"}, "^penalty must be 'auto', 'cv' or a number of at least 0; got 'small'"),
+        ({"penalty": np.nan}, "^penalty must be 'auto', 'cv' or a number of at least 0; got nan"),
+        ({"solver": "adam"}, "^solver must be one of 'auto', .* or an object of mlkm.solvers; got 'adam'"),
         (
             {"cv": "shuffle"},
             "^cv must be None, 'rotate', a number of folds, a splitter or an iterable of splits; got 'shuffle'",
         ),
         ({"cv": BAD_FOLDS}, "^The test folds of cv must cover every row; 30 of 60 rows are in none"),
-        ({"learning_rate": 0.0}, "learning_rate == 0.0, must be > 0"),
-        ({"momentum": 1.0}, "momentum == 1.0, must be < 1"),
-        ({"batch_size": 0}, "batch_size == 0, must be >= 1"),
-        ({"max_iter": 0}, "max_iter == 0, must be >= 1"),
-        ({"patience": 0}, "patience == 0, must be >= 1"),
-        ({"tol": -1.0}, "tol == -1.0, must be >= 0"),
+        ({"solver__learning_rate": 0.0}, "^learning_rate must be a finite number above 0; got 0.0"),
+        ({"solver__learning_rate": np.nan}, "^learning_rate must be .*; got nan"),
+        ({"solver__learning_rate": (1e-3,) * 3}, "^learning_rate must have one entry per layer"),
+        ({"solver__momentum": 1.0}, "^momentum must be a finite number of at least 0 and below 1; got 1.0"),
+        ({"solver__batch_size": 0}, "^batch_size must be a whole number of at least 1; got 0"),
+        ({"solver__max_iter": 0}, "^max_iter must be a whole number of at least 1; got 0"),
+        ({"solver__patience": 0}, "^patience must be a whole number of at least 1; got 0"),
+        ({"solver__tol": -1.0}, "^tol must be a finite number of at least 0; got -1.0"),
+        ({"solver__tol": np.inf}, "^tol must be .*; got inf"),
+        ({"solver__steps": 0.5}, "^steps must be a whole number of at least 1; got 0.5"),
+        ({"solver__initial": (1, 0)}, r"^initial must be .*; got \(1, 0\)"),
+        ({"solver__target_sd": 0}, "^target_sd must be 'own', 'auto' or a number above 0; got 0"),
+        (
+            {"solver": "projection", "widths": (16,), "scales": 1.0},
+            r"^solver=VariableProjection\(\) trains hidden layers",
+        ),
         ({"random_state": -1}, "^Seed must be between 0"),
     ],
     ids=lambda value: (
@@ -357,7 +368,7 @@ def test_bad_choices_are_explained_in_one_sentence(options, message):
     X, y = data()
     for Machine in (MLKMRegressor, RKMRegressor):
         with pytest.raises(ValueError, match=message):
-            Machine(**EXPLICIT | options).fit(X, y)
+            clone(Machine(**EXPLICIT)).set_params(**options).fit(X, y)
 
 
 @pytest.mark.parametrize("options", [{"solver": "ridge"}, {"relevance": "yes"}, {"linear": "no"}], ids=str)

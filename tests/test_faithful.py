@@ -4,6 +4,7 @@ import numpy as np
 
 from mlkm import MLKMRegressor
 from mlkm.datasets import make_example1
+from mlkm.solvers import GradientDescent
 
 
 def test_the_published_run_reaches_the_published_error():
@@ -13,21 +14,9 @@ def test_the_published_run_reaches_the_published_error():
     for seed in range(3):
         X, y, _ = make_example1(2000, 4, t=0.3, random_state=1000 + seed)
         X_test, y_test, _ = make_example1(4000, 4, t=0.3, random_state=2000 + seed)
-        model = MLKMRegressor(
-            widths=(32, 8),
-            kernels="gaussian",
-            scales=(1.0, 1.0),
-            solver="gradient",
-            relevance=False,
-            interactions="full",
-            linear=False,
-            penalty=1e-3,
-            learning_rate=1e-3,
-            momentum=0.9,
-            batch_size=128,
-            max_iter=2000,
-            patience=100,
-            random_state=seed,
+        solver = GradientDescent(1e-3, momentum=0.9, batch_size=128, max_iter=2000, patience=100)
+        model = MLKMRegressor.published(
+            (32, 8), (1.0, 1.0), penalty=1e-3, cv=None, solver=solver.set_params(target_sd=12.0), random_state=seed
         )
         errors.append(np.mean((model.fit(X, y).predict(X_test) - y_test) ** 2))
     assert np.mean(errors) <= 1.25

@@ -11,10 +11,13 @@ from mlkm.model.features import JointMap, draw_features, features, pullback
 from mlkm.model.landmarks import LandmarkMap
 from mlkm.model.machine import Machine, layer_shapes
 from mlkm.model.warp import fit_warp, warped
+from mlkm.rows import plain_rows
+from mlkm.solvers import VariableProjection
 from mlkm.solvers.blocked import blocked_ridge
-from mlkm.solvers.gradient import loss
-from mlkm.solvers.projection import project, reduced_objective
+from mlkm.solvers.data import seen_by
+from mlkm.solvers.reduced import project, reduced_objective
 from mlkm.solvers.ridge import ridge
+from mlkm.solvers.step import loss
 
 
 def maps(d=3, seed=0):
@@ -122,16 +125,15 @@ def test_projection_returns_its_best_iterate():
     rng = np.random.default_rng(0)
     maps = draw_features(rng, 4, 60, Gaussian(), 0.5), draw_features(rng, 6, 6, Gaussian(), 0.5)
     layers = tuple(tuple(rng.normal(size=shape) for shape in layer) for layer in layer_shapes(maps, 1))
-    data = X, features(maps[0], X), Y, np.ones(300)
+    data = seen_by(plain_rows(X, Y), maps[0])
     held_out = np.arange(0, 300, 5)
-    best, errors, n_iter = project(Machine(maps, layers), data, held_out, 1e-5, 1e-6, 60)
-    assert loss(best, tuple(array[held_out] for array in data)) == pytest.approx(min(errors), rel=1e-12)
+    best, errors = project(Machine(maps, layers), data, held_out, 1e-5, 1e-6, 60)
+    assert loss(best, data.take(held_out)) == pytest.approx(min(errors), rel=1e-12)
     assert min(errors) < 0.9 * errors[0]
-    assert n_iter == len(errors) - 1
 
 
 @pytest.mark.parametrize("residual", [False, True])
-def test_the_reduced_objective_in_blocks(monkeypatch, residual):
+def test_the_reduced_objective_in_blocks(residual):
     """Value and gradient are those of one block, with phi_1 kept or computed anew, and the gradient is that of finite
     differences."""
     rng = np.random.default_rng(0)
@@ -143,9 +145,11 @@ def test_the_reduced_objective_in_blocks(monkeypatch, residual):
         maps, tuple(tuple(rng.normal(size=shape) for shape in layer) for layer in shapes), residual, True, True
     )
     hidden = np.concatenate([W.ravel() for layer in machine.layers[:-1] for W in layer])
-    kept, anew = (X, features(maps[0], X), Y, weights), (X, np.zeros((0, 0)), Y, weights)
+    rows = plain_rows(X, Y, weights)
+    kept, anew = seen_by(rows, maps[0]), seen_by(rows, maps[0], entries=7 * 12)
+    assert kept.kept is not None
+    assert anew.kept is None
     value, gradient = reduced_objective(machine, kept, 1e-2, 1e-3)(hidden)
-    monkeypatch.setattr("mlkm.solvers.projection._BLOCK", 7)
     objective = reduced_objective(machine, anew, 1e-2, 1e-3)
     assert objective(hidden)[0] == pytest.approx(value, rel=1e-9)
     np.testing.assert_allclose(objective(hidden)[1], gradient, rtol=1e-6, atol=1e-9)
@@ -154,13 +158,12 @@ def test_the_reduced_objective_in_blocks(monkeypatch, residual):
         assert slope == pytest.approx(gradient @ direction, rel=1e-5, abs=1e-7)
 
 
-def test_depth_goes_on_with_more_rows(monkeypatch):
+def test_depth_goes_on_with_more_rows():
     """Beyond the rows that begin the training, hidden layers go on in blocks and the last layer sees every row."""
     X, y, _ = make_example2(2500, 4, noise=0.3, random_state=0)
     X_test, _, f = make_example2(1000, 4, noise=0.3, random_state=1)
-    monkeypatch.setattr("mlkm.fit.train._PROJECTION_ROWS", 500)
-    monkeypatch.setattr("mlkm.solvers.projection._BLOCK", 600)
-    model = MLKMRegressor(widths=(100, 8), max_iter=20, random_state=0).fit(X, y)
+    solver = VariableProjection(max_iter=20, max_rows=500)
+    model = MLKMRegressor(widths=(100, 8), solver=solver, random_state=0).fit(X, y)
     assert model.n_iter_ > 20
     assert np.mean((model.predict(X_test) - f) ** 2) < 0.03
 

@@ -6,10 +6,11 @@ from sklearn.frozen import FrozenEstimator
 
 from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge
 from mlkm.datasets import make_example1
+from mlkm.solvers import GradientDescent
 
 MODELS = [
     RandomFeatureRidge(50, scale=1.0, random_state=0),
-    MLKMRegressor((16, 4), kernels="gaussian", scales=1.0, solver="gradient", max_iter=50, random_state=0),
+    MLKMRegressor((16, 4), "gaussian", 1.0, solver=GradientDescent(max_iter=50), random_state=0),
 ]
 
 

@@ -171,8 +171,11 @@ def test_descent_that_diverges_is_repeated_with_smaller_steps():
     class Diverging:
         learning_rate = 0.9
 
-        def set_params(self, learning_rate):
-            self.learning_rate = learning_rate
+        def get_params(self):
+            return {"solver__learning_rate": self.learning_rate}
+
+        def set_params(self, solver__learning_rate):
+            self.learning_rate = solver__learning_rate
 
         def fit(self, X, y):
             if self.learning_rate > 0.15:
@@ -192,7 +195,9 @@ def test_the_papers_machines_descend_on_targets_in_their_own_units():
     once, tenfold = (systems.faithful("MLKM", shape, descent, 0).fit(X, c * y).predict(X) / c for c in (1.0, 10.0))
     assert np.abs(once - tenfold).max() > 0.01
     ours, tenfold = (
-        systems.faithful("MLKM", shape, descent, 0).model.fit(X, c * y).predict(X) / c for c in (1.0, 10.0)
+        systems.faithful("MLKM", shape, descent, 0).model.set_params(solver__target_sd=12.0).fit(X, c * y).predict(X)
+        / c
+        for c in (1.0, 10.0)
     )
     np.testing.assert_allclose(ours, tenfold, atol=1e-4)
 

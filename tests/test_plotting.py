@@ -7,6 +7,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 
 from mlkm import ConformalRegressor, MLKMRegressor, OnlineConformal, metrics
+from mlkm.solvers import GradientDescent
 
 plotting = pytest.importorskip("mlkm.plotting")
 
@@ -100,7 +101,7 @@ def test_constant_and_infinite_widths(drawn, tmp_path):
 
 def test_convergence(drawn, tmp_path):
     _, X, y, *_ = drawn
-    model = MLKMRegressor((8, 2), scales=1.0, solver="gradient", max_iter=15, random_state=0).fit(X, y)
+    model = MLKMRegressor((8, 2), scales=1.0, solver=GradientDescent(max_iter=15), random_state=0).fit(X, y)
     figure = plotting.plot_convergence({"MLKM": model})
     np.testing.assert_array_equal(figure.axes[0].lines[0].get_ydata(), model.loss_curve_)
     assert saved(figure, tmp_path / "convergence.png")

@@ -9,10 +9,17 @@ from mlkm import MLKMRegressor, RandomFeatureRidge
 from mlkm.auto import rough, smooth
 from mlkm.auto.evidence import evidence, kernel_evidence
 from mlkm.auto.orders import Sizes, draw, feature_map, start, with_rotation
-from mlkm.auto.search import missed, screen, telling_pairs
+from mlkm.auto.plan import make_plan
+from mlkm.auto.policy import Policy
+from mlkm.auto.screen import missed, screen, telling_pairs
 from mlkm.datasets import make_example1, make_example2, make_example3, make_example4
 from mlkm.kernels import Gaussian, Laplacian
-from mlkm.rows.distinct import distinct_rows
+from mlkm.rows import distinct_rows
+
+PLAN = make_plan(
+    4, np.ones(4), widths="auto", kernels="auto", scales="auto", interactions="auto", relevance="auto", linear="auto",
+    penalty="auto", solver="auto", seed=0,
+)  # fmt: skip
 
 
 def numerical(objective, vector, h=1e-6):
@@ -68,7 +75,7 @@ def test_gradient_of_the_smooth_objective(kernel, rotation):
     rng = np.random.default_rng(2)
     draws = draw(rng, 4, Sizes(4, 6, 7), kernel, smooth.first_pairs(4, 0))
     origin = with_rotation(start(4, True)) if rotation else start(4, True)
-    objective = smooth._Objective(X, Y, weights, draws, origin, True, np.float64)
+    objective = smooth._Objective(X, Y, weights, draws, origin, PLAN, np.float64)
     at = objective.origin + 0.1 * rng.normal(size=len(objective.origin))
     np.testing.assert_allclose(objective(at)[1], numerical(objective, at), atol=1e-6)
 
@@ -87,20 +94,20 @@ def test_the_rough_search_finds_the_input_that_matters():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (300, 4))
     Y = np.sign(X[:, [2]]) + 0.05 * rng.normal(size=(300, 1))
-    found = rough.learn(X, Y, np.ones(300))
+    found = rough.learn(X, Y, np.ones(300), Policy())
     assert np.argmax(found.relevance) == 2
     assert found.relevance[2] > 10 * np.delete(found.relevance, 2).max()
 
 
 def test_screening_keeps_the_active_inputs():
     X, y, _ = make_example4(500, 400, random_state=0)
-    assert set(range(10)) <= set(screen(distinct_rows(X, y[:, None]), most=40))
+    assert set(range(10)) <= set(screen(distinct_rows(X, y[:, None]), Policy(most_inputs=40)))
 
 
 def test_a_pair_is_found_where_one_input_acts_through_the_other_alone():
     """x_3 of Example 2 has no effect of its own."""
     X, y, _ = make_example2(1000, 60, random_state=0)
-    pairs = telling_pairs(X, (y - y.mean())[:, None] / y.std(), np.ones(1000), np.array([0, 3]))
+    pairs = telling_pairs(X, (y - y.mean())[:, None] / y.std(), np.ones(1000), np.array([0, 3]), Policy())
     assert pairs[0] == (0, 2)
     assert len(pairs) <= 3
 
@@ -110,9 +117,11 @@ def test_inputs_that_act_through_a_third_alone_are_found_in_the_residuals():
     rng = np.random.default_rng(0)
     X, noise = rng.standard_normal((1500, 30)), rng.standard_normal((1500, 1))
     residuals = np.sign(X[:, [0]]) * np.sign(X[:, [1]] * X[:, [2]]) + noise
-    assert missed(X, residuals, np.ones(1500), np.array([0, 5])).tolist() == [1, 2]
-    assert missed(X, noise, np.ones(1500), np.array([0, 5, 7])).tolist() == []
-    stronger = missed(X, residuals + 2 * np.sign(X[:, [7]] * X[:, [8]]), np.ones(1500), np.array([0, 5])).tolist()
+    assert missed(X, residuals, np.ones(1500), np.array([0, 5]), Policy()).tolist() == [1, 2]
+    assert missed(X, noise, np.ones(1500), np.array([0, 5, 7]), Policy()).tolist() == []
+    stronger = missed(
+        X, residuals + 2 * np.sign(X[:, [7]] * X[:, [8]]), np.ones(1500), np.array([0, 5]), Policy()
+    ).tolist()
     assert sorted(stronger[:2]) == [7, 8]
     assert {1, 2} <= set(stronger)
 

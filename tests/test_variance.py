@@ -11,6 +11,7 @@ from sklearn.datasets import make_friedman1
 from mlkm import MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from mlkm.model.features import features
 from mlkm.model.machine import forward, jacobian, output_factors, predict
+from mlkm.solvers import GradientDescent
 from mlkm.variance.estimator import Dual, Layered, Primal, Training, Variance, factorise, leave_one_out, left_out_fits
 
 SMALL = {
@@ -18,8 +19,7 @@ SMALL = {
     "scales": 0.5,
     "interactions": "full",
     "linear": False,
-    "solver": "gradient",
-    "batch_size": 64,
+    "solver": GradientDescent(batch_size=64),
     "random_state": 0,
 }
 
@@ -131,7 +131,7 @@ def test_leave_one_out_is_refitting_without_the_row(n):
 def test_any_fit_has_a_positive_finite_std(kind, cv):
     X, y = make_friedman1(150, random_state=0)
     for widths in ((8,), (16, 4), (32, 16)):
-        model = kind(widths, cv=cv, max_iter=20, **SMALL).fit(X, y)
+        model = kind(widths, cv=cv, **SMALL).set_params(solver__max_iter=20).fit(X, y)
         mean, std = model.predict(100 * X, return_std=True)
         assert mean.shape == std.shape == (150,)
         assert np.isfinite(std).all()

@@ -11,6 +11,7 @@ from sklearn.kernel_ridge import KernelRidge
 
 from mlkm import MLKMRegressor, RandomFeatureRidge
 from mlkm.datasets import make_example1
+from mlkm.solvers import GradientDescent
 
 from ..experiment import Block, Entry, Experiment, Figure, Options, Table, Text
 from ..store import Cell, Results
@@ -47,21 +48,8 @@ def model_of(name: str, n: int, seed: int) -> Any:
         )
     if name == "mlkm":
         return MLKMRegressor(random_state=seed)
-    return MLKMRegressor(
-        (D, D),
-        "gaussian",
-        (1.0, 0.1),
-        interactions="full",
-        relevance=False,
-        linear=False,
-        penalty=1e-4,
-        solver="gradient",
-        learning_rate=1e-6,
-        batch_size=128,
-        max_iter=EPOCHS,
-        patience=EPOCHS + 1,
-        random_state=seed,
-    )
+    solver = GradientDescent(1e-6, batch_size=128, max_iter=EPOCHS, patience=EPOCHS + 1)
+    return MLKMRegressor.published((D, D), (1.0, 0.1), penalty=1e-4, cv=None, solver=solver, random_state=seed)
 
 
 def run(cell: Cell, options: Options) -> dict[str, Any]:

@@ -7,14 +7,16 @@
 (200,)
 """
 
-from . import datasets, kernels, metrics
+from . import datasets, kernels, metrics, solvers
 from .conformal import ConformalRegressor, OnlineConformal
 from .estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
+from .model.scales import Geometric
 from .random_features import RandomFeatures
 
 __version__ = "0.1.0"
 __all__ = [
     "ConformalRegressor",
+    "Geometric",
     "MLKMRegressor",
     "OnlineConformal",
     "RKMRegressor",
@@ -23,4 +25,5 @@ __all__ = [
     "datasets",
     "kernels",
     "metrics",
+    "solvers",
 ]

@@ -1,10 +1,35 @@
 """Randomness is explicit: one seed per fit, one child per purpose, so that nothing depends on `n_jobs` or on the number
 of rows."""
 
+from enum import IntEnum, unique
+
 import numpy as np
 from sklearn.utils import check_random_state
 
 from ._types import RandomState
+
+
+@unique
+class Purpose(IntEnum):
+    """What a stream of random numbers is for: the first number of its key, so that no two purposes share one.
+
+    The features of layer 1 have no purpose of their own: with one seed they are those of `RandomFeatures`.
+    """
+
+    DATA = 4  # simulated examples
+    LAYERS = 5  # features of layer 2 and above, by layer
+    BATCHES = 6  # mini-batches, by rotation and epoch
+    WEIGHTS = 7  # initial weights, by rotation
+    PARTS = 8  # subsamples of cross-fitting
+    FOLDS = 9  # of penalty="cv"
+    SEARCH = 20  # features while searching
+    PAIRS = 21  # pairs to begin a search with
+    JUDGED = 22  # features that judge a matrix of scales
+    FINAL = 30  # features of the layer that was learned
+    QUANTILES = 40  # features of quantile fits
+    BOOTSTRAP = 50  # samples, by replicate
+    PROJECTION = 60  # combinations of gradients, by pair
+    SLICES = 70  # directions of the worst slice
 
 
 def root_seed(random_state: RandomState) -> int:
@@ -19,6 +44,6 @@ def root_seed(random_state: RandomState) -> int:
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def generator(seed: int, *purpose: int) -> np.random.Generator:
-    """An independent stream for one purpose, such as `(layer, rotation)`."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=purpose))
+def generator(seed: int, *key: int) -> np.random.Generator:
+    """An independent stream for one purpose and its numbers, such as `(Purpose.BATCHES, rotation, epoch)`."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))

@@ -8,56 +8,59 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._types import Array
-from .fit.train import Fitted
+from ._seeds import root_seed
+from ._types import Array, RandomState
+from .auto.plan import Plan, make_plan
+from .fit.train import Fitted, train
 from .model.machine import predict
 from .rows import Rows, checked_weights, distinct_rows, folds_of, standardiser
 from .variance.estimator import Training, Variance
-
-# ranges of the training targets by which a prediction may leave them: an input far out must not be answered with
-# nonsense
-_BEYOND = 2.0
 
 
 class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """What all regressors share: standardised distinct rows in, an average of machines out."""
 
-    _residual = False
+    random_state: RandomState
 
-    def _rows(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, cv: Any = None, *, automatic: bool
-    ) -> Rows:
-        """Validated, merged and standardised rows; stores the scalings, and for automatic scales how far predictions
-        may go."""
+    def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, cv: Any = None, **choices: Any) -> Self:
+        """Validate, plan, train, store."""
+        rows = self._rows(X, y, sample_weight, cv)
+        unit = np.where(np.isfinite(self.x_scaler_.sd), self.x_scaler_.sd, 1.0)
+        seed = root_seed(self.random_state)
+        plan = make_plan(rows.X.shape[1], unit, rotate=cv is not None, seed=seed, **choices)
+        return self._store(train(rows, plan, self.y_scaler_.sd), rows, plan)
+
+    def _rows(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, cv: Any) -> Rows:
+        """Validated, merged and standardised rows; stores the scalings."""
         inputs, targets = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
-        weights = checked_weights(sample_weight, len(inputs))
+        weights, fold = checked_weights(sample_weight, len(inputs)), folds_of(cv, inputs, targets)
         self._single_output = targets.ndim == 1
-        rows = distinct_rows(
-            inputs, targets.astype(np.float64).reshape(len(targets), -1), weights, folds_of(cv, inputs, targets)
-        )
-        self.x_scaler_, self.y_scaler_ = (
-            standardiser(rows.X, rows.weights, constant=np.inf),
-            standardiser(rows.Y, rows.weights),
-        )
-        low, high = rows.Y.min(axis=0), rows.Y.max(axis=0)
-        beyond = _BEYOND * (high - low) if automatic else np.inf
-        self._limits = low - beyond, high + beyond
+        rows = distinct_rows(inputs, targets.astype(np.float64).reshape(len(targets), -1), weights, fold)
+        self.x_scaler_ = standardiser(rows.X, rows.weights, constant=np.inf)
+        self.y_scaler_ = standardiser(rows.Y, rows.weights)
         return replace(rows, X=self.x_scaler_.forward(rows.X), Y=self.y_scaler_.forward(rows.Y))
 
-    def _units(self) -> Array:
-        """Standard deviations of the inputs, 1 where an input does not vary."""
-        return np.where(np.isfinite(self.x_scaler_.sd), self.x_scaler_.sd, 1.0)
-
-    def _store(self, fitted: Fitted, rows: Rows) -> Self:
-        """Fitted attributes, in the units of y where they have any."""
-        self.machines_ = fitted.machines
-        self.widths_, self.scales_, self.penalty_ = fitted.widths, fitted.scales, fitted.penalty
-        self.n_iter_, self.loss_curve_ = fitted.n_iter, fitted.losses
-        self.loo_error_ = float(np.mean(fitted.loo_error * self.y_scaler_.sd**2))
+    def _store(self, fitted: Fitted, rows: Rows, plan: Plan) -> Self:
+        """Fitted attributes, in the units of y where they have any; for automatic scales, how far predictions may
+        go."""
+        solution = fitted.solution
+        self.machines_ = solution.machines
+        self.widths_, self.scales_, self.penalty_ = fitted.widths, fitted.scales, solution.penalty
+        self.n_iter_, self.loss_curve_ = solution.n_iter, solution.trace
+        self.loo_error_ = float(np.mean(solution.loo_error * self.y_scaler_.sd**2))
         self.feature_relevance_ = fitted.relevance
-        counts = rows.weights * (rows.copies.sum() / len(rows.X))
+        low, high = (self.y_scaler_.backward(end) for end in (rows.Y.min(axis=0), rows.Y.max(axis=0)))
+        beyond = plan.policy.beyond * (high - low) if plan.automatic else np.inf
+        self._limits = low - beyond, high + beyond
         self._training = Training(
-            rows.X, rows.Y, counts, rows.copies, fitted.first, fitted.hidden_penalty, fitted.penalty, fitted.loo_error
+            rows.X,
+            rows.Y,
+            rows.counts,
+            rows.copies,
+            fitted.prior,
+            solution.hidden_penalty,
+            solution.penalty,
+            solution.loo_error,
         )
         self.__dict__.pop("_variance", None)
         return self

@@ -1,19 +1,18 @@
 """The regressors: validate, call, store."""
 
 from collections.abc import Iterable, Sequence
-from numbers import Integral, Real
 from typing import Any, Literal, Self, TypeAlias
 
-import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_scalar
+from sklearn.base import clone
 
-from ._seeds import root_seed
+from ._checks import is_auto, whole
 from ._types import RandomState
 from .base import KernelMachine
-from .fit.train import TARGET_SD, Choices, Descent, first_scale, is_auto, train_machine
 from .kernels import KernelLike
 from .model.features import Interactions
+from .model.scales import Geometric
+from .solvers import GradientDescent, Solver
 
 Auto: TypeAlias = Literal["auto"]
 
@@ -89,45 +88,38 @@ class RandomFeatureRidge(KernelMachine):
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to inputs X (n, d) and targets y (n,) or (n, k)."""
-        rows = self._rows(X, y, sample_weight, automatic=is_auto(self.scale))
-        choices = Choices(
-            widths="auto" if self.n_features == "auto" else (self.n_features,),
+        return self._fit(
+            X,
+            y,
+            sample_weight,
+            widths="auto" if is_auto(self.n_features) else (whole("n_features", self.n_features),),
             kernels=self.kernel,
             scales="auto" if is_auto(self.scale) else (self.scale,),
             interactions=self.interactions,
-            relevance=_yes_no_auto("relevance", self.relevance),
-            linear=_yes_no_auto("linear", self.linear),
+            relevance=self.relevance,
+            linear=self.linear,
             penalty=self.penalty,
             solver="ridge",
-            residual=False,
-            landmarks=False,
         )
-        return self._store(train_machine(rows, choices, root_seed(self.random_state), self._units(), Descent()), rows)
 
 
 class _MultiLayer(KernelMachine):
     """Constructor and `fit` of MLKM and RKM, which differ in the machine only."""
 
-    _target_sd = TARGET_SD  # the experiments of the paper set it to that of the raw targets
+    _residual = False
 
     def __init__(
         self,
         widths: Sequence[int] | Auto = "auto",
         kernels: KernelLike | Sequence[KernelLike] = "auto",
-        scales: float | Sequence[Any] | Auto = "auto",
+        scales: float | Sequence[Any] | Geometric | Auto = "auto",
         *,
         interactions: Interactions | Auto = "auto",
         relevance: bool | Auto = "auto",
         linear: bool | Auto = "auto",
-        penalty: float | Auto = "auto",
-        solver: Literal["auto", "ridge", "projection", "gradient"] = "auto",
+        penalty: float | Literal["auto", "cv"] = "auto",
         cv: Literal["rotate"] | Iterable[Any] | Any | None = None,
-        learning_rate: float = 1e-3,
-        momentum: float = 0.9,
-        batch_size: int | None = None,
-        max_iter: int = 2000,
-        tol: float = 1e-4,
-        patience: int = 100,
+        solver: Literal["auto", "ridge", "projection", "gradient"] | Solver = "auto",
         n_jobs: int | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -138,58 +130,61 @@ class _MultiLayer(KernelMachine):
         self.relevance = relevance
         self.linear = linear
         self.penalty = penalty
-        self.solver = solver
         self.cv = cv
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.tol = tol
-        self.patience = patience
+        self.solver = solver
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @classmethod
+    def published(
+        cls,
+        widths: Sequence[int] = (256, 16),
+        scales: float | Sequence[Any] | Geometric = 1.0,
+        *,
+        kernels: KernelLike | Sequence[KernelLike] = "gaussian",
+        penalty: float | Literal["cv"] = "cv",
+        cv: Literal["rotate"] | Iterable[Any] | Any | None = "rotate",
+        solver: GradientDescent | None = None,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+    ) -> Self:
+        """Algorithm 1 of the paper and nothing else, as an ordinary estimator.
+
+        Features of full order at the given scales, no linear term, no relevances, descent on centred targets in their
+        own units, rotations of subsamples unless `cv=None`, which trains all layers jointly on all rows. `penalty="cv"`
+        chooses it by five-fold cross-validation, as the paper does. What the paper leaves to the reader is the
+        solver's: `GradientDescent(learning_rate, momentum, batch_size, max_iter, patience, steps, initial)`.
+
+        >>> from mlkm import MLKMRegressor
+        >>> MLKMRegressor.published(widths=(32, 8), penalty=1e-3).solver
+        GradientDescent(target_sd='own')
+        """
+        solver = GradientDescent() if solver is None else clone(solver)
+        if isinstance(solver, GradientDescent) and is_auto(solver.target_sd):
+            solver.set_params(target_sd="own")
+        return cls(
+            widths, kernels, scales, interactions="full", relevance=False, linear=False,
+            penalty=penalty, cv=cv, solver=solver, n_jobs=n_jobs, random_state=random_state,
+        )  # fmt: skip
+
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to inputs X (n, d) and targets y (n,) or (n, k)."""
-        if self.solver not in ("auto", "ridge", "projection", "gradient"):
-            raise ValueError(f"solver must be 'auto', 'ridge', 'projection' or 'gradient'; got {self.solver!r}.")
-        descent = self._descent()
-        rows = self._rows(
-            X, y, sample_weight, self.cv, automatic=is_auto(first_scale(self.scales)) and self.solver != "gradient"
-        )
-        choices = Choices(
+        return self._fit(
+            X,
+            y,
+            sample_weight,
+            self.cv,
             widths=self.widths,
             kernels=self.kernels,
             scales=self.scales,
             interactions=self.interactions,
-            relevance=_yes_no_auto("relevance", self.relevance),
-            linear=_yes_no_auto("linear", self.linear),
+            relevance=self.relevance,
+            linear=self.linear,
             penalty=self.penalty,
             solver=self.solver,
             residual=self._residual,
             landmarks=True,
-        )
-        seed = root_seed(self.random_state)
-        return self._store(train_machine(rows, choices, seed, self._units(), descent, rotate=self.cv is not None), rows)
-
-    def _descent(self) -> Descent:
-        """The settings of gradient descent, checked."""
-        check_scalar(self.learning_rate, "learning_rate", Real, min_val=0, include_boundaries="neither")
-        check_scalar(self.momentum, "momentum", Real, min_val=0, max_val=1, include_boundaries="left")
-        check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
-        check_scalar(self.patience, "patience", Integral, min_val=1)
-        check_scalar(self.tol, "tol", Real, min_val=0)
-        if self.batch_size is not None:
-            check_scalar(self.batch_size, "batch_size", Integral, min_val=1)
-        return Descent(
-            self.learning_rate,
-            self.momentum,
-            self.batch_size,
-            self.max_iter,
-            self.tol,
-            self.patience,
-            self.n_jobs,
-            self._target_sd,
+            n_jobs=self.n_jobs,
         )
 
 
@@ -203,7 +198,7 @@ _PARAMETERS = """
     kernels : str, kernel, sequence of these or "auto", default="auto"
         One kernel for all layers or one per layer: "gaussian", "matern", "laplacian", "cauchy" or an object of
         `mlkm.kernels`.
-    scales : float, sequence or "auto", default="auto"
+    scales : float, sequence, `Geometric` or "auto", default="auto"
         gamma of each layer: it multiplies the frequencies, so the length scale is 1/gamma. A given scale of layer 1 is
         in the units of X as given (one number, or one per input); "auto" learns it on standardised inputs. Deeper
         layers take 1/sqrt(D_l).
@@ -215,25 +210,16 @@ _PARAMETERS = """
         rows; False uses one scale for all, chosen by leave-one-out.
     linear : bool or "auto", default="auto"
         Whether the last layer also sees the inputs.
-    penalty : float or "auto", default="auto"
-        lambda, the weight of |W|^2 beside the mean squared error, on standardised inputs and targets.
-    solver : {"auto", "ridge", "projection", "gradient"}, default="auto"
-        "gradient" is the paper's descent; "ridge" the closed form of a single layer; "projection" trains hidden layers
-        by variable projection, the last layer exact; "auto" takes the closed form for one layer and projection for
-        more.
+    penalty : float, "auto" or "cv", default="auto"
+        lambda, the weight of |W|^2 beside the mean squared error, on standardised inputs and targets. "auto" chooses it
+        by exact leave-one-out in closed form, and is 1e-4 for descent; "cv" is five-fold cross-validation.
     cv : None, "rotate", int, splitter or iterable of splits, default=None
         None trains all layers on all rows. "rotate" is the paper's cross-fitting: one part of the rows per layer, L
         rotations, their average. With a splitter, its test folds are the parts.
-    learning_rate, momentum : float
-        eta and the momentum of gradient descent.
-    batch_size : int or None, default=None
-        Rows per step of gradient descent; None takes all.
-    max_iter : int, default=2000
-        Epochs at most.
-    tol : float, default=1e-4
-        Relative fall of the overall loss that counts as an improvement.
-    patience : int, default=100
-        T: training stops after this many epochs without improvement, and the best weights are restored.
+    solver : solver, "auto", "ridge", "projection" or "gradient", default="auto"
+        How the weights are found: an object of `mlkm.solvers` with settings of its own, or its short name. `Ridge()` is
+        the closed form of a single layer; `VariableProjection()` trains hidden layers, the last layer exact;
+        `GradientDescent()` is the paper's descent. "auto" takes the first for one layer and the second for more.
     n_jobs : int or None, default=None
         Rotations run side by side. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -277,16 +263,11 @@ class RKMRegressor(_MultiLayer):
     --------
     >>> from mlkm import RKMRegressor
     >>> from mlkm.datasets import make_example2
+    >>> from mlkm.solvers import GradientDescent
     >>> X, y, f = make_example2(n=300, d=4, noise=0.1, random_state=0)
-    >>> model = RKMRegressor(widths=(64, 8), solver="gradient", max_iter=300, random_state=0).fit(X, y)
+    >>> model = RKMRegressor(widths=(64, 8), solver=GradientDescent(max_iter=300), random_state=0).fit(X, y)
     >>> model.widths_
     (64, 8)
     """
 
     _residual = True
-
-
-def _yes_no_auto(name: str, value: Any) -> Any:
-    if not (isinstance(value, (bool, np.bool_)) or is_auto(value)):
-        raise ValueError(f"{name} must be True, False or 'auto'; got {value!r}.")
-    return value

@@ -11,6 +11,7 @@ from ._seeds import generator, root_seed
 from ._types import Array, RandomState
 from .kernels import KernelLike, as_kernel
 from .model.features import Interactions, Sampling, draw_features, features
+from .model.scales import check_scale
 
 
 class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -95,20 +96,3 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def check_scale(scale: float | ArrayLike, d: int) -> Array:
-    """gamma as an array of one number or d numbers, all positive.
-
-    >>> check_scale([1.0, -1.0], d=2)
-    Traceback (most recent call last):
-    ...
-    ValueError: A scale must be a positive number, or one per input (2 here); got [1.0, -1.0].
-    """
-    try:
-        value = np.asarray(scale, dtype=np.float64)
-    except (TypeError, ValueError):
-        value = np.array(np.nan)
-    if value.shape not in ((), (d,)) or not (np.isfinite(value).all() and (value > 0).all()):
-        raise ValueError(f"A scale must be a positive number, or one per input ({d} here); got {scale!r}.")
-    return value

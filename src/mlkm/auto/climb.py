@@ -7,9 +7,9 @@ import numpy as np
 import scipy.optimize
 
 from .._types import Array
+from .policy import Policy
 
 _WINDOW = 4  # steps that are judged together: a single one, the first of a warm start above all, may be short
-_GOOD_GAIN = 1e-2  # nats per row in so many steps with which a climb may go on, up to so many times its length:
 _LONGER = 3
 
 
@@ -18,7 +18,8 @@ def climb(
     begin: Array,
     bounds: Sequence[tuple[float, float]],
     max_iter: int,
-    least_gain: float = 1e-3,
+    least_gain: float,
+    policy: Policy,
     *,
     longer: bool = False,
 ) -> tuple[Array, float]:
@@ -32,7 +33,7 @@ def climb(
     def enough(intermediate_result: scipy.optimize.OptimizeResult) -> None:
         values.append(float(intermediate_result.fun))
         if len(values) > _WINDOW and values[-1 - _WINDOW] - values[-1] < (
-            least_gain if len(values) < max_iter else _GOOD_GAIN
+            least_gain if len(values) < max_iter else policy.good_gain
         ):
             raise StopIteration
 

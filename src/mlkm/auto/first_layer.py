@@ -6,7 +6,7 @@ by the evidence.
 3. Rough part (`rough`): the l1-Laplacian kernel at landmarks, likewise.
 4. The variances of both parts and of the noise, by the evidence of the sum on rows not used before where there are
    enough.
-5. Ridge on all rows, with the penalty, the width and the weight of the rough part by leave-one-out (`last_layer`).
+5. Ridge on all rows, with the penalty, the width and the weight of the rough part by leave-one-out (`width`).
 
 Searches work on 400 to 1500 rows, so that steps 1 to 4 cost the same for any number of rows.
 """
@@ -25,28 +25,14 @@ from ..model.landmarks import LandmarkMap
 from ..model.prior import FirstLayer, Part
 from ..model.warp import Warp, fit_warp, warped
 from ..rows import Rows
+from ..solvers.ridge import EXACT_ROWS
+from .factors import best_factors, best_two_factors
 from .orders import Sizes, draw, feature_map
-from .search import (
-    FoundRough,
-    Search,
-    Wanted,
-    available_sizes,
-    best_factors,
-    best_two_factors,
-    fresh_rows,
-    screen,
-    search_sizes,
-)
-from .smooth import strongest_pairs
-from .width import EXACT_ROWS
-
-_SINGLE, _PAIR = (16, 24), (200, 300)  # features of a narrow and of a wide layer: per input in order 1, and of order 2,
-_FULL = (24, 250, 500), (12, 500, 1000)  # and of full order: one per so many rows, at least and at most
-_LANDMARKS = (12, 500, 800), (6, 1000, 1600), (6, 1000, 2000)  # likewise, for the widest layer too
-_WIDEST = 3000  # features of full order where leave-one-out asks for most,
-# and where the last ridge is exact, with so few rows that many features cost little: airfoil, energy, housing gain 5 %
-# over 500
-_EXACT = 1500
+from .plan import Plan
+from .screen import screen
+from .search import FoundRough, Search, fresh_rows
+from .sizes import NARROW, WIDE, WIDEST, final_sizes, share_of
+from .smooth import Smooth, strongest_pairs
 
 
 @dataclass(frozen=True)
@@ -58,70 +44,68 @@ class Variances:
     noise: float
 
 
-def learn_first_layer(rows: Rows, wanted: Wanted, seed: int) -> FirstLayer:
-    """Steps 1 to 4."""
+@dataclass(frozen=True)
+class Learned:
+    """What a search has found; `layer_of` makes a first layer of it, as wide as it is asked for."""
+
+    rows: Rows
+    plan: Plan
+    ranks: Warp
+    on_ranks: bool
+    kept: IntArray
+    smooth: Smooth
+    rough: FoundRough | None
+    variances: Variances | None = None
+
+
+def learn_first_layer(rows: Rows, plan: Plan) -> FirstLayer | Learned:
+    """Steps 1 to 4; the layer itself where its width is no question."""
     ranks = fit_warp(rows.X, rows.weights)
-    search = Search(rows, ranks, wanted, seed)
-    begin, kept, started = search.begin(screen(rows))
+    search = Search(rows, ranks, plan)
+    begin, kept, started = search.begin(screen(rows, plan.policy))
     best, found = side_by_side(
         lambda: search.finish_smooth(begin, kept),
-        lambda: search.finish_rough(begin, started or search.begin_rough(kept)) if wanted.rough else None,
+        lambda: search.finish_rough(begin, started or search.begin_rough(kept)) if plan.rough else None,
     )
-    n, d = rows.X.shape
-    linear = np.zeros(d) if wanted.linear else None
-    if linear is not None:
-        linear[kept] = np.exp(best.parameters["linear"])
-
-    def smooth_layer(sizes: Sizes) -> FirstLayer:
-        draws = draw(generator(seed, 30), len(kept), sizes, wanted.kernel, strongest_pairs(best.parameters))
-        phi = _embed(feature_map(draws, best.parameters), kept, d)
-        return FirstLayer((Part(ranks if search.on_ranks else None, phi, 1.0),), linear, best.noise + 1e-12, sizes.full)
-
-    variances = None
+    learned = Learned(rows, plan, ranks, search.on_ranks, kept, best, found)
     if found is not None:
         with threadpool_limits(1):  # of the widest layer: its features are closest to the kernel, and the rows are few
-            variances = _variances(smooth_layer(_sizes(len(kept), n, wanted, width=2)), found, ranks, rows)
-
-    def layer(width: int, rough: bool = True) -> FirstLayer:
-        bare = smooth_layer(_sizes(len(kept), n, wanted, width))
-        if found is None or variances is None:
-            return bare
-        weighted = _weighted(bare, variances)
-        return _with_rough(weighted, found, variances, ranks, rows, width) if rough else weighted
-
-    at_once = wanted.n_features is not None or n <= EXACT_ROWS or not _sizes(len(kept), n, wanted, width=0).full
-    return layer(1) if at_once else replace(layer(0), wider=layer)
+            learned = replace(learned, variances=_variances(_smooth_layer(learned, WIDEST), found, ranks, rows, plan))
+    open_width = plan.n_features is None and len(rows) > EXACT_ROWS and _sizes(learned, NARROW).full
+    return learned if open_width else layer_of(learned, WIDE)
 
 
-def _sizes(d: int, n: int, wanted: Wanted, width: int) -> Sizes:
-    """Features of the final layer: narrow (0), wide (1) or widest (2)."""
-    if wanted.n_features is not None:
-        return _shared(d, wanted, wanted.n_features)
-    if n < 150:
-        return search_sizes(d, n, wanted)
-    wide = min(width, 1)
-    single = _SINGLE[wide]
-    full = _EXACT if n <= EXACT_ROWS else _WIDEST if width == 2 else _some_of(n, *_FULL[wide])
-    return available_sizes(d, wanted, int(np.clip(50 * single // d, 2, single)), _PAIR[wide], full)
+def layer_of(source: FirstLayer | Learned, width: int, rough: bool = True) -> FirstLayer:
+    """The first layer, narrow, wide or widest, with or without its rough part."""
+    if isinstance(source, FirstLayer):
+        return source
+    bare = _smooth_layer(source, width)
+    if source.rough is None or source.variances is None:
+        return bare
+    weighted = _weighted(bare, source.variances)
+    return _with_rough(weighted, source, source.rough, source.variances, width) if rough else weighted
 
 
-def _some_of(n: int, every: int, least: int, most: int) -> int:
-    return int(np.clip(n // every, least, most))
+def _sizes(learned: Learned, width: int) -> Sizes:
+    return final_sizes(len(learned.kept), len(learned.rows), learned.plan, width)
 
 
-def _shared(d: int, wanted: Wanted, D: int) -> Sizes:
-    """D features shared by the orders: a fifth to a third for the single inputs, the rest between pairs and full."""
-    open_sizes = available_sizes(d, wanted, 1, 1, 1)
-    orders = [open_sizes.single, open_sizes.pair, open_sizes.full]
-    single = (D // d if sum(orders) == 1 else max(1, D // (3 * d))) if open_sizes.single and d <= D else 0
-    rest = D - single * d
-    pair = 0 if not open_sizes.pair else (rest if not open_sizes.full else int(0.4 * rest))
-    return Sizes(single, pair, rest - pair if open_sizes.full or not (single or pair) else 0)
+def _smooth_layer(learned: Learned, width: int) -> FirstLayer:
+    """The smooth part alone, with its linear term."""
+    plan, p, d = learned.plan, learned.smooth.parameters, learned.rows.X.shape[1]
+    linear = np.zeros(d) if plan.linear else None
+    if linear is not None:
+        linear[learned.kept] = np.exp(p["linear"])
+    sizes = _sizes(learned, width)
+    draws = draw(generator(plan.seed, 30), len(learned.kept), sizes, plan.kernel, strongest_pairs(p))
+    phi = _embed(feature_map(draws, p), learned.kept, d)
+    part = Part(learned.ranks if learned.on_ranks else None, phi, 1.0)
+    return FirstLayer((part,), linear, learned.smooth.noise + 1e-12, sizes.full)
 
 
-def _variances(layer: FirstLayer, found: FoundRough, ranks: Warp, rows: Rows) -> Variances:
+def _variances(layer: FirstLayer, found: FoundRough, ranks: Warp, rows: Rows, plan: Plan) -> Variances:
     """The variances of both parts and of the noise that maximise the evidence, on fresh rows where there are enough."""
-    part, at = found.part, fresh_rows(len(rows.X))
+    part, at = found.part, fresh_rows(len(rows), plan.policy)
     X, Y, weights = rows.X[at], rows.Y[at], rows.weights[at]
     F = layer.rows_of_features(X)
     F -= weights @ F / weights.sum()
@@ -148,18 +132,17 @@ def _weighted(layer: FirstLayer, variances: Variances) -> FirstLayer:
 
 
 def _with_rough(
-    layer: FirstLayer, found: FoundRough, variances: Variances, ranks: Warp, rows: Rows, width: int
+    layer: FirstLayer, learned: "Learned", found: FoundRough, variances: Variances, width: int
 ) -> FirstLayer:
     """The layer with the rough part at landmarks."""
-    n = len(rows.X)
-    phi = _landmarks(found, ranks, rows.X[: _some_of(n, *_LANDMARKS[width])])
+    rows, ranks = learned.rows, learned.ranks
+    phi = _landmarks(found, ranks, rows.X[: share_of(len(rows), learned.plan.policy.landmarks[width])])
     K = features(phi, phi.points)
     K[np.diag_indices(len(K))] += 1e-4  # keeps the factor of nearly equal landmarks finite
-    whitening = scipy.linalg.solve_triangular(np.linalg.cholesky(K), np.eye(len(K)), lower=True, check_finite=False).T
-    rough_part = Part(
-        ranks if found.on_ranks else None, phi, np.sqrt(variances.rough * found.part.variance) * whitening
-    )
-    return replace(layer, parts=(*layer.parts, rough_part))
+    root = np.linalg.cholesky(K)
+    whitening = scipy.linalg.solve_triangular(root, np.eye(len(K)), lower=True, check_finite=False).T
+    factor = np.sqrt(variances.rough * found.part.variance) * whitening
+    return replace(layer, parts=(*layer.parts, Part(ranks if found.on_ranks else None, phi, factor)))
 
 
 def _embed(phi: FeatureMap, kept: IntArray, d: int) -> FeatureMap:

@@ -8,8 +8,8 @@ import numpy as np
 from .._types import Array
 from .climb import climb
 from .evidence import kernel_evidence
+from .policy import Policy
 
-_PRIOR = 1e-3
 _LEAST_NOISE = 1e-5
 
 
@@ -24,7 +24,7 @@ class Rough:
     value: float
 
 
-def learn(X: Array, Y: Array, weights: Array, *, warm: Rough | None = None, max_iter: int = 25) -> Rough:
+def learn(X: Array, Y: Array, weights: Array, policy: Policy, *, warm: Rough | None = None) -> Rough:
     """Climb the evidence of K(x, x') = v exp(-sum_j gamma_j |x_j - x'_j|) plus noise, exactly; distances in float32,
     factors in float64."""
     n, d = X.shape
@@ -55,8 +55,8 @@ def learn(X: Array, Y: Array, weights: Array, *, warm: Rough | None = None, max_
         gradient = [-g * float(np.vdot(dK, gap)) for g, gap in zip(gamma, gaps, strict=True)]
         gradient += [2 * float(dK.sum(dtype=np.float64)), 2 * noise * d_noise]
         away = vector - origin
-        return value + _PRIOR * float(away @ away), np.array(gradient) + 2 * _PRIOR * away
+        return value + policy.rough_prior * float(away @ away), np.array(gradient) + 2 * policy.rough_prior * away
 
     bounds = [(-12.0, 4.0)] * d + [(-3.0, 4.0), (-6.0, 1.0)]
-    x, value = climb(objective, begin, bounds, max_iter)
+    x, value = climb(objective, begin, bounds, policy.rough_steps[warm is not None], policy.least_gain, policy)
     return Rough(np.exp(x[:d]), float(np.exp(2 * x[d])), float(np.exp(2 * x[d + 1])) + _LEAST_NOISE, value)

@@ -9,14 +9,12 @@ import numpy as np
 
 from .._seeds import generator
 from .._types import Array, IntArray
-from ..kernels import Kernel
 from ..model.features import angles
 from .climb import climb
 from .evidence import evidence
 from .orders import Draws, Parameters, Sizes, draw, feature_map, parameter_gradient, start, with_rotation
+from .plan import Plan
 
-# weight of the squared distance from the start, per row: keeps what the data do not speak about where it began
-_PRIOR = 1e-4
 _LEAST_NOISE = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-13}
 
 
@@ -40,31 +38,28 @@ def learn(
     X: Array,
     Y: Array,
     weights: Array,
-    kernel: Kernel,
+    plan: Plan,
     sizes: Sizes,
-    seed: int,
     *,
+    max_iter: int,
     warm: Smooth | None = None,
-    linear: bool = True,
     rotation: bool = False,
-    max_iter: int = 30,
     precise: bool = False,
 ) -> Smooth:
     """Climb the evidence with L-BFGS, from the default start or from an earlier result."""
-    d = X.shape[1]
-    pairs = first_pairs(d, seed) if warm is None else warm.pairs
+    d, policy = X.shape[1], plan.policy
+    pairs = first_pairs(d, plan.seed) if warm is None else warm.pairs
     if sizes.pair:
         sizes = replace(sizes, pair=max(sizes.pair, len(pairs)))  # every pair has its feature
-    draws = draw(generator(seed, 20), d, sizes, kernel, pairs)
-    origin = start(d, linear)
+    draws = draw(generator(plan.seed, 20), d, sizes, plan.kernel, pairs)
+    origin = start(d, plan.linear)
     begin = origin if warm is None else warm.parameters
     if rotation and "rotation" not in begin:
         begin = with_rotation(begin)
     origin = {name: begin[name] if name == "rotation" else origin[name] for name in begin}
-    objective = _Objective(X, Y, weights, draws, origin, linear, np.float64 if precise else np.float32)
-    x, value = climb(
-        objective, _ravel(begin), objective.bounds, max_iter, 0.0 if precise else 1e-3, longer=warm is not None
-    )
+    objective = _Objective(X, Y, weights, draws, origin, plan, np.float64 if precise else np.float32)
+    least_gain = 0.0 if precise else policy.least_gain
+    x, value = climb(objective, _ravel(begin), objective.bounds, max_iter, least_gain, policy, longer=warm is not None)
     parameters = objective.unravel(x)
     return Smooth(parameters, best_pairs(parameters), value, *objective.slopes_and_residuals(parameters))
 
@@ -73,10 +68,10 @@ class _Objective:
     """Negative log evidence and prior as a function of the flat parameter vector."""
 
     def __init__(
-        self, X: Array, Y: Array, weights: Array, draws: Draws, origin: Parameters, linear: bool, dtype: type
+        self, X: Array, Y: Array, weights: Array, draws: Draws, origin: Parameters, plan: Plan, dtype: type
     ) -> None:
         self.X: Array = X.astype(dtype)
-        self.draws, self.linear = draws, linear
+        self.draws, self.linear, self.prior = draws, plan.linear, plan.policy.prior
         self.root: Array = np.sqrt(weights)[:, None].astype(dtype)
         self.share = (weights / weights.sum()).astype(dtype)
         self.Y = (self.root * (Y - weights @ Y / weights.sum())).astype(dtype)
@@ -137,7 +132,7 @@ class _Objective:
             gradient["linear"] = d_log_amplitudes[D:]
         away = vector - self.origin
         flat = _ravel({name: gradient[name] for name in self.names})
-        return value + _PRIOR * float(away @ away), flat + 2 * _PRIOR * away
+        return value + self.prior * float(away @ away), flat + 2 * self.prior * away
 
 
 def _ravel(parameters: Parameters) -> Array:

@@ -10,68 +10,44 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._types import Array, BoolArray, IntArray
-from ..model.machine import Machine
+from .._types import Array, BoolArray
 from ..model.prior import FirstLayer
 from ..rows import Rows
 from ..solvers.blocked import Products, best_penalty, line_search, loo, products, restricted, solve, solved
-from ..solvers.ridge import RidgeFit, ridge
-
-EXACT_ROWS = (
-    1500  # up to this many rows the last ridge is one eigendecomposition in float64, and the first layer wide at once
-)
-_WORTH_WIDTH = 1.04  # ratio of leave-one-out errors, of half of the features to all, that asks for more
-_WORTH_MOST_WIDTH, _MANY_ROWS = (2.0, 1.16), 8000  # ratio that asks for most of all, with fewer and with so many rows
-_VERY_MANY = 4500  # features; a layer of so many was worth it and is far from the narrow one
-_WORTH_A_LOSS = 1.003  # leave-one-out error, relative to the best, at which the rough part is left away
-_LEAST = (
-    1 / 200
-    # how far below the noise by the evidence a penalty may go: where few features say little, lower ones only look
-    # as good
-)
+from ..solvers.closed_form import one_layer
+from ..solvers.ridge import EXACT_ROWS, RidgeFit
+from .first_layer import Learned, layer_of
+from .policy import Policy
+from .sizes import NARROW, WIDE, WIDEST
 
 
-def fit_last_layer(
-    layer: FirstLayer, rows: Rows, penalty: float | None, part: IntArray | None = None
-) -> tuple[FirstLayer, Machine, RidgeFit]:
-    """The fit on all rows or on a part of them, and the layer it is for, as wide as it was found to be worth; with a
-    penalty given or for a part of the rows, the layer as it is."""
-    at = slice(None) if part is None else part
-    X, Y, weights = rows.X[at], rows.Y[at], rows.weights[at] / rows.weights[at].mean()
-    n = len(X)
-    open_choices = penalty is None and part is None
+def choose_width(source: FirstLayer | Learned, rows: Rows, policy: Policy) -> tuple[FirstLayer, RidgeFit]:
+    """The first layer, as wide as it was found to be worth and with or without its rough part, and the fit on it."""
+    layer, n = layer_of(source, NARROW), len(rows)
     if n <= EXACT_ROWS:
-        candidates = (
-            [layer, replace(layer, parts=layer.parts[:1])] if open_choices and len(layer.parts) > 1 else [layer]
-        )
-        fits = [ridge(candidate.rows_of_features(X), Y, weights, penalty) for candidate in candidates]
+        candidates = [layer] if len(layer.parts) == 1 else [layer, replace(layer, parts=layer.parts[:1])]
+        fits = [one_layer(candidate, rows, None) for candidate in candidates]
         best = int(np.argmin([loo(fit) for fit in fits]))
-        return candidates[best], candidates[best].machine(fits[best]), fits[best]
-    inputs: Array = X if layer.noise < 1e-3 else X.astype(np.float32)
-
-    def sums_of(layer: FirstLayer) -> Products:
-        return products(lambda block: layer.rows_of_features(inputs[block]), Y, weights)
-
-    sums = sums_of(layer)
-    if not open_choices or (layer.wider is None and len(layer.parts) == 1):
-        fit = best_penalty(sums, layer.noise / n, coarse=True) if penalty is None else solved(sums, penalty)
-        return layer, layer.machine(fit), fit
-    balance, half_error = _balance_of_half(layer, sums, layer.noise / n)
-    balance, fit = _balanced(layer, sums, balance)
+        return candidates[best], fits[best]
+    if isinstance(source, FirstLayer) and len(layer.parts) == 1:
+        return layer, one_layer(layer, rows, None)
+    sums = _sums(layer, rows)
+    balance, half_error = _balance_of_half(layer, sums, layer.noise / n, policy)
+    balance, fit = _balanced(layer, sums, balance, policy)
     error = loo(fit)
-    chosen, fit = _without_rough(layer, sums, balance, fit)
-    if layer.wider is not None and half_error > _WORTH_WIDTH * error:
-        most = half_error > _WORTH_MOST_WIDTH[n >= _MANY_ROWS] * error
-        layer = layer.wider(2 if most else 1, len(chosen.parts) > 1)
-        sums = sums_of(layer)
-        balance, fit = _balanced(layer, sums, replace(balance, penalty=fit.penalty))
-        chosen, fit = _without_rough(layer, sums, balance, fit)
-    return chosen, chosen.machine(fit), fit
+    chosen, fit = _without_rough(layer, sums, balance, fit, policy)
+    if isinstance(source, Learned) and half_error > policy.worth_width * error:
+        most = half_error > policy.worth_most_width[n >= policy.many_rows] * error
+        layer = layer_of(source, WIDEST if most else WIDE, len(chosen.parts) > 1)
+        sums = _sums(layer, rows)
+        balance, fit = _balanced(layer, sums, replace(balance, penalty=fit.penalty), policy)
+        chosen, fit = _without_rough(layer, sums, balance, fit, policy)
+    return chosen, fit
 
 
-def wide(layer: FirstLayer) -> FirstLayer:
-    """The layer where its width is not to be chosen."""
-    return layer if layer.wider is None else layer.wider(1, True)
+def _sums(layer: FirstLayer, rows: Rows) -> Products:
+    inputs = layer.inputs(rows.X)
+    return products(lambda block: layer.rows_of_features(inputs[block]), rows.Y, rows.weights)
 
 
 @dataclass(frozen=True)
@@ -92,7 +68,7 @@ def _rough_columns(layer: FirstLayer) -> slice:
     return slice(D, D + sum(part.phi.n_features for part in layer.parts[1:]))
 
 
-def _balance_of_half(layer: FirstLayer, sums: Products, begin: float) -> tuple[Balance, float]:
+def _balance_of_half(layer: FirstLayer, sums: Products, begin: float, policy: Policy) -> tuple[Balance, float]:
     """The best balance for half of the features of full order and half of the landmarks, and its error: a fraction of
     the work.
 
@@ -112,15 +88,18 @@ def _balance_of_half(layer: FirstLayer, sums: Products, begin: float) -> tuple[B
         errors[balance] = loo(solve(some, every[kept]))
         return errors[balance]
 
-    best = Balance(line_search(lambda penalty: error(Balance(penalty, 1.0)), begin, least=_LEAST), 1.0)
+    best = Balance(line_search(lambda penalty: error(Balance(penalty, 1.0)), begin, least=policy.least_penalty), 1.0)
     if len(layer.parts) > 1:
         best = replace(
-            best, ratio=line_search(lambda ratio: error(replace(best, ratio=ratio)), 1.0, steps=(6.0,), most=50.0)
+            best,
+            ratio=line_search(
+                lambda ratio: error(replace(best, ratio=ratio)), 1.0, steps=(6.0,), most=policy.most_balance
+            ),
         )
     return replace(best, penalty=max(best.penalty, begin)), errors[best]
 
 
-def _balanced(layer: FirstLayer, sums: Products, begin: Balance) -> tuple[Balance, RidgeFit]:
+def _balanced(layer: FirstLayer, sums: Products, begin: Balance, policy: Policy) -> tuple[Balance, RidgeFit]:
     """From the balance of fewer features to that of all; with very many of them also the weight of the rough part is
     sought again."""
     fits: dict[Balance, RidgeFit | None] = {}
@@ -131,17 +110,24 @@ def _balanced(layer: FirstLayer, sums: Products, begin: Balance) -> tuple[Balanc
         return loo(fits[balance])
 
     best = replace(
-        begin, penalty=line_search(lambda penalty: error(replace(begin, penalty=penalty)), begin.penalty, least=_LEAST)
+        begin,
+        penalty=line_search(
+            lambda penalty: error(replace(begin, penalty=penalty)), begin.penalty, least=policy.least_penalty
+        ),
     )
-    if len(layer.parts) > 1 and len(sums.gram) > _VERY_MANY:
+    if len(layer.parts) > 1 and len(sums.gram) > policy.very_many:
         best = replace(
             best,
-            ratio=line_search(lambda ratio: error(replace(best, ratio=ratio)), best.ratio, steps=(6.0,), most=50.0),
+            ratio=line_search(
+                lambda ratio: error(replace(best, ratio=ratio)), best.ratio, steps=(6.0,), most=policy.most_balance
+            ),
         )
     return best, fits[best] or solved(sums, best.of_features(layer, len(sums.gram)))
 
 
-def _without_rough(layer: FirstLayer, sums: Products, balance: Balance, fit: RidgeFit) -> tuple[FirstLayer, RidgeFit]:
+def _without_rough(
+    layer: FirstLayer, sums: Products, balance: Balance, fit: RidgeFit, policy: Policy
+) -> tuple[FirstLayer, RidgeFit]:
     """The layer without its rough part if that is hardly worse, else with its weight taken into it."""
     if len(layer.parts) == 1:
         return layer, fit
@@ -149,7 +135,7 @@ def _without_rough(layer: FirstLayer, sums: Products, balance: Balance, fit: Rid
     kept: BoolArray = np.ones(len(sums.gram), dtype=bool)
     kept[_rough_columns(layer)] = False
     some = restricted(sums, kept)
-    if loo(solve(some, balance.penalty)) <= _WORTH_A_LOSS * loo(fit):
+    if loo(solve(some, balance.penalty)) <= policy.worth_a_loss * loo(fit):
         return replace(layer, parts=(smooth_part,)), best_penalty(some, balance.penalty)
     weighted = replace(
         layer, parts=(smooth_part, replace(rough_part, factor=rough_part.factor / np.sqrt(balance.ratio)))

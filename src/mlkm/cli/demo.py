@@ -15,6 +15,7 @@ from .._types import Array
 from ..conformal import ConformalRegressor
 from ..datasets import make_example1
 from ..estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
+from ..solvers import GradientDescent
 
 
 @dataclass(frozen=True)
@@ -57,26 +58,13 @@ def competitors(seed: int) -> list[tuple[str, Any]]:
     fits."""
     grid = {"kernelridge__alpha": np.logspace(-3, 0, 4), "kernelridge__gamma": np.logspace(-2.5, -1, 4)}
     kernel_ridge = GridSearchCV(make_pipeline(StandardScaler(), KernelRidge(kernel="rbf")), grid, cv=3)
-    paper: dict[str, Any] = {
-        "kernels": "gaussian",
-        "scales": 1.0,
-        "interactions": "full",
-        "relevance": False,
-        "linear": False,
-        "penalty": 1e-4,
-        "solver": "gradient",
-        "learning_rate": 1e-3,
-        "momentum": 0.9,
-        "batch_size": 128,
-        "max_iter": 400,
-        "patience": 100,
-        "random_state": seed,
-    }
+    descent = GradientDescent(1e-3, momentum=0.9, batch_size=128, max_iter=400, patience=100)
+    paper: dict[str, Any] = {"penalty": 1e-4, "cv": None, "solver": descent, "random_state": seed}
     return [
         ("kernel ridge (4 x 4 grid)", kernel_ridge),
         ("random features", RandomFeatureRidge(random_state=seed)),
-        ("MLKM as published, 400 epochs", MLKMRegressor((64, 8), **paper)),
-        ("RKM as published, 400 epochs", RKMRegressor((64, 8), **paper)),
+        ("MLKM as published, 400 epochs", MLKMRegressor.published((64, 8), 1.0, **paper)),
+        ("RKM as published, 400 epochs", RKMRegressor.published((64, 8), 1.0, **paper)),
         ("MLKM", MLKMRegressor(random_state=seed)),
     ]
 

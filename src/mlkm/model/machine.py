@@ -67,6 +67,11 @@ def with_layers(machine: Machine, matrices: Sequence[Array]) -> Machine:
     return replace(machine, layers=tuple(tuple(next(given) for _ in layer) for layer in machine.layers))
 
 
+def with_last(machine: Machine, W: Array) -> Machine:
+    """The machine with another last layer."""
+    return replace(machine, layers=(*machine.layers[:-1], (W,)))
+
+
 def layer_shapes(
     maps: Sequence[Any],
     n_outputs: int,
@@ -84,6 +89,15 @@ def layer_shapes(
     last = maps[-1].frequencies.shape[0] if residual and len(maps) > 1 else widths[-1]
     last += (widths[0] if skip and len(maps) > 1 else 0) + ((n_inputs or maps[0].frequencies.shape[0]) if linear else 0)
     return [*shapes, [(last + 1, n_outputs)]]
+
+
+def positions(machine: Machine, layer: int | None) -> list[int]:
+    """Where the matrices of a layer, or of all layers, stand in `flatten(machine.layers)`."""
+    sizes = [len(weights) for weights in machine.layers]
+    if layer is None:
+        return list(range(sum(sizes)))
+    start = sum(sizes[:layer])
+    return list(range(start, start + sizes[layer]))
 
 
 def affine(W: Array, h: Array) -> Array:

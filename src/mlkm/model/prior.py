@@ -1,12 +1,10 @@
 """The first layer of the default: one or two parts, a linear term, and the prior variance of every feature."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from .._types import Array
-from ..solvers.ridge import RidgeFit
 from .features import FeatureMap, JointMap, features
 from .landmarks import LandmarkMap
 from .machine import Machine
@@ -30,7 +28,6 @@ class FirstLayer:
     linear: Array | None
     noise: float
     n_full: int = 0  # how many features, the last of the first part, are of full order
-    wider: "Callable[[int, bool], FirstLayer] | None" = None  # wide (1) or widest (2), with or without a rough part
 
     def rows_of_features(self, X: Array) -> Array:
         """Features with unit prior variance."""
@@ -47,17 +44,21 @@ class FirstLayer:
             np.multiply(X, self.linear.astype(X.dtype), out=last)
         return result
 
-    def machine(self, fit: RidgeFit) -> Machine:
-        """The one-layer machine of a ridge fit on those features; prior variances are folded into the weights."""
+    def inputs(self, X: Array) -> Array:
+        """X in the precision that sums over many rows are taken in: float32, but for fits with next to no noise."""
+        return X if self.noise < 1e-3 else X.astype(np.float32)
+
+    def machine(self, coefficients: Array, intercept: Array) -> Machine:
+        """The one-layer machine of a ridge on those features; prior variances are folded into the weights."""
         W, at = [], 0
         for part in self.parts:
-            c = fit.coefficients[at : at + part.phi.n_features]
+            c = coefficients[at : at + part.phi.n_features]
             W.append(part.factor @ c if isinstance(part.factor, np.ndarray) else part.factor * c)
             at += part.phi.n_features
         if self.linear is not None:
-            W.append(self.linear[:, None] * fit.coefficients[at:])
+            W.append(self.linear[:, None] * coefficients[at:])
         phi = JointMap(tuple((part.warp, part.phi) for part in self.parts))
-        return Machine((phi,), ((np.vstack([*W, fit.intercept]),),), linear=self.linear is not None)
+        return Machine((phi,), ((np.vstack([*W, intercept]),),), linear=self.linear is not None)
 
 
 def _times_triangle(F: Array, U: Array, out: Array, width: int = 500) -> None:

@@ -23,10 +23,15 @@ from threadpoolctl import threadpool_limits
 from .._seeds import generator
 from .._types import Array, IntArray
 from ..model.machine import Machine, flatten, with_layers
-from .gradient import Data, GradientDescent, loss
-from .projection import update_layer
+from .data import Data
+from .reduced import update_layer
+from .step import Step, loss
 
 _STRETCH = 50
+
+
+class DivergedError(ValueError):
+    """Descent that ended worse than it began."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +52,11 @@ class Trained:
     n_iter: int
 
 
-def rotations(parts: Sequence[IntArray], depth: int) -> list[Rotation]:
-    """O_1..O_K: layer l of rotation j trains on part j + l - 1, counted modulo K."""
+def rotations(parts: Sequence[IntArray] | None, depth: int) -> list[Rotation]:
+    """O_1..O_K: layer l of rotation j trains on part j + l - 1, counted modulo K. Without parts, one that trains all
+    layers jointly."""
+    if parts is None:
+        return [Rotation(0, None)]
     K = len(parts)
     return [Rotation(j, tuple(parts[(j + l) % K] for l in range(depth))) for j in range(K)]
 
@@ -62,7 +70,7 @@ def train(
     starts: Sequence[Machine],
     runs: Sequence[Rotation],
     data: Data,
-    solver: GradientDescent,
+    step: Step,
     *,
     max_iter: int,
     patience: int,
@@ -80,7 +88,7 @@ def train(
             begin: int, end: int, states: list[tuple[Machine, list[Array]]]
         ) -> list[tuple[Machine, list[Array], list[float]]]:
             work = (
-                delayed(_run)(*state, run, data, solver, seed, begin, end)
+                delayed(_run)(*state, run, data, step, seed, begin, end)
                 for state, run in zip(states, runs, strict=True)
             )
             return list(parallel(work))
@@ -97,9 +105,9 @@ def train(
                     break
             states = [(machine, velocity) for machine, velocity, _ in results]
         if not best_loss < 2 * float(np.mean([loss(machine, data) for machine in starts])):
-            raise ValueError(
+            raise DivergedError(
                 f"Gradient descent diverged: the loss is {losses[-1]:.3g} after {len(losses)} epochs; lower"
-                f" learning_rate={solver.learning_rate}."
+                f" learning_rate={max(step.rates):g}."
             )
         best = states if best_epoch == len(losses) == end else stretch(checkpoint_epoch, best_epoch, checkpoint)
     return Trained(tuple(state[0] for state in best), losses, len(losses))
@@ -118,7 +126,7 @@ def _epochs(
     velocity: list[Array],
     run: Rotation,
     data: Data,
-    solver: GradientDescent,
+    step: Step,
     seed: int,
     begin: int,
     end: int,
@@ -126,16 +134,16 @@ def _epochs(
     """Epochs begin..end-1 of one rotation, on copies of its weights."""
     machine = with_layers(machine, [W.copy() for W in flatten(machine.layers)])
     velocity = [V.copy() for V in velocity]
-    everything = np.arange(len(data[0]))
+    everything = np.arange(len(data))
     losses = []
     with np.errstate(over="ignore", invalid="ignore"):  # a diverging run ends in one clear error, raised by `train`
         for epoch in range(begin, end):
             rng = generator(seed, run.number, epoch)
             if run.rows is None:
-                solver.epoch(machine, velocity, None, data, everything, rng)
+                step.visit(machine, velocity, None, data, everything, rng)
             else:
                 for layer, rows in enumerate(run.rows):
-                    solver.epoch(machine, velocity, layer, data, rows, rng)
+                    step.visit(machine, velocity, layer, data, rows, rng)
             losses.append(loss(machine, data))
     return machine, velocity, losses
 
@@ -173,7 +181,7 @@ def sweep_exactly(
 
 def _exact_sweep(machine: Machine, run: Rotation, data: Data, penalty: float) -> Machine:
     """Layers 1..L of one rotation in turn, each on its own rows."""
-    rows = run.rows if run.rows is not None else (np.arange(len(data[0])),) * machine.depth
+    rows = run.rows if run.rows is not None else (np.arange(len(data)),) * machine.depth
     with threadpool_limits(1):
         for layer, own in enumerate(rows):
             machine = update_layer(machine, layer, data, own, penalty)

@@ -1,7 +1,7 @@
 """Ridge on features that are computed block by block: memory O(block x D + D^2), whatever the number of rows.
 
-Sums of products are taken in the features' own precision within a block and added in float64. Each candidate for the
-penalties costs one Cholesky factorisation, and is judged by exact leave-one-out errors at a sample of rows.
+Each candidate for the penalties costs one Cholesky factorisation, and is judged by exact leave-one-out errors at a
+sample of rows.
 """
 
 from collections.abc import Callable
@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import cho_solve, lapack, solve_triangular
 
-from .._threads import side_by_side
 from .._types import Array, BoolArray
+from .gram import gram
 from .ridge import RidgeFit
 
-_BLOCK = 2048
 _COARSE = (1.0, 1e2, 1e4, 1e6)
 _MANY = 1500  # features above which the penalty is chosen to a factor of 5 only, to save factorisations
 
@@ -39,36 +38,12 @@ def products(rows_of_features: Callable[[slice], Array], Y: Array, weights: Arra
     n = len(Y)
     sample = slice(max(0, n - n_left_out), n)
     left = rows_of_features(sample)
-    shift = left.mean(axis=0)  # products of shifted features lose no digits to the mean
-    y_mean = weights @ Y / n
-    D = len(shift)
-
-    def sums(begins: range) -> tuple[Array, Array, Array]:
-        gram, FY, total = np.zeros((D, D)), np.zeros((D, Y.shape[1])), np.zeros(D)
-        product = np.empty((D, D), shift.dtype)  # kept: fresh memory costs a quarter of the product's time
-        for begin in begins:
-            block = slice(begin, min(begin + _BLOCK, n))
-            F = rows_of_features(block)
-            F -= shift
-            w = weights[block].astype(F.dtype)
-            total += w @ F
-            FY += F.T @ (w[:, None] * (Y[block] - y_mean)).astype(F.dtype)
-            F *= np.sqrt(w)[:, None]
-            gram += np.matmul(F.T, F, out=product)
-        return gram, FY, total
-
-    # Every second block to the same sum, on however many threads: the result is the same.
-    even, odd = side_by_side(
-        lambda: sums(range(0, n, 2 * _BLOCK)), lambda: sums(range(_BLOCK, n, 2 * _BLOCK)), wide=True
-    )
-    gram, FY, total = (a + b for a, b in zip(even, odd, strict=True))
-    mean = total / n
-    gram -= n * np.outer(mean, mean)
-    gram[np.diag_indices(D)] += (
-        8 * np.finfo(shift.dtype).eps * np.trace(gram) / D
-    )  # rounding of the products must not look like information
-    left -= shift + mean.astype(left.dtype)
-    return Products(gram, FY, mean + shift, y_mean, n, left, Y[sample] - y_mean, weights[sample])
+    sums = gram(rows_of_features, Y, weights, left.mean(axis=0), lanes=True)
+    D = len(sums.FF)
+    # Rounding of the products must not look like information.
+    sums.FF[np.diag_indices(D)] += 8 * np.finfo(left.dtype).eps * np.trace(sums.FF) / D
+    left -= sums.f_mean.astype(left.dtype)
+    return Products(sums.FF, sums.FY, sums.f_mean, sums.y_mean, n, left, Y[sample] - sums.y_mean, weights[sample])
 
 
 def solve(sums: Products, penalty: Array | float) -> RidgeFit | None:

@@ -1,76 +1,141 @@
 """Gradient descent on the weighted mean of squared errors plus lambda |W|^2, with momentum and mini-batches.
 
-The update is W <- W - eta V, V <- mu V + gradient. Biases are not penalised. Which layers move, and on which rows, is
-the caller's choice: all layers on all rows is the paper's joint descent; one layer on its own subsample is one step of
-ADDS.
+The update is W <- W - eta V, V <- mu V + gradient. Biases are not penalised. All layers on all rows is the paper's
+joint descent; one layer at a time on its own subsample is Algorithm 1 (`adds`).
 """
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from .._types import Array, IntArray
-from ..model.machine import Machine, backward, flatten, forward, gradients
+from .. import _checks as check
+from .._types import Array
+from ..model.machine import Machine, with_last
+from . import adds
+from .base import Problem, Solution, Solver
+from .closed_form import leave_one_out_of_last_layer
+from .data import seen_by
+from .step import Step
 
-Data: TypeAlias = tuple[Array, Array, Array, Array]  # X, phi_1(X), Y, weights
 
+class GradientDescent(Solver):
+    """The paper's descent: all layers jointly, or with `cv` Algorithm 1 (ADDS), one layer at a time on its own
+    subsample.
 
-@dataclass(frozen=True)
-class GradientDescent:
-    """eta, mu, the size of a mini-batch (None: all rows at once) and lambda."""
+    Memory is O(block x D + sum_l D_l D_(l+1)), whatever the number of rows.
 
-    learning_rate: float
-    momentum: float
-    batch_size: int | None
-    penalty: float
+    Parameters
+    ----------
+    learning_rate : float or sequence of float, default=1e-3
+        eta, one for all layers or one per layer.
+    momentum : float, default=0.9
+        mu, in [0, 1).
+    batch_size : int or None, default=None
+        Rows per step; None takes all.
+    max_iter : int, default=2000
+        Epochs at most.
+    tol : float, default=1e-4
+        Relative fall of the overall loss that counts as an improvement.
+    patience : int, default=100
+        T: training stops after this many epochs without improvement, and the best weights are restored.
+    steps : int, default=1
+        Passes over its rows whenever a layer is visited; in joint descent, passes between two looks at the loss.
+    initial : float or (low, high), default=0.5
+        Initial weights are uniform on [-initial, initial], or on [low, high]; biases are zero.
+    target_sd : float, "own" or "auto", default="auto"
+        The standard deviation of the centred targets that descent sees: it sets how fast hidden layers move relative to
+        the last one. "own" leaves them in their own units, as the paper does. "auto" is 12, at which the learning rate
+        does not depend on the units of y (`benchmarks/faithful.py --target-sd` compares values).
 
-    def epoch(
+    Examples
+    --------
+    >>> from mlkm import MLKMRegressor
+    >>> from mlkm.solvers import GradientDescent
+    >>> MLKMRegressor(widths=(32, 8), solver=GradientDescent(batch_size=128)).get_params()["solver__batch_size"]
+    128
+    """
+
+    trains: ClassVar[str] = "any number of layers"
+    others: ClassVar[str] = ""
+    layers: ClassVar[tuple[int, float]] = (1, np.inf)
+
+    def __init__(
         self,
-        machine: Machine,
-        velocity: list[Array],
-        layer: int | None,
-        data: Data,
-        rows: IntArray,
-        rng: np.random.Generator,
+        learning_rate: float | Sequence[float] = 1e-3,
+        momentum: float = 0.9,
+        batch_size: int | None = None,
+        max_iter: int = 2000,
+        tol: float = 1e-4,
+        patience: int = 100,
+        *,
+        steps: int = 1,
+        initial: float | tuple[float, float] = 0.5,
+        target_sd: float | Literal["own", "auto"] = "auto",
     ) -> None:
-        """One pass over `rows`, moving `layer` (or all, if None). Weights and velocity are changed in place.
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.tol = tol
+        self.patience = patience
+        self.steps = steps
+        self.initial = initial
+        self.target_sd = target_sd
 
-        `data` is (X, phi_1(X), Y, weights) of all rows.
-        """
-        X, first, Y, weights = data
-        matrices = flatten(machine.layers)
-        moving = positions(machine, layer)
-        size = len(rows) if self.batch_size is None else min(self.batch_size, len(rows))
-        order = rows if size == len(rows) else rng.permutation(rows)
-        first, Y, weights = first[order], Y[order], weights[order]
-        X = X[order] if machine.linear else X
-        mean_weight = weights.mean()
-        for start in range(0, len(order), size):
-            batch = slice(start, start + size)
-            tape = forward(machine, X[batch] if machine.linear else X, first[batch])
-            cotangent = tape.output - Y[batch]
-            cotangent *= (2 / (mean_weight * len(cotangent)) * weights[batch])[:, None]
-            factors = backward(machine, tape, cotangent)
-            for k, slope in zip(moving, gradients([factors[k] for k in moving]), strict=True):
-                W, V = matrices[k], velocity[k]
-                V *= self.momentum
-                V += slope
-                V[:-1] += 2 * self.penalty * W[:-1]
-                W -= self.learning_rate * V
+    def check(self, depth: int) -> None:
+        super().check(depth)
+        for rate in check.per_layer("learning_rate", self.learning_rate, depth):
+            check.number("learning_rate", rate, above=0)
+        check.number("momentum", self.momentum, at_least=0, below=1)
+        check.number("tol", self.tol, at_least=0)
+        for name in ("max_iter", "patience", "steps"):
+            check.whole(name, getattr(self, name))
+        if self.batch_size is not None:
+            check.whole("batch_size", self.batch_size)
+        self.initial_range()
+        if self.target_sd not in ("own", "auto"):
+            check.number("target_sd", self.target_sd, above=0, words="'own', 'auto' or a number above 0")
+
+    def initial_range(self) -> tuple[float, float]:
+        """Between which numbers the initial weights lie."""
+        pair = self.initial if isinstance(self.initial, (tuple, list)) else (-1, 1)
+        try:
+            low, high = (float(end) for end in pair)
+            width = 1.0 if isinstance(self.initial, (tuple, list)) else float(self.initial)
+        except (TypeError, ValueError):
+            low, high, width = 0.0, -1.0, 1.0
+        if not (low <= high and width >= 0 and np.isfinite([low, high, width]).all()):
+            raise ValueError(f"initial must be a number of at least 0, or low <= high; got {self.initial!r}.")
+        return low * width, high * width
+
+    def solve(self, problem: Problem) -> Solution:
+        """Descend from the starts, on targets of the standard deviation asked for; give the machines back for targets
+        of standard deviation 1."""
+        sd = (
+            problem.unit
+            if self.target_sd == "own"
+            else np.full(1, 12.0 if self.target_sd == "auto" else self.target_sd)
+        )
+        penalty = 1e-4 if problem.penalty is None else problem.penalty
+        depth = problem.starts[0].depth
+        runs = adds.rotations(problem.parts, depth)
+        rates = [float(rate) for rate in check.per_layer("learning_rate", self.learning_rate, depth)]
+        step = Step(tuple(rates), self.momentum, self.batch_size, penalty, self.steps)
+        rows = replace(problem.rows, Y=sd * problem.rows.Y)
+        trained = adds.train(
+            problem.starts, runs, seen_by(rows, problem.starts[0].maps[0]), step,
+            max_iter=self.max_iter, patience=self.patience, tol=self.tol, seed=problem.seed, n_jobs=problem.n_jobs,
+        )  # fmt: skip
+        machines = tuple(_divided(machine, sd) for machine in trained.machines)
+        errors = [leave_one_out_of_last_layer(machine, problem.rows, penalty) for machine in machines]
+        trace, unit = [loss / float(np.mean(sd**2)) for loss in trained.losses], float(np.mean(sd**2))
+        # Hidden weights carry the scaled targets, the last layer was scaled back.
+        hidden_penalty = penalty / unit
+        return Solution(machines, trace, min(trace), trained.n_iter, penalty, hidden_penalty, np.mean(errors, axis=0))
 
 
-def positions(machine: Machine, layer: int | None) -> list[int]:
-    """Where the matrices of a layer stand in `flatten(machine.layers)`."""
-    sizes = [len(weights) for weights in machine.layers]
-    if layer is None:
-        return list(range(sum(sizes)))
-    start = sum(sizes[:layer])
-    return list(range(start, start + sizes[layer]))
-
-
-def loss(machine: Machine, data: Data) -> float:
-    """Weighted mean squared error on all rows, summed over outputs."""
-    X, first, Y, weights = data
-    residuals = forward(machine, X, first).output - Y
-    return float(weights @ (residuals**2).sum(axis=1)) / len(Y)
+def _divided(machine: Machine, sd: Array) -> Machine:
+    """The machine whose outputs are divided by `sd`."""
+    return with_last(machine, machine.layers[-1][0] / sd)

@@ -17,6 +17,8 @@ import scipy.linalg
 
 from .._types import Array
 
+EXACT_ROWS = 1500  # up to which one eigendecomposition in float64 is cheap; above, features are summed block by block
+
 
 @dataclass(frozen=True)
 class RidgeFit:

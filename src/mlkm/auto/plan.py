@@ -1,0 +1,165 @@
+"""What was asked for, checked once, and what is left open for "auto"."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from .. import _checks as check
+from .._checks import is_auto
+from .._types import Array
+from ..kernels import Gaussian, Kernel, KernelLike, as_kernel
+from ..model.features import Interactions, as_orders
+from ..model.scales import Geometric, check_scale
+from ..solvers import BY_NAME, GradientDescent, Ridge, Solver, VariableProjection
+from ..solvers.base import as_solver
+from .policy import Policy, current_policy
+
+DESCENT_WIDTHS = (256, 16)  # the paper's shape from 16 inputs on
+PENALTIES = tuple(10.0**k for k in range(-7, 1))  # candidates of penalty="cv", as in the paper's searches
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The choices with nothing left open but what is None: the widths, the scale of layer 1, the penalty.
+
+    `slopes` are what the prior standard deviation of a linear term may be where it is not learned; there are none
+    without that term. `learned` says that layer 1 is searched for, `rough` that it may have a rough part, and
+    `penalties` are the candidates of five-fold cross-validation, if that was asked for.
+    """
+
+    widths: tuple[int, ...] | None
+    kernels: tuple[Kernel, ...]
+    scales: tuple[Array | None, ...]
+    orders: tuple[int, ...]
+    slopes: tuple[float, ...]
+    penalty: float | None
+    penalties: tuple[float, ...]
+    solver: Solver
+    residual: bool
+    learned: bool
+    rough: bool
+    rotate: bool
+    seed: int
+    n_jobs: int | None
+    policy: Policy
+
+    @property
+    def depth(self) -> int:
+        return 1 if self.widths is None else len(self.widths)
+
+    @property
+    def n_features(self) -> int | None:
+        """D_1, where it was given."""
+        return None if self.widths is None else self.widths[0]
+
+    @property
+    def kernel(self) -> Kernel:
+        """That of layer 1."""
+        return self.kernels[0]
+
+    @property
+    def linear(self) -> bool:
+        return bool(self.slopes)
+
+    @property
+    def automatic(self) -> bool:
+        """Whether the scale of layer 1 is the default's, whose predictions are kept within limits."""
+        return self.scales[0] is None and not isinstance(self.solver, GradientDescent)
+
+    def with_penalty(self, penalty: float) -> "Plan":
+        return replace(self, penalty=penalty, penalties=())
+
+
+def make_plan(
+    d: int,
+    unit: Array,
+    *,
+    widths: Sequence[int] | Literal["auto"],
+    kernels: KernelLike | Sequence[KernelLike],
+    scales: Any,
+    interactions: Interactions | Literal["auto"],
+    relevance: bool | Literal["auto"],
+    linear: bool | Literal["auto"],
+    penalty: float | Literal["auto", "cv"],
+    solver: Any,
+    seed: int,
+    residual: bool = False,
+    landmarks: bool = False,
+    rotate: bool = False,
+    n_jobs: int | None = None,
+) -> Plan:
+    """Check every choice. `unit` holds the inputs' standard deviations: given scales of layer 1 are in the units of
+    X."""
+    given = _widths(widths)
+    by_descent = isinstance(solver, GradientDescent) or (isinstance(solver, str) and solver == "gradient")
+    if given is None and by_descent:
+        given = DESCENT_WIDTHS
+    depth = 1 if given is None else len(given)
+    trained_by = _solver(solver, depth)
+    layers = check.per_layer("kernels", kernels, depth)
+    at = _scales(scales, given, d, unit)
+    learned = at[0] is None and check.yes_no_auto("relevance", relevance) is not False and not by_descent
+    rough = landmarks and learned and given is None and is_auto(kernels) and is_auto(interactions)
+    mixed: Interactions = (1, 2, "full") if learned else "full"
+    chosen = check.yes_no_auto("linear", linear)
+    return Plan(
+        widths=given,
+        kernels=tuple(Gaussian() if is_auto(name) else as_kernel(name) for name in layers),
+        scales=at,
+        orders=as_orders(mixed if interactions == "auto" else interactions, d),
+        slopes=(0.0, 1.0) if is_auto(chosen) else (1.0,) if chosen else (),
+        penalty=_penalty(penalty),
+        penalties=PENALTIES if isinstance(penalty, str) and penalty == "cv" else (),
+        solver=trained_by,
+        residual=residual,
+        learned=learned,
+        rough=rough,
+        rotate=rotate,
+        seed=seed,
+        n_jobs=n_jobs,
+        policy=current_policy(),
+    )
+
+
+def _solver(solver: Any, depth: int) -> Solver:
+    if is_auto(solver):
+        return Ridge() if depth == 1 else VariableProjection()
+    return as_solver(solver, depth, BY_NAME)
+
+
+def _widths(widths: Any) -> tuple[int, ...] | None:
+    if is_auto(widths):
+        return None
+    try:
+        given = tuple(int(D) for D in widths)
+        valid = len(given) > 0 and all(D >= 1 and D == E for D, E in zip(given, widths, strict=True))
+    except (TypeError, ValueError):
+        valid = False
+    if not valid:
+        raise ValueError(
+            f"widths must be 'auto' or positive whole numbers, one per layer, as in (256, 16); got {widths!r}."
+        )
+    return given
+
+
+def _scales(scales: Any, widths: tuple[int, ...] | None, d: int, unit: Array) -> tuple[Array | None, ...]:
+    """One scale per layer; None where that of layer 1 is to be learned. Deeper layers take 1/sqrt(D_l) by
+    themselves."""
+    depth = 1 if widths is None else len(widths)
+    given = scales.of_layers(depth) if isinstance(scales, Geometric) else check.per_layer("scales", scales, depth)
+    result: list[Array | None] = []
+    for layer, scale in enumerate(given):
+        size = widths[layer] if layer and widths is not None else d
+        if is_auto(scale):
+            result.append(np.array(1 / np.sqrt(size)) if layer else None)
+        else:
+            result.append(check_scale(scale, size) * (1.0 if layer else unit))
+    return tuple(result)
+
+
+def _penalty(penalty: Any) -> float | None:
+    if isinstance(penalty, str) and penalty in ("auto", "cv"):
+        return None
+    return check.number("penalty", penalty, at_least=0, words="'auto', 'cv' or a number of at least 0")

@@ -1,0 +1,130 @@
+"""Every number "auto" decides by, in one place: what it means, its unit, what it trades, and what measured it.
+
+A fit takes the policy in force when it begins. An ablation is the default with a field replaced:
+
+>>> from dataclasses import replace
+>>> from mlkm.auto.policy import Policy, policy_context
+>>> with policy_context(replace(Policy(), most_rotated=0)):
+...     current_policy().most_rotated
+0
+>>> current_policy().most_rotated
+25
+
+Where a comment names no script, the value was chosen while the default was developed, on the sets of
+`python -m benchmarks run`, and has not been varied on its own. "Ablation" is `python -m benchmarks run ablation`.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+__all__ = ["Policy", "current_policy", "policy_context"]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The default's decisions. Sizes trade time for accuracy; worths are gains below which the simpler model stays."""
+
+    # --- how far predictions go
+    beyond: float = 2.0  # ranges of the training targets by which a prediction may leave them; against nonsense far out
+
+    # --- few rows: is a search to be trusted? (ablation: no-caution)
+    few_rows: int = 300  # rows up to which a search must prove itself on rows held out,
+    few_per_input: int = 10  # or so many rows per input;
+    enough_rows: int = 1800  # never from here on, since the search then leaves rows for a check of its own
+    least_rows: int = 10  # rows with which there is something to hold out
+    # of the plain layer; 300 lose 5 to 10 % on 700 rows of YearPredictionMSD (paper, Table 8)
+    plain_features: int = 1500
+    plain_rows: int = 700  # by which its scale is chosen
+    plain_scales: tuple[float, ...] = (0.1, 0.25, 0.5, 1.0, 2.0)  # candidates, times 1/sqrt(order)
+
+    # --- one scale for all inputs, by leave-one-out (relevance=False, solver="gradient")
+    scale_rows: int = 1000  # rows of the small fits that are compared,
+    scale_features: int = 300  # their features,
+    scale_factors: tuple[float, ...] = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # and the candidates, times 1/sqrt(order)
+    # D = 2 sqrt(n) log n, the theory's count, at least, at most
+    drawn_features: tuple[float, int, int] = (2.0, 100, 1500)
+
+    # --- which inputs enter the search
+    most_inputs: int = 150  # inputs a search begins with; more are screened by their own correlations with y
+    screen_waves: int = 5  # cosines of an input's ranks that screen it
+    none_dropped: int = 12  # inputs up to which all are kept
+    most_kept: int = 30  # inputs it goes on with
+    # share of relevant inputs above which the others are not worth another climb without them
+    worth_dropping: float = 0.7
+    leaders: int = 5  # most relevant inputs whose pairs are tested (ablation: no-pairs)
+    pair_rows: int = 5000  # rows of those tests
+    pair_chance: float = 45.0  # chi-squared, 9 degrees of freedom: probability 1e-6
+    most_telling: int = 100  # pairs that are added
+    residual_leaders: int = 3  # inputs whose products are looked for in the residuals (ablation: no-second-look)
+    residual_chance: tuple[float, float] = (60.0, 120.0)  # chi-squared, 9 and 27 degrees: below 1e-8 and 1e-12
+    # mean squared slope that keeps an input: share of the noise, and at most
+    moving: tuple[float, float] = (0.02, 3e-3)
+    varying: float = 3e-2  # prior variance, relative to the largest, that keeps an input
+
+    # --- the climb of the evidence
+    rows: int = 1500  # of the smooth part's climbs; 1000 save a fifth of the time and lose 1 % on 28 sets
+    first_rows: tuple[int, int, int] = (40, 600, 1000)  # of the first climb: per input, at least, at most
+    tiny_rows: int = 150  # rows below which a search has few features
+    single_features: tuple[int, int, int] = (6, 6, 10)  # per input in order 1: tiny, first climb, later climbs
+    order_features: tuple[int, int, int] = (60, 100, 200)  # of order 2 and of full order, likewise; 130 lose on pumadyn
+    first_steps: int = 40  # iterations of a climb from the start, at most
+    steps: int = 12  # of one that goes on; three times as many while it gains
+    precise_steps: int = 60  # of the climb in float64 where there is next to no noise
+    precise_noise: float = 1e-3  # noise variance, y having 1, below which sums are in float64
+    least_gain: float = 1e-3  # nats per row in four steps below which a climb ends
+    good_gain: float = 1e-2  # nats per row in four steps with which it may go on beyond its steps
+    prior: float = 1e-4  # weight of the squared distance of log-scales and log-amplitudes from their start, per row
+    # noise below which, and nats per row within which, both inputs and ranks go on
+    undecided: tuple[float, float] = (0.02, 0.5)
+    worth_ranks: float = 0.02  # nats per row; ranks carry sampling noise of their own (ablation: no-ranks)
+    most_rotated: int = 25  # inputs up to which the full order may learn a matrix of scales (ablation: no-rotation)
+    fresh_rows: tuple[int, int] = (500, 300)  # rows by which it is judged, and the least number that is fresh
+    judged_features: int = 400  # of full order in that comparison
+    afresh: float = 0.05  # nats per row lost by dropping inputs that ask for a fresh start
+
+    # --- the rough part (ablation: no-rough)
+    rough_rows: tuple[int, int] = (400, 700)  # of its first and its second climb; the kernel is exact, n^3
+    rough_steps: tuple[int, int] = (25, 15)
+    rough_prior: float = 1e-3  # as `prior`
+    rough_far: float = 0.5  # nats per row behind the smooth part at which it is given up
+    worth_a_loss: float = 1.003  # leave-one-out error, relative to the best, at which it is left away
+
+    # --- how wide the first layer is: narrow, wide (ablation: always-wide)
+    # of full order where the last ridge is exact; airfoil, energy, housing gain 5 % over 500
+    exact_features: int = 1500
+    wide_single: tuple[int, int] = (16, 24)  # features per input in order 1
+    wide_pair: tuple[int, int] = (200, 300)  # features of order 2
+    # one per so many rows, at least, at most
+    wide_full: tuple[tuple[int, int, int], ...] = ((24, 250, 500), (12, 500, 1000))
+    widest_full: int = 3000  # where leave-one-out asks for most
+    # and for the widest
+    landmarks: tuple[tuple[int, int, int], ...] = ((12, 500, 800), (6, 1000, 1600), (6, 1000, 2000))
+    worth_width: float = 1.04  # ratio of leave-one-out errors, half of the features to all, that asks for more
+    worth_most_width: tuple[float, float] = (2.0, 1.16)  # ratio that asks for most, with fewer and with so many rows:
+    many_rows: int = 8000
+    very_many: int = 4500  # features above which the weight of the rough part is sought again
+    least_penalty: float = 1 / 200  # how far below the noise by the evidence a penalty may go
+    most_balance: float = 50.0  # how far the rough part's penalty may move from the smooth part's, either way
+
+    # --- hidden layers
+    worth_depth: float = 0.9  # share of the one-layer error, on many rows held out, below which hidden layers are used
+
+
+_CURRENT: ContextVar[Policy] = ContextVar("policy", default=Policy())  # noqa: B039, a frozen dataclass
+
+
+def current_policy() -> Policy:
+    """The policy that a fit which begins now takes."""
+    return _CURRENT.get()
+
+
+@contextmanager
+def policy_context(policy: Policy) -> Iterator[None]:
+    """Fits that begin inside take this policy."""
+    token = _CURRENT.set(policy)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
