@@ -5,21 +5,23 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from mlkm._seeds import generator, root_seed
+from mlkm._seeds import Purpose, generator, root_seed
 
 
-@pytest.mark.parametrize(
-    "pair", list(combinations([(5,), (5, 1), (5, 2), (6,), (5, 1, 1), (5, 1000, 1), (5, 2000)], 2)), ids=str
-)
+KEYS = [
+    (5, Purpose.FEATURES),
+    (6, Purpose.FEATURES),
+    (5, Purpose.LAYERS, 1),
+    (5, Purpose.LAYERS, 2),
+    (5, Purpose.BATCHES, 0, 0),
+    (5, Purpose.BATCHES, 1, 0),
+    (5, Purpose.WEIGHTS, 1),
+    (5, Purpose.PARTS),
+]
+
+
+@pytest.mark.parametrize("pair", list(combinations(KEYS, 2)), ids=str)
 def test_purposes_have_streams_of_their_own(pair):
-    first, second = (generator(*key).random(5) for key in pair)
-    assert (first != second).all()
-
-
-@pytest.mark.parametrize("pair", [((5,), (5, 0)), ((5,), (5, 0, 0)), ((5, 1), (5, 1, 0))], ids=str)
-def test_purpose_zero_is_a_purpose(pair):
-    """(seed) draws the features of layer 1, (seed, 0, 0) the mini-batches of rotation 0 in epoch 0; (seed, 1) and
-    (seed, 1, 0) likewise."""
     first, second = (generator(*key).random(5) for key in pair)
     assert (first != second).all()
 
@@ -32,3 +34,10 @@ def test_seeds_of_every_kind():
     for bad in (-1, "seed", 2**33):
         with pytest.raises(ValueError, match=r"seed|Seed"):
             root_seed(bad)
+
+
+def test_no_two_purposes_share_a_stream():
+    """A machine of six layers once drew its fifth layer from the stream of the simulated data."""
+    streams = [generator(7, purpose, *numbers) for purpose in Purpose for numbers in ((), (1,), (4,), (4, 3))]
+    first = {rng.integers(2**62) for rng in streams}
+    assert len(first) == len(streams) - 3  # the seed's own stream has no numbers

@@ -11,11 +11,9 @@ from ._types import RandomState
 
 @unique
 class Purpose(IntEnum):
-    """What a stream of random numbers is for: the first number of its key, so that no two purposes share one.
+    """What a stream of random numbers is for: the first number of its key, so that no two purposes share one."""
 
-    The features of layer 1 have no purpose of their own: with one seed they are those of `RandomFeatures`.
-    """
-
+    FEATURES = 0  # of layer 1 at given or chosen scales, and of `RandomFeatures`: the seed's own stream
     DATA = 4  # simulated examples
     LAYERS = 5  # features of layer 2 and above, by layer
     BATCHES = 6  # mini-batches, by rotation and epoch
@@ -44,6 +42,7 @@ def root_seed(random_state: RandomState) -> int:
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def generator(seed: int, *key: int) -> np.random.Generator:
+def generator(seed: int, purpose: Purpose, *numbers: int) -> np.random.Generator:
     """An independent stream for one purpose and its numbers, such as `(Purpose.BATCHES, rotation, epoch)`."""
+    key = () if purpose == Purpose.FEATURES else (int(purpose), *numbers)
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))

@@ -6,13 +6,10 @@ from typing import Literal
 import numpy as np
 
 from ._fetch import fetch_sml2010, fetch_year_prediction
-from ._seeds import generator, root_seed
+from ._seeds import Purpose, generator, root_seed
 from ._types import Array, RandomState
 
 __all__ = ["fetch_sml2010", "fetch_year_prediction", "make_example1", "make_example2", "make_example3", "make_example4"]
-
-
-_DATA = 4  # the purpose of these streams: a model with the same seed draws its features from another one
 
 
 def _check(n: int, d: int, least: int = 1) -> None:
@@ -40,7 +37,7 @@ def make_example1(
     ((100, 8), (100,), (100,))
     """
     _check(n, d, least=4)
-    rng = generator(root_seed(random_state), _DATA)
+    rng = generator(root_seed(random_state), Purpose.DATA)
     X = (rng.uniform(size=(n, d)) + t * rng.uniform(size=(n, 1))) / (1 + t)
     f = example1_truth(X)
     return X, f + noise * rng.standard_normal(n), f
@@ -64,7 +61,7 @@ def make_example2(
     coded.
     """
     _check(n, d, least=4)
-    rng = generator(root_seed(random_state), _DATA)
+    rng = generator(root_seed(random_state), Purpose.DATA)
     X = rng.uniform(size=(n, d))
     f = example2_truth(X, exponent)
     return X, f + noise * rng.standard_normal(n), f
@@ -100,7 +97,10 @@ def make_example3(
         raise ValueError(f"function must be 'trig', 'sin_ratio' or 'mix'; got {function!r}.")
     if law not in ("uniform", "normal"):
         raise ValueError(f"law must be 'uniform' or 'normal'; got {law!r}.")
-    coefficient_rng, rng = generator(root_seed(coefficients), _DATA, 3), generator(root_seed(random_state), _DATA)
+    coefficient_rng, rng = (
+        generator(root_seed(coefficients), Purpose.DATA, 3),
+        generator(root_seed(random_state), Purpose.DATA),
+    )
     u, c = coefficient_rng.uniform(1, 2, (3, d)), coefficient_rng.uniform(1, 2, (2, d))
     if law == "uniform":
         X = rng.uniform(-2, 2, (n, d))
@@ -122,7 +122,7 @@ def make_example4(
     n_active = min(d, 10) if n_active is None else n_active
     if not 1 <= n_active <= d:
         raise ValueError(f"n_active must lie between 1 and d = {d}; got {n_active}.")
-    rng = generator(root_seed(random_state), _DATA)
+    rng = generator(root_seed(random_state), Purpose.DATA)
     X = rng.uniform(size=(n, d))
     active = X[:, :n_active]
     f = (active + 2 * np.exp(-16 * active**2)).sum(axis=1)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta
 from sklearn.utils import check_scalar
 
-from ._seeds import generator
+from ._seeds import Purpose, generator
 from ._types import Array
 from .conformal.rank import exact_level, groups_of
 
@@ -131,7 +131,7 @@ def worst_slice_coverage(
     n, d = X.shape
     if not 0 < share <= 1 or n < 20:
         raise ValueError(f"Slices need 0 < share <= 1 and at least 20 rows; got share={share} and {n} rows.")
-    rng = generator(random_state)
+    rng = generator(random_state, Purpose.SLICES)
     Z = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
     V = np.hstack([np.eye(d), rng.standard_normal((d, n_directions))])
     V /= np.linalg.norm(V, axis=0)

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._seeds import generator, root_seed
+from ._seeds import Purpose, generator, root_seed
 from ._types import Array, RandomState
 from .kernels import KernelLike, as_kernel
 from .model.features import Interactions, Sampling, draw_features, features
@@ -72,7 +72,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """Draw the features; of X only the number of columns matters."""
         d = validate_data(self, X, dtype=[np.float64, np.float32]).shape[1]
         self.map_ = draw_features(
-            generator(root_seed(self.random_state)),
+            generator(root_seed(self.random_state), Purpose.FEATURES),
             d,
             self.n_features,
             as_kernel(self.kernel),

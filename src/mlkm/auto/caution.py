@@ -4,7 +4,7 @@ for all inputs."""
 
 import numpy as np
 
-from .._seeds import generator
+from .._seeds import Purpose, generator
 from ..model.features import draw_features
 from ..model.machine import predict
 from ..model.prior import FirstLayer, Part
@@ -45,7 +45,9 @@ def plain_layer(rows: Rows, plan: Plan) -> FirstLayer:
     d, order, D = some.X.shape[1], plan.orders[-1], plan.n_features or plan.policy.plain_features
     candidates, errors = [], []
     for factor in policy.plain_scales:
-        phi = draw_features(generator(plan.seed), d, D, plan.kernel, factor / np.sqrt(order), (order,))
+        phi = draw_features(
+            generator(plan.seed, Purpose.FEATURES), d, D, plan.kernel, factor / np.sqrt(order), (order,)
+        )
         for slope in plan.slopes or (None,):
             candidates.append(FirstLayer((Part(None, phi, 1.0),), None if slope is None else np.full(d, slope), 1e-2))
             errors.append(loo(ridge(candidates[-1].rows_of_features(some.X), some.Y, some.weights)))

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg
 from threadpoolctl import threadpool_limits
 
-from .._seeds import generator
+from .._seeds import Purpose, generator
 from .._threads import side_by_side
 from .._types import Array, IntArray
 from ..model.features import FeatureMap, features
@@ -97,7 +97,7 @@ def _smooth_layer(learned: Learned, width: int) -> FirstLayer:
     if linear is not None:
         linear[learned.kept] = np.exp(p["linear"])
     sizes = _sizes(learned, width)
-    draws = draw(generator(plan.seed, 30), len(learned.kept), sizes, plan.kernel, strongest_pairs(p))
+    draws = draw(generator(plan.seed, Purpose.FINAL), len(learned.kept), sizes, plan.kernel, strongest_pairs(p))
     phi = _embed(feature_map(draws, p), learned.kept, d)
     part = Part(learned.ranks if learned.on_ranks else None, phi, 1.0)
     return FirstLayer((part,), linear, learned.smooth.noise + 1e-12, sizes.full)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._seeds import generator
+from .._seeds import Purpose, generator
 from .._types import Array
 from ..model.features import draw_features, features
 from ..rows import Rows
@@ -17,7 +17,9 @@ def scale_by_leave_one_out(rows: Rows, plan: Plan) -> Array:
     unit = 1 / np.sqrt(max(plan.orders))
     errors = {}
     for factor in policy.scale_factors:
-        phi = draw_features(generator(plan.seed), d, policy.scale_features, plan.kernel, factor * unit, plan.orders)
+        phi = draw_features(
+            generator(plan.seed, Purpose.FEATURES), d, policy.scale_features, plan.kernel, factor * unit, plan.orders
+        )
         F = features(phi, some.X)
         F = np.hstack([F, some.X]) if plan.linear else F
         errors[factor] = ridge(F, some.Y, some.weights).loo_error.mean()

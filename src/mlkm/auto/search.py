@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._seeds import generator
+from .._seeds import Purpose, generator
 from .._threads import side_by_side
 from .._types import IntArray
 from ..model.features import features
@@ -145,7 +145,7 @@ class Search:
         for candidate in (turned, straight):
             sizes = replace(search_sizes(d, n, self.plan), full=policy.judged_features)
             pairs = smooth.strongest_pairs(candidate.parameters)
-            draws = draw(generator(self.plan.seed, 22), d, sizes, self.plan.kernel, pairs)
+            draws = draw(generator(self.plan.seed, Purpose.JUDGED), d, sizes, self.plan.kernel, pairs)
             F = features(feature_map(draws, candidate.parameters), X)
             if self.plan.linear:
                 F = np.hstack([F, X * np.exp(candidate.parameters["linear"])])

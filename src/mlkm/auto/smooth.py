@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from .._seeds import generator
+from .._seeds import Purpose, generator
 from .._types import Array, IntArray
 from ..model.features import angles
 from .climb import climb
@@ -51,7 +51,7 @@ def learn(
     pairs = first_pairs(d, plan.seed) if warm is None else warm.pairs
     if sizes.pair:
         sizes = replace(sizes, pair=max(sizes.pair, len(pairs)))  # every pair has its feature
-    draws = draw(generator(plan.seed, 20), d, sizes, plan.kernel, pairs)
+    draws = draw(generator(plan.seed, Purpose.SEARCH), d, sizes, plan.kernel, pairs)
     origin = start(d, plan.linear)
     begin = origin if warm is None else warm.parameters
     if rotation and "rotation" not in begin:
@@ -142,7 +142,7 @@ def _ravel(parameters: Parameters) -> Array:
 def first_pairs(d: int, seed: int, most: int = 200) -> tuple[tuple[int, int], ...]:
     """Pairs to begin with: all, or as many at random. With two inputs a pair is the full order."""
     every = list(combinations(range(d), 2)) if d > 2 else []
-    chosen = generator(seed, 21).permutation(len(every))[:most]
+    chosen = generator(seed, Purpose.PAIRS).permutation(len(every))[:most]
     return tuple(every[k] for k in chosen)
 
 

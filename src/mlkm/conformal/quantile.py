@@ -15,7 +15,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
-from .._seeds import generator
+from .._seeds import Purpose, generator
 from .._types import Array
 from ..kernels import Gaussian
 from ..model.features import FeatureMap, draw_features, features
@@ -48,7 +48,7 @@ def fit_quantiles(X: Any, y: Array, level: Fraction, seed: int, n_features: int 
     n, d = X.shape
     x_scaler, y_scaler = standardiser(X, np.ones(n)), standardiser(Y, np.ones(n))
     D = n_features or int(np.clip(4 * np.sqrt(n), 50, 400))
-    rng = generator(seed, 40)
+    rng = generator(seed, Purpose.QUANTILES)
     phi = draw_features(rng, d, D, Gaussian(), 1 / np.sqrt(d), (1, "full"))
     F, Z = _design(phi, x_scaler.forward(X)), y_scaler.forward(Y)
     held_out = rng.permutation(n) < max(1, n // 5)

@@ -10,7 +10,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
 
-from .._seeds import generator, root_seed
+from .._seeds import Purpose, generator, root_seed
 from .._types import Array, RandomState
 from ..estimators import MLKMRegressor
 from ..rows import checked_weights
@@ -245,7 +245,7 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
 
 def _bootstrap(estimator: Any, X: Any, y: Array, seed: int) -> list[Any]:
     """Fits to rows drawn with replacement."""
-    draws = [generator(seed, 50, b).integers(len(y), size=len(y)) for b in range(_REPLICATES)]
+    draws = [generator(seed, Purpose.BOOTSTRAP, b).integers(len(y), size=len(y)) for b in range(_REPLICATES)]
     return [clone(estimator).fit(_safe_indexing(X, rows), y[rows]) for rows in draws]
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._seeds import generator
+from .._seeds import Purpose, generator
 from .._types import Array
 from ..auto.caution import doubtful, plain_layer, search_pays
 from ..auto.first_layer import Learned, learn_first_layer
@@ -30,7 +30,9 @@ def drawn_features(rows: Rows, plan: Plan, D: int) -> tuple[FeatureMap, Array]:
     scale = plan.scales[0]
     if scale is None:
         scale = scale_by_leave_one_out(rows, plan)
-    return draw_features(generator(plan.seed), rows.X.shape[1], D, plan.kernel, scale, plan.orders), scale
+    return draw_features(
+        generator(plan.seed, Purpose.FEATURES), rows.X.shape[1], D, plan.kernel, scale, plan.orders
+    ), scale
 
 
 def _drawn(rows: Rows, plan: Plan) -> FirstLayer:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .._seeds import generator
+from .._seeds import Purpose, generator
 from .._types import Array
 from ..auto.plan import Plan
 from ..model.features import FeatureMap, draw_features, features
@@ -16,7 +16,7 @@ def deeper_maps(plan: Plan) -> list[FeatureMap]:
     """phi_2..phi_L, each on the D_l outputs of the layer below."""
     layers = zip((plan.widths or ())[1:], plan.kernels[1:], plan.scales[1:], strict=True)
     return [
-        draw_features(generator(plan.seed, layer), D, D, kernel, 1.0 if scale is None else scale)
+        draw_features(generator(plan.seed, Purpose.LAYERS, layer), D, D, kernel, 1.0 if scale is None else scale)
         for layer, (D, kernel, scale) in enumerate(layers, 1)
     ]
 
@@ -28,7 +28,10 @@ def uniform_starts(
     shapes = layer_shapes(maps, n_outputs, plan.residual, linear=plan.linear)
     return tuple(
         Machine(
-            tuple(maps), _uniform(generator(plan.seed, 1000, run), shapes, initial), plan.residual, linear=plan.linear
+            tuple(maps),
+            _uniform(generator(plan.seed, Purpose.WEIGHTS, run), shapes, initial),
+            plan.residual,
+            linear=plan.linear,
         )
         for run in range(n_runs)
     )
@@ -51,7 +54,13 @@ def starts_near(one_layer: Machine, maps: Sequence[Any], X: Array, n_runs: int, 
     shapes = layer_shapes(maps, W.shape[1], plan.residual, skip=True, linear=plan.linear, n_inputs=X.shape[1])
     F = features(maps[0], X[:2000])
     return tuple(
-        Machine(tuple(maps), _near(W, shapes, generator(plan.seed, 1000, run), F), plan.residual, True, plan.linear)
+        Machine(
+            tuple(maps),
+            _near(W, shapes, generator(plan.seed, Purpose.WEIGHTS, run), F),
+            plan.residual,
+            True,
+            plan.linear,
+        )
         for run in range(n_runs)
     )
 

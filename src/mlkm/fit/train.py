@@ -149,7 +149,7 @@ def _parts(rows: Rows, plan: Plan) -> tuple[IntArray, ...]:
             f"cv='rotate' splits the rows into one part per layer: {plan.depth} layers need at least {plan.depth} "
             f"distinct rows; got n_samples={len(rows)}."
         )
-    return tuple(random_parts(generator(plan.seed, 2000), len(rows), plan.depth))
+    return tuple(random_parts(generator(plan.seed, Purpose.PARTS), len(rows), plan.depth))
 
 
 def relevance_of(machines: Sequence[Machine], X: Array, n_outputs: int, most: int = 1000) -> Array:

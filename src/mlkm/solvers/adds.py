@@ -20,7 +20,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from .._seeds import generator
+from .._seeds import Purpose, generator
 from .._types import Array, IntArray
 from ..model.machine import Machine, flatten, with_layers
 from .data import Data
@@ -138,7 +138,7 @@ def _epochs(
     losses = []
     with np.errstate(over="ignore", invalid="ignore"):  # a diverging run ends in one clear error, raised by `train`
         for epoch in range(begin, end):
-            rng = generator(seed, run.number, epoch)
+            rng = generator(seed, Purpose.BATCHES, run.number, epoch)
             if run.rows is None:
                 step.visit(machine, velocity, None, data, everything, rng)
             else:

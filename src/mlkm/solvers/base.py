@@ -73,7 +73,7 @@ class Solver(BaseEstimator):  # type: ignore[misc]
 
     def __eq__(self, other: object) -> bool:
         """Solvers of one kind with the same settings are the same."""
-        return type(self) is type(other) and self.get_params() == other.get_params()  # type: ignore[attr-defined]
+        return type(self) is type(other) and self.get_params() == other.get_params()
 
     def __hash__(self) -> int:
         return hash((type(self), repr(self)))

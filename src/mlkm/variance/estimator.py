@@ -28,7 +28,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from scipy.linalg import blas, lapack, solve_triangular
 
-from .._seeds import generator
+from .._seeds import Purpose, generator
 from .._types import Array
 from ..model.features import features
 from ..model.machine import Factors, Machine, affine, forward, jacobian, last_inputs, output_factors, predict
@@ -189,7 +189,7 @@ def projected(gradients: Gradients, X: Array, n_parameters: int) -> Projected:
     """Draw the combinations; `X` is any row."""
     sides = []
     for k, (H, G) in enumerate(gradients.thin(X[:1])[1]):
-        rng = generator(0, k)
+        rng = generator(0, Purpose.PROJECTION, k)
         R = rng.standard_normal((H.shape[1], n_parameters)) / np.sqrt(n_parameters)
         S = np.ones((1, n_parameters)) if G.shape[1] == 1 else rng.standard_normal((G.shape[1], n_parameters))
         sides.append((R, S))
