@@ -13,8 +13,9 @@ from mlkm.model.machine import Machine, layer_shapes
 from mlkm.model.warp import fit_warp, warped
 from mlkm.rows import plain_rows
 from mlkm.solvers import VariableProjection
-from mlkm.solvers.blocked import blocked_ridge
+from mlkm.solvers.blocked import blocked_ridge, path, products, solve
 from mlkm.solvers.data import seen_by
+from mlkm.solvers.penalty import best_near
 from mlkm.solvers.reduced import project, reduced_objective
 from mlkm.solvers.ridge import ridge
 from mlkm.solvers.step import loss
@@ -72,19 +73,55 @@ def test_blocked_ridge_is_ridge():
     weights = rng.uniform(0.5, 2, n)
     weights /= weights.mean()
     exact = ridge(F, Y, weights, 1e-3)
-    blocked = blocked_ridge(lambda rows: F[rows].copy(), Y, weights, 1e-3, search=False)
+    blocked = blocked_ridge(lambda rows: F[rows].copy(), Y, weights, 1e-3)
     np.testing.assert_allclose(blocked.coefficients, exact.coefficients, atol=1e-10)
     np.testing.assert_allclose(blocked.intercept, exact.intercept, atol=1e-10)
     np.testing.assert_allclose(blocked.loo_residuals, exact.loo_residuals[-1000:], atol=1e-8)
 
 
-def test_blocked_ridge_walks_to_the_better_penalty():
-    rng = np.random.default_rng(0)
-    F = rng.normal(size=(600, 50))
-    Y = F[:, [0]] + rng.normal(size=(600, 1))
-    fits = {p: blocked_ridge(lambda rows: F[rows].copy(), Y, np.ones(600), p) for p in (1e-6, 1e3)}
-    for fit in fits.values():
-        assert fit.loo_error <= ridge(F, Y).loo_error * 1.05
+def valleys(seed=0, n=900):
+    """Features of which a few carry a strong signal and many a weak one: leave-one-out has a flat stretch between."""
+    rng = np.random.default_rng(seed)
+    F = np.hstack([rng.normal(size=(n, 3)), 1e-3 * rng.normal(size=(n, 60))])
+    return F, F[:, [0]] + 4e2 * F[:, 3:] @ rng.normal(size=(60, 1)) / 8 + rng.normal(size=(n, 1))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_penalty_is_the_global_minimum(seed):
+    """Over sixteen decades no penalty has a lower leave-one-out error, by more than what the tie-break allows (0.01 %
+    per decade), in one decomposition, in blocks, and in blocks with more features than are decomposed at once."""
+    F, Y = valleys(seed)
+    grid = np.logspace(-14, 2, 300)
+    errors = np.array([ridge(F, Y, None, penalty).loo_error[0] for penalty in grid])
+    assert ridge(F, Y).loo_error[0] < errors.min() * (1 + 16e-4)
+    blocked = blocked_ridge(lambda rows: F[rows].copy(), Y, np.ones(len(F)), None)
+    left_out = np.array(
+        [blocked_ridge(lambda rows: F[rows].copy(), Y, np.ones(len(F)), penalty).loo_error[0] for penalty in grid]
+    )
+    assert blocked.loo_error[0] < left_out.min() * (1 + 16e-4)
+
+
+def test_a_path_is_its_solutions():
+    F, Y = valleys()
+    sums = products(lambda rows: F[rows].copy(), Y, np.ones(len(F)))
+    every = path(sums)
+    for penalty in (1e-9, 1e-5, 1e-2, 1.0):
+        assert every.error(penalty) == pytest.approx(float(solve(sums, penalty).loo_error.sum()), rel=1e-8)
+
+
+def test_many_features_take_the_guess_of_a_part(monkeypatch):
+    F, Y = valleys()
+    whole = blocked_ridge(lambda rows: F[rows].copy(), Y, np.ones(len(F)), None)
+    monkeypatch.setattr("mlkm.solvers.blocked.PATH_FEATURES", 25)
+    guessed = blocked_ridge(lambda rows: F[rows].copy(), Y, np.ones(len(F)), None)
+    assert guessed.loo_error[0] < 1.01 * whole.loo_error[0]
+
+
+@pytest.mark.parametrize("guess", [1e-7, 1.0, 1e5])
+def test_a_valley_is_found_from_either_side(guess):
+    """log(x)^2 from far away, and infinite below 1e-3: the parabola through the bracket meets it exactly."""
+    found = best_near(guess, lambda x: np.exp(0.01 * np.log(x) ** 2) if x > 1e-3 else np.inf)
+    assert abs(np.log(found)) < 0.01
 
 
 def test_leave_one_out_leaves_out_all_copies():

@@ -7,7 +7,6 @@ import pytest
 
 from mlkm._seeds import Purpose, generator, root_seed
 
-
 KEYS = [
     (5, Purpose.FEATURES),
     (6, Purpose.FEATURES),

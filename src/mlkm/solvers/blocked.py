@@ -1,21 +1,21 @@
 """Ridge on features that are computed block by block: memory O(block x D + D^2), whatever the number of rows.
 
-Each candidate for the penalties costs one Cholesky factorisation, and is judged by exact leave-one-out errors at a
-sample of rows.
+Penalties are judged by exact leave-one-out errors at a sample of rows: along a path from one eigendecomposition, or one
+Cholesky factorisation each where penalties differ between features.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import cho_solve, lapack, solve_triangular
+from scipy.linalg import cho_solve, eigh, lapack, solve_triangular
 
 from .._types import Array, BoolArray
 from .gram import gram
+from .penalty import best_near, best_on_grid, candidates
 from .ridge import RidgeFit
 
-_COARSE = (1.0, 1e2, 1e4, 1e6)
-_MANY = 1500  # features above which the penalty is chosen to a factor of 5 only, to save factorisations
+PATH_FEATURES = 1500  # up to which one eigendecomposition costs less than a search by factorisations
 
 
 @dataclass(frozen=True)
@@ -74,64 +74,62 @@ def restricted(sums: Products, kept: BoolArray) -> Products:
     )
 
 
-def line_search(
-    objective: Callable[[float], float],
-    begin: float,
-    steps: tuple[float, ...] = (5.0,),
-    most: float = 1e8,
-    least: float | None = None,
-) -> float:
-    """A number near which the objective is least: from `begin` down or up by factors while it falls by a thousandth, by
-    each step in turn.
+@dataclass(frozen=True)
+class Path:
+    """The errors of one system at every penalty, from one eigendecomposition: G = V diag(s) V'."""
 
-    Where the objective is flat, `begin` is as good as any, and nothing says that it stays flat with more features. It
-    moves by a factor of at most `most`, and not below `least` (1/most) times the beginning.
-    """
-    known = {begin: objective(begin)}
+    values: Array
+    rotated: Array  # V'FY
+    left_out: Array  # the left-out rows in that basis
+    sums: Products
 
-    def value(x: float) -> float:
-        if x not in known:
-            known[x] = objective(x)
-        return known[x]
+    def error(self, penalty: float) -> float:
+        """As `loo(solve(sums, penalty))`."""
+        sums, damping = self.sums, 1 / (self.values + self.sums.n * penalty)
+        leverage = sums.weights * (self.left_out**2 @ damping + 1 / sums.n)
+        residuals = sums.Y - self.left_out @ (damping[:, None] * self.rotated)
+        residuals /= np.maximum(1 - leverage, 1e-8)[:, None]
+        return float((sums.weights @ residuals**2 / sums.weights.sum()).sum())
 
-    best = begin
-    while (
-        not np.isfinite(value(best)) and best < most * begin
-    ):  # where nothing can be factorised a larger number is the only way
-        best *= steps[0]
-    for step in steps:
-        for factor in (1 / step, step):
-            moved = False
-            while (least or 1 / most) < best * factor / begin < most and value(best * factor) < 0.999 * value(best):
-                best, moved = best * factor, True
-            if moved:
-                break
-    return best
+
+def path(sums: Products) -> Path:
+    values, V = eigh(sums.gram, driver="evd", check_finite=False)
+    left_out = (sums.left_out @ V.astype(sums.left_out.dtype)).astype(np.float64)
+    return Path(np.maximum(values, 0), V.T @ sums.FY, left_out, sums)
+
+
+def scaled(sums: Products, relative: Array) -> Products:
+    """The system whose single penalty stands for `relative` times it at every feature."""
+    root = 1 / np.sqrt(relative)
+    left_out = (sums.left_out * root).astype(sums.left_out.dtype)
+    gram = root[:, None] * sums.gram * root
+    return replace(sums, gram=gram, FY=root[:, None] * sums.FY, f_mean=root * sums.f_mean, left_out=left_out)
+
+
+def global_penalty(sums: Products, least: float = 0.0) -> float:
+    """The penalty with the least leave-one-out error of all, not below `least`."""
+    every = path(sums)
+    return best_on_grid(candidates(float(every.values[-1]) / sums.n or 1.0), every.error, least)
 
 
 def blocked_ridge(
-    rows_of_features: Callable[[slice], Array], Y: Array, weights: Array, penalty: float, *, search: bool = True
+    rows_of_features: Callable[[slice], Array], Y: Array, weights: Array, penalty: float | None
 ) -> RidgeFit:
-    """Fit Y (n, k) on features given by slices of rows; with `search`, the penalty moves as long as the leave-one-out
-    error falls."""
+    """Fit Y (n, k) on features given by slices of rows; a penalty of None is chosen by leave-one-out."""
     sums = products(rows_of_features, Y, weights)
-    return best_penalty(sums, penalty) if search else solved(sums, penalty)
+    return best_penalty(sums) if penalty is None else solved(sums, penalty)
 
 
-def best_penalty(sums: Products, begin: float, *, coarse: bool = False) -> RidgeFit:
-    """The fit with the least leave-one-out error along the line of penalties, from the beginning, or from the best of a
-    coarse grid above it."""
-    fits: dict[float, RidgeFit | None] = {}
-
-    def error(penalty: float) -> float:
-        fits[penalty] = solve(sums, penalty)
-        return loo(fits[penalty])
-
-    steps = (5.0,) if len(sums.gram) > _MANY else (5.0, 2.0)
-    if coarse:  # the error may be flat around a guess and fall far from it
-        begin = min((begin * factor for factor in _COARSE), key=error)
-    best = fits[line_search(error, begin, steps)]
-    return solved(sums, begin) if best is None else best
+def best_penalty(sums: Products) -> RidgeFit:
+    """The fit with the least leave-one-out error over all penalties; of more features than one decomposition can be
+    afforded for, from the best penalty of a part of them."""
+    D = len(sums.gram)
+    if D <= PATH_FEATURES:
+        return solved(sums, global_penalty(sums))
+    part = np.arange(D) % -(-D // PATH_FEATURES) == 0
+    share = D / part.sum()  # with so many times the features, so many times the variance
+    guess = global_penalty(restricted(sums, part)) / share
+    return solved(sums, best_near(guess, lambda penalty: loo(solve(sums, penalty))))
 
 
 def loo(fit: RidgeFit | None) -> float:

@@ -51,7 +51,7 @@ def one_layer(prior: FirstLayer, rows: Rows, penalty: float | None) -> RidgeFit:
         return ridge(prior.rows_of_features(rows.X), rows.Y, rows.weights, penalty)
     inputs = prior.inputs(rows.X)
     sums = products(lambda block: prior.rows_of_features(inputs[block]), rows.Y, rows.weights)
-    return best_penalty(sums, prior.noise / len(rows), coarse=True) if penalty is None else solved(sums, penalty)
+    return best_penalty(sums) if penalty is None else solved(sums, penalty)
 
 
 def one_layer_solution(prior: FirstLayer, fits: list[RidgeFit]) -> Solution:
@@ -62,7 +62,7 @@ def one_layer_solution(prior: FirstLayer, fits: list[RidgeFit]) -> Solution:
 
 
 def last_layer(
-    machine: Machine, rows: Rows, penalty: float | None, guess: float, exact_rows: int = EXACT_ROWS
+    machine: Machine, rows: Rows, penalty: float | None, exact_rows: int = EXACT_ROWS
 ) -> tuple[Machine, RidgeFit]:
     """The machine with its last layer solved on the rows, the layers below held fixed."""
 
@@ -72,8 +72,7 @@ def last_layer(
     if len(rows) <= exact_rows:
         fit = ridge(inputs(slice(None)), rows.Y, rows.weights, penalty)
     else:
-        begin = guess if penalty is None else penalty
-        fit = blocked_ridge(inputs, rows.Y, rows.weights, begin, search=penalty is None)
+        fit = blocked_ridge(inputs, rows.Y, rows.weights, penalty)
     return with_last(machine, np.vstack([fit.coefficients, fit.intercept])), fit
 
 

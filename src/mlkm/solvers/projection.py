@@ -75,7 +75,7 @@ class VariableProjection(Solver):
         if parts is not None:
             own = [parts[(j + depth - 1) % len(parts)] for j in range(len(parts))]
         finished = [
-            last_layer(machine, problem.rows.take(at), problem.penalty, 1e-6, self.max_rows)
+            last_layer(machine, problem.rows.take(at), problem.penalty, self.max_rows)
             for machine, at in zip(machines, own, strict=True)
         ]
         fits = [fit for _, fit in finished]

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.linalg
 
 from .._types import Array
+from .penalty import best_on_grid, candidates
 
 EXACT_ROWS = 1500  # up to which one eigendecomposition in float64 is cheap; above, features are summed block by block
 
@@ -95,13 +96,6 @@ def _leave_one_out(spectrum: _Spectrum, penalty: float) -> Array:
     return left_out
 
 
-def default_penalties(s: Array, n: int) -> Array:
-    """Candidate penalties from nearly none to nearly everything, relative to the largest eigenvalue of the average
-    product."""
-    top = s.max() ** 2 / n if len(s) else 1.0
-    return np.asarray(top * np.logspace(-14, 2, 49))
-
-
 def ridge(F: Array, Y: Array, sample_weight: Array | None = None, penalty: float | None = None) -> RidgeFit:
     """Fit features F (n, D) to targets Y (n, k); `penalty=None` chooses it by exact leave-one-out."""
     F, Y = np.asarray(F, np.float64), np.asarray(Y, np.float64)
@@ -110,9 +104,8 @@ def ridge(F: Array, Y: Array, sample_weight: Array | None = None, penalty: float
     spectrum = _decompose(F, Y, weights)
 
     if penalty is None:
-        candidates = default_penalties(spectrum.s, n)
-        errors = [(weights @ _leave_one_out(spectrum, candidate) ** 2).sum() for candidate in candidates]
-        penalty = float(candidates[int(np.argmin(errors))])
+        grid = candidates(spectrum.s.max() ** 2 / n if len(spectrum.s) else 1.0)
+        penalty = best_on_grid(grid, lambda value: float((weights @ _leave_one_out(spectrum, value) ** 2).sum()))
     left_out = _leave_one_out(spectrum, penalty)
     error = weights @ left_out**2 / n
     shrink = spectrum.s / (spectrum.s**2 + n * penalty)
