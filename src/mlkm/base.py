@@ -1,6 +1,6 @@
 """What all regressors share: standardised distinct rows in, an average of machines out."""
 
-from dataclasses import replace
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -38,7 +38,22 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         rows = distinct_rows(inputs, targets.astype(np.float64).reshape(len(targets), -1), weights, fold)
         self.x_scaler_ = standardiser(rows.X, rows.weights, constant=np.inf)
         self.y_scaler_ = standardiser(rows.Y, rows.weights)
-        return replace(rows, X=self.x_scaler_.forward(rows.X), Y=self.y_scaler_.forward(rows.Y))
+        if self.x_scaler_.rounded.any():
+            self._warn_dropped()
+        self.x_scaler_.forward(rows.X, out=rows.X)  # copies of the fit's own
+        self.y_scaler_.forward(rows.Y, out=rows.Y)
+        return rows
+
+    def _warn_dropped(self) -> None:
+        """Name the inputs that are ignored because their variation is lost in rounding."""
+        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))[self.x_scaler_.rounded].tolist()
+        inputs = ("inputs " if len(names) > 1 else "input ") + ", ".join(map(repr, names))
+        warnings.warn(
+            f"The values of {inputs} differ by rounding error only, beside their size, and are ignored; subtract a "
+            "constant near them where their differences mean something.",
+            UserWarning,
+            stacklevel=5,
+        )
 
     def _store(self, fitted: Fitted, rows: Rows, plan: Plan) -> Self:
         """Fitted attributes, in the units of y where they have any; for automatic scales, how far predictions may
@@ -47,11 +62,13 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.machines_ = solution.machines
         self.widths_, self.scales_, self.penalty_ = fitted.widths, fitted.scales, solution.penalty
         self.n_iter_, self.loss_curve_ = solution.n_iter, solution.trace
-        self.loo_error_ = float(np.mean(solution.loo_error * self.y_scaler_.sd**2))
+        with np.errstate(over="ignore", under="ignore"):  # squares of numbers beyond 1e154
+            self.loo_error_ = float(np.mean((np.sqrt(solution.loo_error) * self.y_scaler_.sd) ** 2))
         self.feature_relevance_ = fitted.relevance
-        low, high = (self.y_scaler_.backward(end) for end in (rows.Y.min(axis=0), rows.Y.max(axis=0)))
-        beyond = plan.policy.beyond * (high - low) if plan.automatic else np.inf
-        self._limits = low - beyond, high + beyond
+        with np.errstate(over="ignore"):
+            low, high = (self.y_scaler_.backward(end) for end in (rows.Y.min(axis=0), rows.Y.max(axis=0)))
+            beyond = plan.policy.beyond * (high - low) if plan.automatic else np.inf
+            self._limits = low - beyond, high + beyond
         self._training = Training(
             rows.X,
             rows.Y,

@@ -9,6 +9,7 @@ independent of the order in which rows were given, and of the units and origins 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,38 +56,45 @@ def plain_rows(X: Array, Y: Array, weights: Array | None = None) -> Rows:
     return Rows(X, Y, weights, np.ones(len(X)))
 
 
-def _hash(columns: list[NDArray[np.uint64]], n: int) -> NDArray[np.uint64]:
-    """A 64-bit mix of each row's numbers (the finaliser constants are those of the splitmix64 generator)."""
-    h = np.full(n, 0x9E3779B97F4A7C15, dtype=np.uint64)
-    for column in columns:
-        h ^= column
-        h *= np.uint64(0xBF58476D1CE4E5B9)
-        h ^= h >> np.uint64(29)
-        h *= np.uint64(0x94D049BB133111EB)
-        h ^= h >> np.uint64(32)
-    return h
+def _mix(h: NDArray[np.uint64], column: NDArray[np.uint64]) -> None:
+    """Mix one column's numbers into 64-bit hashes (the finaliser constants are those of the splitmix64 generator)."""
+    h ^= column
+    h *= np.uint64(0xBF58476D1CE4E5B9)
+    h ^= h >> np.uint64(29)
+    h *= np.uint64(0x94D049BB133111EB)
+    h ^= h >> np.uint64(32)
 
 
 def distinct_rows(X: Array, Y: Array, sample_weight: Array | None = None, fold: IntArray | None = None) -> Rows:
-    """Merge equal rows (equal in X, Y and, where given, `fold`) and sort them by content."""
-    n = len(X)
-    weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight, np.float64)
-    kept = np.flatnonzero(weights)
-    if len(kept) == 0:
+    """Merge equal rows (equal in X, Y and, where given, `fold`) and sort them by content.
+
+    Beside the rows themselves it takes a few numbers per row: columns are looked at one by one.
+    """
+    weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    if not weights.any():
         raise ValueError(
             "All sample weights are zero, so there is no row to fit; give at least one row a positive weight."
         )
-    columns = [*X[kept].T, *Y[kept].T] + ([] if fold is None else [fold[kept]])
-    h = _hash([np.unique(column, return_inverse=True)[1].astype(np.uint64) for column in columns], len(kept))
-    order = np.argsort(h, kind="stable")
-    same = h[order][1:] == h[order][:-1]
-    for column in columns:  # equal hashes are equal rows but for a collision; look
-        same &= column[order][1:] == column[order][:-1]
-    group = np.concatenate([[0], np.cumsum(~same)])
-    first = kept[order[np.concatenate([[True], ~same])]]
-    total = np.bincount(group, weights=weights[kept][order]).astype(np.float64)
+    first, total = _merged([*X.T, *Y.T] + ([] if fold is None else [fold]), weights)
     own = None if fold is None else fold[first]
     return Rows(X[first], Y[first], total * (len(first) / total.sum()), _copies(total), own)
+
+
+def _merged(columns: list[NDArray[Any]], weights: Array) -> tuple[IntArray, Array]:
+    """One row of each kind, in the order of their hashes, and the weight of all of that kind."""
+    kept = np.flatnonzero(weights)
+    h = np.full(len(kept), 0x9E3779B97F4A7C15, dtype=np.uint64)
+    for column in columns:
+        _mix(h, np.unique(column[kept], return_inverse=True)[1].astype(np.uint64))
+    order = np.argsort(h, kind="stable")
+    h, at = h[order], kept[order]
+    same = h[1:] == h[:-1]
+    if not same.any():
+        return at, weights[at]
+    for column in columns:  # equal hashes are equal rows but for a collision; look
+        same &= column[at][1:] == column[at][:-1]
+    begins = np.flatnonzero(np.concatenate([[True], ~same]))
+    return at[begins], np.add.reduceat(weights[at], begins)
 
 
 def _copies(total: Array) -> Array:

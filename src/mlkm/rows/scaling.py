@@ -5,29 +5,62 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._types import Array
+from .._types import Array, BoolArray
+
+ROUNDING = 64 * float(np.finfo(np.float64).eps)  # variation, relative to the largest magnitude, that is rounding error
 
 
 @dataclass(frozen=True)
 class Standardiser:
-    """z = (x - mean) / sd, column by column; a constant column is only centred, or zero whatever comes later where its
-    sd is infinite."""
+    """z = (x - mean) / sd, column by column.
+
+    A column that does not vary is only centred, or zero whatever comes later where its sd is infinite; `rounded` marks
+    those that vary by rounding error only.
+    """
 
     mean: Array
     sd: Array
+    rounded: BoolArray
 
-    def forward(self, X: Array) -> Array:
-        return (X - self.mean) / self.sd
+    def forward(self, X: Array, out: Array | None = None) -> Array:
+        """z, written into `out` if given, also where x and its mean are so large that their difference overflows."""
+        large = max(X.max(initial=0.0), -X.min(initial=0.0), np.abs(self.mean).max(initial=0.0)) > 1e307
+        half = 0.5 if large else 1.0
+        Z = np.subtract(half * X if large else X, half * self.mean, out=out)
+        Z /= half * self.sd
+        return Z
 
     def backward(self, Z: Array) -> Array:
         return Z * self.sd + self.mean
 
 
-def standardiser(X: Array, weights: Array, constant: float = 1.0) -> Standardiser:
-    """Weighted mean and standard deviation of each column; `weights` average to one. Constant columns get the sd
-    `constant`."""
+def standardiser(X: Array, weights: Array, constant: float | None = None) -> Standardiser:
+    """Weighted mean and standard deviation of each column; `weights` average to one.
+
+    Columns are first divided by a power of two near their largest magnitude and shifted by their first value, both of
+    which are exact: no square overflows or vanishes, and no digits are lost to a mean far from zero. A column that does
+    not vary gets the sd `constant`, by default what rounding error would be.
+    """
     X = np.asarray(X, np.float64)
-    mean = weights @ X / len(X)
-    sd = np.sqrt(weights @ (X - mean) ** 2 / len(X))
-    # A column that varies by rounding error only is constant.
-    return Standardiser(mean, np.where(sd > 1e-12 * np.maximum(1e-300, np.abs(mean)), sd, constant))
+    columns = [_moments(x, weights, constant) for x in X.T]
+    mean, sd, rounded = (np.array([column[k] for column in columns]) for k in range(3))
+    return Standardiser(mean, sd, rounded.astype(bool))
+
+
+def _moments(x: Array, weights: Array, constant: float | None) -> tuple[float, float, bool]:
+    """Mean, sd, and whether the column varies, but by rounding error only."""
+    exponent = int(np.frexp(np.abs(x).max())[1])
+    u = np.ldexp(x, -exponent)
+    first = float(u[0])
+    u -= first
+    spread = float(np.abs(u).max())
+    varies = spread > ROUNDING
+    inner = int(np.frexp(spread)[1]) if varies else 0
+    u = np.ldexp(u, -inner)
+    mean = float(weights @ u) / len(u)
+    sd = float(np.sqrt(weights @ (u - mean) ** 2 / len(u)))
+    centre = float(np.ldexp(first + np.ldexp(mean, inner), exponent))
+    if varies:
+        return centre, float(np.ldexp(sd, inner + exponent)), False
+    least = max(ROUNDING * abs(centre), 1e-290)
+    return (float(x[0]) if spread == 0 else centre), least if constant is None else constant, spread > 0

@@ -134,13 +134,12 @@ def _epochs(
     """Epochs begin..end-1 of one rotation, on copies of its weights."""
     machine = with_layers(machine, [W.copy() for W in flatten(machine.layers)])
     velocity = [V.copy() for V in velocity]
-    everything = np.arange(len(data))
     losses = []
     with np.errstate(over="ignore", invalid="ignore"):  # a diverging run ends in one clear error, raised by `train`
         for epoch in range(begin, end):
             rng = generator(seed, Purpose.BATCHES, run.number, epoch)
             if run.rows is None:
-                step.visit(machine, velocity, None, data, everything, rng)
+                step.visit(machine, velocity, None, data, None, rng)
             else:
                 for layer, rows in enumerate(run.rows):
                     step.visit(machine, velocity, layer, data, rows, rng)

@@ -2,8 +2,10 @@
 elsewhere."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from .._types import Array, IntArray
 from ..model.features import features
@@ -20,6 +22,7 @@ class Data:
     phi: Any
     block: int
     kept: Array | None = None
+    unit: Array | float = 1.0  # what descent multiplies the targets by
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -29,13 +32,16 @@ class Data:
         return features(self.phi, self.rows.X[at]) if self.kept is None else self.kept[at]
 
     def take(self, at: slice | IntArray) -> "Data":
-        return Data(self.rows.take(at), self.phi, self.block, None if self.kept is None else self.kept[at])
+        return replace(self, rows=self.rows.take(at), kept=None if self.kept is None else self.kept[at])
+
+    def targets(self, at: slice | IntArray) -> Array:
+        return np.asarray(self.unit * self.rows.Y[at])
 
     def blocks(self) -> Iterator[slice]:
         return self.rows.blocks(self.block)
 
 
-def seen_by(rows: Rows, phi: Any, entries: int = ENTRIES) -> Data:
+def seen_by(rows: Rows, phi: Any, entries: int = ENTRIES, unit: Array | float = 1.0) -> Data:
     """Rows in blocks whose features have at most so many entries; phi_1 is kept if all rows are one block."""
     block = max(1, entries // int(phi.n_features))
-    return Data(rows, phi, block, features(phi, rows.X) if len(rows) <= block else None)
+    return Data(rows, phi, block, features(phi, rows.X) if len(rows) <= block else None, unit)

@@ -5,7 +5,6 @@ joint descent; one layer at a time on its own subsample is Algorithm 1 (`adds`).
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -123,12 +122,12 @@ class GradientDescent(Solver):
         runs = adds.rotations(problem.parts, depth)
         rates = [float(rate) for rate in check.per_layer("learning_rate", self.learning_rate, depth)]
         step = Step(tuple(rates), self.momentum, self.batch_size, penalty, self.steps)
-        rows = replace(problem.rows, Y=sd * problem.rows.Y)
         trained = adds.train(
-            problem.starts, runs, seen_by(rows, problem.starts[0].maps[0]), step,
+            problem.starts, runs, seen_by(problem.rows, problem.starts[0].maps[0], unit=sd), step,
             max_iter=self.max_iter, patience=self.patience, tol=self.tol, seed=problem.seed, n_jobs=problem.n_jobs,
         )  # fmt: skip
-        machines = tuple(_divided(machine, sd) for machine in trained.machines)
+        varies = problem.rows.Y.any(axis=0)  # an output that does not vary needs no weights
+        machines = tuple(_divided(machine, np.where(varies, sd, np.inf)) for machine in trained.machines)
         errors = [leave_one_out_of_last_layer(machine, problem.rows, penalty) for machine in machines]
         trace, unit = [loss / float(np.mean(sd**2)) for loss in trained.losses], float(np.mean(sd**2))
         # Hidden weights carry the scaled targets, the last layer was scaled back.

@@ -7,6 +7,7 @@ import numpy as np
 
 from .._types import Array, IntArray
 from ..model.machine import Machine, backward, flatten, forward, gradients, positions
+from ..rows.distinct import blocks
 from .data import Data
 
 
@@ -26,10 +27,11 @@ class Step:
         velocity: list[Array],
         layer: int | None,
         data: Data,
-        rows: IntArray,
+        rows: IntArray | None,
         rng: np.random.Generator,
     ) -> None:
-        """Passes over `rows`, moving `layer` (or all, if None). Weights and velocity are changed in place."""
+        """Passes over `rows`, moving `layer`; None stands for all of either. Weights and velocity are changed in
+        place."""
         for _ in range(self.passes):
             self._pass(machine, velocity, layer, data, rows, rng)
 
@@ -39,15 +41,16 @@ class Step:
         velocity: list[Array],
         layer: int | None,
         data: Data,
-        rows: IntArray,
+        rows: IntArray | None,
         rng: np.random.Generator,
     ) -> None:
         matrices, moving = flatten(machine.layers), positions(machine, layer)
         rates = [rate for rate, layer in zip(self.rates, machine.layers, strict=True) for _ in layer]
-        size = len(rows) if self.batch_size is None else min(self.batch_size, len(rows))
-        order = rows if size == len(rows) else rng.permutation(rows)
-        mean_weight = float(data.rows.weights[rows].mean())
-        for batch in _chunks(order, size):
+        n, weights = (len(data) if rows is None else len(rows)), data.rows.weights
+        size = n if self.batch_size is None else min(self.batch_size, n)
+        order = rows if size == n else rng.permutation(n if rows is None else rows)
+        mean_weight = float((weights if rows is None else weights[rows]).mean())
+        for batch in _chunks(order, n, size):
             for k, slope in zip(moving, _slopes(machine, moving, data, batch, mean_weight), strict=True):
                 W, V = matrices[k], velocity[k]
                 V *= self.momentum
@@ -56,18 +59,24 @@ class Step:
                 W -= rates[k] * V
 
 
-def _chunks(index: IntArray, size: int) -> Iterator[IntArray]:
-    return (index[begin : begin + size] for begin in range(0, len(index), size))
+def _chunks(index: IntArray | slice | None, n: int, size: int) -> Iterator[IntArray | slice]:
+    """At most `size` of n rows at a time, given by their numbers, or all of them or a slice of them in order."""
+    first = index.start if isinstance(index, slice) else 0
+    for part in blocks(n, size):
+        yield index[part] if isinstance(index, np.ndarray) else slice(first + part.start, first + part.stop)
 
 
-def _slopes(machine: Machine, moving: list[int], data: Data, batch: IntArray, mean_weight: float) -> list[Array]:
+def _slopes(
+    machine: Machine, moving: list[int], data: Data, batch: IntArray | slice, mean_weight: float
+) -> list[Array]:
     """The gradient of the batch's mean squared error, summed over blocks of bounded size."""
     total: list[Array] = []
-    for at in _chunks(batch, data.block):
-        X, Y, weights = data.rows.X, data.rows.Y, data.rows.weights
+    X, weights = data.rows.X, data.rows.weights
+    n = batch.stop - batch.start if isinstance(batch, slice) else len(batch)
+    for at in _chunks(batch, n, data.block):
         tape = forward(machine, X[at] if machine.linear else X, data.first(at))
-        cotangent = tape.output - Y[at]
-        cotangent *= (2 / (mean_weight * len(batch)) * weights[at])[:, None]
+        cotangent = tape.output - data.targets(at)
+        cotangent *= (2 / (mean_weight * n) * weights[at])[:, None]
         factors = backward(machine, tape, cotangent)
         slopes = gradients([factors[k] for k in moving])
         total = [a + b for a, b in zip(total, slopes, strict=True)] if total else slopes
@@ -78,6 +87,6 @@ def loss(machine: Machine, data: Data) -> float:
     """Weighted mean squared error on all rows, summed over outputs."""
     total = 0.0
     for at in data.blocks():
-        residuals = forward(machine, data.rows.X[at], data.first(at)).output - data.rows.Y[at]
+        residuals = forward(machine, data.rows.X[at], data.first(at)).output - data.targets(at)
         total += float(data.rows.weights[at] @ (residuals**2).sum(axis=1))
     return total / len(data)
