@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
-from threadpoolctl import threadpool_limits
 
 from .._seeds import generator
-from .._threads import side_by_side
+from .._threads import limited, side_by_side
 from .._types import Array, IntArray
 from ..model.features import FeatureMap, features
 from ..model.landmarks import LandmarkMap
@@ -79,7 +78,7 @@ def learn_first_layer(rows: Rows, wanted: Wanted, seed: int) -> FirstLayer:
 
     variances = None
     if found is not None:
-        with threadpool_limits(1):  # of the widest layer: its features are closest to the kernel, and the rows are few
+        with limited(1):  # of the widest layer: its features are closest to the kernel, and the rows are few
             variances = _variances(smooth_layer(_sizes(len(kept), n, wanted, width=2)), found, ranks, rows)
 
     def layer(width: int, rough: bool = True) -> FirstLayer:
