@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from ..plotting import plot_band
 from .demo import DemoData, Result
 
-_MIDDLE, _LIMITS = 0.5, (0.02, 0.98)
+_OTHERS, _LIMITS = 7 / 16, (0.02, 0.98)  # where other inputs are held: in the middle of a step of the staircase
 
 
 def why_not(picture: Path) -> str | None:
@@ -27,19 +27,19 @@ def why_not(picture: Path) -> str | None:
 
 
 def plot_demo_band(result: Result, data: DemoData, n_components: int = 5) -> Figure:
-    """The band of one model along the first inputs, the others at 1/2."""
-    mean, at = data.y.mean(), np.full(data.X.shape[1], _MIDDLE)
+    """The band of one model along the first inputs, the others at 7/16."""
+    mean, at = data.y.mean(), np.full(data.X.shape[1], _OTHERS)
     return plot_band(result.band, range(n_components), at, _LIMITS, truth=lambda X: data.truth(X) - mean)
 
 
 def plot_components(results: Mapping[str, Result], data: DemoData, n_components: int = 5) -> Figure:
-    """Each fit along one input, the others at 1/2, beside the truth: the layout of the paper's Figure 3. The last one
+    """Each fit along one input, the others at 7/16, beside the truth: the layout of the paper's Figure 3. The last one
     is drawn boldly."""
     figure = Figure(figsize=(3.0 * n_components, 3.9), layout="constrained")
     grid, mean = np.linspace(*_LIMITS, 400), data.y.mean()
     axes = figure.subplots(1, n_components, sharey=True)
     for j, ax in enumerate(axes):
-        X = np.full((len(grid), data.X.shape[1]), _MIDDLE)
+        X = np.full((len(grid), data.X.shape[1]), _OTHERS)
         X[:, j] = grid
         ax.plot(grid, data.truth(X), color="black", linewidth=3.0, alpha=0.35, label="truth")
         for number, (name, result) in enumerate(results.items()):
@@ -54,7 +54,7 @@ def plot_components(results: Mapping[str, Result], data: DemoData, n_components:
             )
         ax.set_xlabel(f"$x_{{{j + 1}}}$")
         ax.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel("fit, other inputs at 1/2")
+    axes[0].set_ylabel("fit, other inputs at 7/16")
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
     return figure
