@@ -106,6 +106,6 @@ def _reading(smooth: bool) -> str:
     )
     return (
         "The noise has variance 1: excess is what a fit adds to it, and the shortest band that covers 95 % has length"
-        " 3.92. Random features at one scale stand in for kernel ridge's kernel, at a cost linear in the rows; each + is"
+        " 3.92. Random features at one scale stand in for kernel ridge's kernel, at a cost linear in n; each + is"
         f" the row above and one thing more. {last}"
     )
