@@ -87,7 +87,7 @@ def random_features(alpha: float | None, seed: int, scale: float = 1.0, D: int =
     given."""
     ridge = Ridge(alpha=1.0 if alpha is None else alpha, solver="cholesky" if alpha is None else "svd")
     last = ridge if alpha is not None else _searched(Ridge(solver="cholesky"), {"alpha": np.logspace(-7, 0, 8)}, seed)
-    return make_pipeline(RandomFeatures("gaussian", D, scale, random_state=seed), last)
+    return make_pipeline(RandomFeatures(D, "gaussian", scale, random_state=seed), last)
 
 
 def _searched(model: Any, grid: dict[str, Array], seed: int) -> Any:

@@ -1,14 +1,25 @@
 """The command line, and what `import mlkm` brings with it."""
 
+import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from mlkm.cli.commands import app
+from mlkm.cli.demo import draw_data, staircase
 
-MODELS = ["kernel ridge", "random features", "MLKM as published", "RKM as published", "MLKM "]
+MODELS = [
+    "kernel ridge",
+    "random features, one scale",
+    "+ single inputs and pairs",
+    "+ relevances learned",
+    "+ rough part = MLKM",
+    "MLKM as published",
+    "RKM as published",
+]
 
 
 def test_demo_prints_a_table_and_saves_a_picture(tmp_path, monkeypatch):
@@ -27,7 +38,8 @@ def test_demo_prints_a_table_and_saves_a_picture(tmp_path, monkeypatch):
         *MODELS,
     ):
         assert text in result.output
-    assert result.output.count("│") >= 5 * 5 or result.output.count("|") >= 5 * 5
+    assert result.output.count("│") >= 7 * 5 or result.output.count("|") >= 7 * 5
+    assert "with --smooth" in " ".join(result.output.split())  # wherever the line was broken
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert picture.stat().st_size > 20_000
     assert (tmp_path / "components-band.png").stat().st_size > 20_000
@@ -37,6 +49,38 @@ def test_demo_refuses_too_few_rows(tmp_path):
     result = CliRunner().invoke(app, ["demo", "--n", "3", "--picture", str(tmp_path / "none.png")])
     assert result.exit_code == 2
     assert not (tmp_path / "none.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nowhere/demo.png", "The picture must go into a folder that exists; got .*nowhere"),
+        ("file/demo.png", "The picture must go into a folder that exists; got .*file"),
+        ("", "The picture must be a file; got .*, which is a folder"),
+        ("demo.docx", r"The picture's name must end in .*\.png.*; got .*demo\.docx"),
+    ],
+)
+def test_demo_says_at_once_where_a_picture_cannot_be_saved(tmp_path, monkeypatch, name, message):
+    monkeypatch.setattr("mlkm.cli.demo.draw_data", lambda *_, **__: pytest.fail("the demonstration began"))
+    (tmp_path / "file").write_text("no folder")
+    result = CliRunner().invoke(app, ["demo", "--picture", str(tmp_path / name)])
+    assert result.exit_code == 2, result.output
+    assert re.fullmatch(message + r".*\.\n", result.stderr)
+    assert result.stdout == ""
+
+
+def test_demo_draws_the_staircase_or_leaves_it_out():
+    data, smooth = draw_data(300, 0), draw_data(300, 0, stairs=False)
+    np.testing.assert_allclose(data.f_test, data.truth(data.X_test))
+    np.testing.assert_allclose(smooth.f_test, smooth.truth(smooth.X_test))
+    steps = np.unique((data.f_test - smooth.f_test).round(9))
+    assert len(steps) == 8
+    np.testing.assert_allclose(data.y - smooth.y, staircase(data.X), atol=1e-12)
+
+
+def test_pictures_of_the_library_do_not_know_the_demonstration():
+    code = "import sys, mlkm.plotting; print([name for name in sys.modules if name.startswith('mlkm.cli')])"
+    assert python(code).stdout.strip() == "[]"
 
 
 def test_help_names_the_commands():

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.optimize import least_squares
 from scipy.stats import norm
 
@@ -161,16 +163,53 @@ def test_seeds_and_shapes(make):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: make_example1(10, 3), "needs at least d = 4 inputs; got 3"),
-        (lambda: make_example2(10, 3), "needs at least d = 4 inputs; got 3"),
-        (lambda: make_example3(10, 0), "needs at least d = 1 inputs; got 0"),
-        (lambda: make_example1(0, 4), "number of rows n must be at least 1; got 0"),
+        (lambda: make_example1(10, 3), "needs a whole number of at least d = 4 inputs; got 3"),
+        (lambda: make_example2(10, 3), "needs a whole number of at least d = 4 inputs; got 3"),
+        (lambda: make_example3(10, 0), "needs a whole number of at least d = 1 inputs; got 0"),
+        (lambda: make_example1(0, 4), "number of rows n must be a whole number and at least 1; got 0"),
+        (lambda: make_example1(10, 4, t=-1.0), "t must be a number between 0 and .*; got -1.0"),
+        (lambda: make_example1(10**12, 4), r"must fit into the .* GB of memory; got 2.98e\+04 GB"),
         (lambda: make_example3(10, function="linear"), "function must be 'trig', 'sin_ratio' or 'mix'; got 'linear'"),
         (lambda: make_example3(10, law="t"), "law must be 'uniform' or 'normal'; got 't'"),
-        (lambda: make_example4(10, 5, n_active=6), "n_active must lie between 1 and d = 5; got 6"),
-        (lambda: make_example4(10, 5, n_active=0), "n_active must lie between 1 and d = 5; got 0"),
+        (lambda: make_example4(10, 5, n_active=6), "n_active must be a whole number between 1 and d = 5; got 6"),
+        (lambda: make_example4(10, 5, n_active=0), "n_active must be a whole number between 1 and d = 5; got 0"),
     ],
 )
 def test_bad_arguments_are_explained(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+NO_NUMBERS = st.sampled_from([None, "5", "", [5], (), {}, 5j, np.array([5, 6]), np.array("x"), np.nan, True, object()])
+NO_SIZES = NO_NUMBERS | st.floats() | st.integers(max_value=0) | st.integers(min_value=10**13)
+NO_AMOUNTS = NO_NUMBERS | st.floats(max_value=0, exclude_max=True) | st.sampled_from([np.inf, 1e308])
+NO_CHOICES = NO_NUMBERS | st.text().filter(lambda text: text not in ("trig", "sin_ratio", "mix", "uniform", "normal"))
+BAD = {
+    make_example1: {"n": NO_SIZES, "d": NO_SIZES | st.integers(1, 3), "noise": NO_AMOUNTS, "t": NO_AMOUNTS},
+    make_example2: {"n": NO_SIZES, "d": NO_SIZES | st.integers(1, 3), "noise": NO_AMOUNTS, "exponent": NO_NUMBERS},
+    make_example3: {"n": NO_SIZES, "d": NO_SIZES, "noise": NO_AMOUNTS, "function": NO_CHOICES, "law": NO_CHOICES},
+    make_example4: {
+        "n": NO_SIZES,
+        "d": NO_SIZES,
+        "noise": NO_AMOUNTS,
+        "n_active": (NO_SIZES | st.integers(6, 99)).filter(lambda value: value is not None),
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("make", "name"), [(make, name) for make, names in BAD.items() for name in names], ids=lambda x: str(x)[:23]
+)
+@given(data=st.data())
+def test_whatever_is_bad_is_explained_in_one_sentence(make, name, data):
+    """One argument is bad, the others are good. Before, most of these were errors of NumPy, or NaN."""
+    value = data.draw(BAD[make][name])
+    with pytest.raises(ValueError, match=r"^.*(\bmust be|must fit|needs) .*; got (.|\n)*\.\Z") as error:
+        make(**{"n": 5, "d": 5, "noise": 0.5} | {name: value})
+    assert name in str(error.value).split("; got")[0]
+
+
+@pytest.mark.parametrize("make", BAD)
+def test_sizes_of_numpy_are_sizes(make):
+    X, _, _ = make(np.int32(7), np.uint8(4), noise=np.float32(0.5), random_state=0)
+    np.testing.assert_array_equal(X, make(7, 4, noise=0.5, random_state=0)[0])

@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from mlkm import RandomFeatures
+from mlkm import RandomFeatureRidge, RandomFeatures
 from mlkm.kernels import Matern, as_kernel
 from mlkm.model.features import draw_features, features
 
@@ -106,7 +106,7 @@ def test_sampling_is_fast(kernel, sampling):
 @pytest.mark.parametrize("interactions", [1, (2, "full")], ids=str)
 def test_features_depend_on_seed_and_sizes_only(interactions, sampling):
     rng = np.random.default_rng(0)
-    model = RandomFeatures(Matern(1.5), 30, interactions=interactions, sampling=sampling, random_state=3)
+    model = RandomFeatures(30, Matern(1.5), interactions=interactions, sampling=sampling, random_state=3)
     first = vars(model.fit(rng.normal(size=(10, 4))).map_)
     second = vars(model.fit(5 + rng.uniform(size=(99, 4))).map_)
     other = vars(model.set_params(random_state=4).fit(rng.normal(size=(10, 4))).map_)
@@ -117,7 +117,7 @@ def test_features_depend_on_seed_and_sizes_only(interactions, sampling):
 
 def test_transform_is_the_map():
     X = np.random.default_rng(0).normal(size=(10, 4))
-    model = RandomFeatures("cauchy", 20, scale=0.4, random_state=1).fit(X)
+    model = RandomFeatures(20, "cauchy", scale=0.4, random_state=1).fit(X)
     np.testing.assert_allclose(model.transform(X), features(model.map_, X))
 
 
@@ -142,7 +142,7 @@ def test_pandas_index_is_kept():
 
 def test_float32_is_kept():
     X = np.random.default_rng(0).normal(size=(30, 4))
-    model = RandomFeatures("matern", 50, random_state=0).fit(X)
+    model = RandomFeatures(50, "matern", random_state=0).fit(X)
     single = model.transform(X.astype(np.float32))
     assert single.dtype == np.float32
     assert model.transform(X).dtype == np.float64
@@ -186,6 +186,21 @@ def test_bad_choices_are_explained(options, message):
         RandomFeatures(**options).fit(np.eye(3))
 
 
+@pytest.mark.parametrize("kernel", ["gaussian", Matern(1.5)], ids=repr)
+def test_a_kernel_in_the_first_place_is_sent_to_the_second(kernel):
+    with pytest.raises(
+        ValueError, match=r"number of random features must be .*; got .*: the number comes first"
+    ) as error:
+        RandomFeatures(kernel, 20).fit(np.eye(3))
+    assert repr(kernel) in str(error.value)
+
+
+def test_the_number_comes_first_as_in_the_regressor():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    assert RandomFeatures(5).fit_transform(X).shape == (20, 5)
+    assert RandomFeatureRidge(5, scale=1.0).fit(X, X[:, 0]).widths_ == (5,)
+
+
 def test_orders_above_the_number_of_inputs_are_full():
     np.testing.assert_array_equal(draw(d=3, interactions=7).frequencies, draw(d=3, interactions="full").frequencies)
 
@@ -201,5 +216,5 @@ def test_a_kernel_of_the_users_own():
             return np.sign(normal)
 
     X = np.array([[0.0], [1.0]])
-    Z = RandomFeatures(Cosine(), 50_000, random_state=0).fit_transform(X)
+    Z = RandomFeatures(50_000, Cosine(), random_state=0).fit_transform(X)
     np.testing.assert_allclose(Z @ Z.T, Cosine()(X, X), atol=6 * np.sqrt(2 / 50_000))

@@ -1,12 +1,17 @@
 """Kernels, and that random features have them as their mean: E[phi(x)'phi(x')] = K(x, x')."""
 
+import pickle
 from itertools import combinations
 
 import numpy as np
 import pytest
 from scipy.stats import t as student
+from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Matern as SklearnMatern
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import SVR
 
 from mlkm.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern, as_kernel
 from mlkm.model.features import draw_features, features
@@ -126,10 +131,52 @@ def test_a_bad_kernel_is_named_in_the_message(name):
     assert repr(name) in str(error.value)
 
 
-@pytest.mark.parametrize("nu", [0, -1.0, np.inf, np.nan])
+@pytest.mark.parametrize("nu", [0, -1.0, np.inf, np.nan, "x", None, [1.5], 1j, True, np.array([0.5, 1.5])], ids=repr)
 def test_bad_smoothness(nu):
     with pytest.raises(ValueError, match="smoothness nu of a Matern kernel must be a positive number"):
         Matern(nu)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("nu", [1e-310, 1e-5, 1e-2, 0.1])
+def test_rough_matern_has_finite_features(nu, dtype):
+    """Its frequencies overflowed, and the features were NaN. With nu to 0, the kernel is 1 at x = x' and 0 elsewhere:
+    the mean of 4000 products, each at most 2, is within 6 standard errors of it."""
+    phi = draw_features(np.random.default_rng(0), 4, 4000, Matern(nu), 1.0, "full", "iid").astype(dtype)
+    product = np.vstack([features(phi, POINTS.astype(dtype))] * 2)
+    product = product @ product.T
+    assert np.isfinite(product).all()
+    np.testing.assert_allclose(product[:3, :3], Matern(nu)(POINTS, POINTS), atol=6 * np.sqrt(1 / 4000))
+    assert np.isfinite(Matern(nu)(POINTS, POINTS)).all()
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_between_two_vectors_a_kernel_is_a_number(kernel):
+    K = kernel(POINTS, POINTS)
+    for i, x in enumerate(POINTS):
+        for j, y in enumerate(POINTS):
+            assert np.ndim(kernel(x, y)) == 0
+            assert float(kernel(x, y)) == pytest.approx(K[i, j], rel=1e-12)
+            assert float(kernel(x.tolist(), y.tolist())) == float(kernel(x, y))
+
+
+def test_kernel_ridge_takes_a_kernel():
+    X, y = points(0, (40, 3)), points(1, (40,))
+    ours, theirs = KernelRidge(kernel=Gaussian(), alpha=0.3), KernelRidge(kernel="rbf", gamma=0.5, alpha=0.3)
+    np.testing.assert_allclose(ours.fit(X, y).predict(X[:9] + 1), theirs.fit(X, y).predict(X[:9] + 1), rtol=1e-9)
+    search = GridSearchCV(KernelRidge(), {"kernel": [Gaussian(), Matern(1.5), Cauchy()]}, cv=2).fit(X, y)
+    assert search.best_params_["kernel"] in KERNELS
+    vectors = SVR(kernel=Laplacian()).fit(X, y)  # which asks for the matrix
+    np.testing.assert_allclose(vectors.predict(X), SVR(kernel=_laplacian).fit(X, y).predict(X), rtol=1e-9)
+
+
+def _laplacian(X, Y):
+    return laplacian_kernel(X, Y, gamma=1.0)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_kernels_clone_hash_and_pickle(kernel):
+    assert {kernel, clone(kernel, safe=False), pickle.loads(pickle.dumps(kernel))} == {kernel}
 
 
 @pytest.mark.parametrize("name", ["gaussian", "matern", "laplacian", "cauchy"])

@@ -2,9 +2,14 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.compose import make_column_transformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from mlkm import ConformalRegressor, MLKMRegressor, OnlineConformal, metrics
 from mlkm.solvers import GradientDescent
@@ -62,6 +67,106 @@ def test_band_of_a_frame_has_its_names(drawn, prefit):
     band = band.conformalize(frame, y) if prefit else band.fit(frame, y)
     figure = plotting.plot_band(band, [0, 2], np.full(3, 0.5), (0, 1))
     assert [ax.get_xlabel() for ax in figure.axes] == ["a", "c"]
+
+
+def test_inputs_by_name_are_those_at_their_places(drawn):
+    frame, y = pd.DataFrame(drawn[1], columns=["a", "b", "c"]), drawn[2]
+    band = ConformalRegressor(Ridge(), score="absolute", random_state=0).fit(frame, y)
+    by_place = plotting.plot_band(band, [1, 0], np.full(3, 0.5), (0, 1))
+    for inputs, at in [(["b", "a"], [0.5] * 3), ([1, "a"], {"a": 0.5, "c": 0.5, "b": 0.5})]:
+        figure = plotting.plot_band(band, inputs, at, (0, 1))
+        assert [ax.get_xlabel() for ax in figure.axes] == ["b", "a"]
+        for ax, other in zip(figure.axes, by_place.axes, strict=True):
+            np.testing.assert_allclose(ax.lines[0].get_ydata(), other.lines[0].get_ydata())
+    assert len(plotting.plot_band(band, "b", np.full(3, 0.5), (0, 1)).axes) == 1
+    named = plotting.plot_band(drawn[0], ["z"], np.full(3, 0.5), (0, 1), names=["x", "y", "z"])
+    assert named.axes[0].get_xlabel() == "z"
+
+
+class Seen(RegressorMixin, BaseEstimator):
+    """Keeps the types of the columns it was last asked for, and predicts by a number and a category."""
+
+    def fit(self, X, y):
+        self.n_features_in_, self.feature_names_in_ = X.shape[1], np.asarray(X.columns, dtype=object)
+        return self
+
+    def predict(self, X):
+        self.types_ = X.dtypes.to_dict()
+        return X["age"].to_numpy(float) + 10 * (X["make"] == "Fiat").to_numpy(float)
+
+
+@pytest.fixture(scope="module")
+def cars():
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(0, 20, 200),
+            "make": pd.Categorical(rng.choice(["Fiat", "Saab"], 200)),
+            "power": rng.uniform(50, 200, 200).astype(np.float32),
+            "sold": rng.random(200) < 0.5,
+            "town": rng.choice(["Bonn", "Ulm"], 200),
+        }
+    )
+    return frame, frame["age"] + 3.0 * (frame["make"] == "Fiat") + rng.normal(size=200)
+
+
+def test_columns_of_a_mixed_frame_keep_their_types(cars):
+    frame, y = cars
+    model = Seen().fit(frame, y)
+    band = ConformalRegressor(FrozenEstimator(model), score="absolute").conformalize(frame, y)
+    row = frame[frame["make"] == "Fiat"].iloc[[0]]
+    ax = plotting.plot_band(band, ["age"], row, (0, 20), truth=lambda X: X["age"]).axes[0]
+    assert model.types_ == frame.dtypes.to_dict() | {"age": np.dtype(float)}
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), np.linspace(0, 20, 200) + 10)
+    np.testing.assert_allclose(ax.lines[1].get_ydata(), np.linspace(0, 20, 200))
+    plotting.plot_band(band, ["power"], row, (50, 200))
+    assert model.types_ == frame.dtypes.to_dict()
+
+
+def test_band_of_a_pipeline_with_categories(cars):
+    """At a row as a frame, as a series, as a dictionary and as a list: `could not convert 'Fiat'` before."""
+    frame, y = cars
+    encode = make_column_transformer((OneHotEncoder(), ["make", "town"]), remainder="passthrough")
+    band = ConformalRegressor(make_pipeline(encode, Ridge()), score="absolute", random_state=0).fit(frame, y)
+    row = frame.iloc[[3]]
+    lines = [
+        plotting.plot_band(band, ["power", "age"], at, [(50, 200), (0, 20)]).axes[1].lines[0].get_ydata()
+        for at in (
+            row,
+            frame.iloc[3],
+            frame.iloc[3].to_dict(),
+            frame.iloc[3].tolist(),
+            pl.DataFrame(row.to_dict("list")),
+        )
+    ]
+    for line in lines:
+        np.testing.assert_allclose(line, lines[0])
+    assert np.ptp(lines[0]) > 15
+
+
+@pytest.mark.parametrize(
+    ("inputs", "at", "limits", "message"),
+    [
+        (["colour"], 3, (0, 1), "An input must be a place from 0 to 4, or one of the names 'age', .*; got 'colour'"),
+        ([5], 3, (0, 1), "An input must be a place from 0 to 4, .*; got 5"),
+        ([1.5], 3, (0, 1), "An input must be a place from 0 to 4, .*; got 1.5"),
+        (["make"], 3, (0, 1), "drawn along inputs that are numbers; got 'make', which is '(Fiat|Saab)'"),
+        (["age"], slice(0, 4), (0, 1), r"at must be one row, such as frame.iloc\[\[0\]\]; got 4 rows"),
+        (["age"], [1.0, 2.0], (0, 1), r"at must be one number for each of the 5 inputs, or a row of a frame; got \[1"),
+        (["age"], {"age": 3}, (0, 1), "at must have all inputs of the model; got none for 'make', 'power'"),
+        (["age"], 3, (1, 0), r"limits must be \(low, high\) with low < high.*; got \(1, 0\)"),
+        (["age"], 3, "wide", r"limits must be \(low, high\) with low < high.*; got 'wide'"),
+        (["age"], 3, [(0, 1), (0, 1)], r"limits must be \(low, high\).* or one such pair per input; got"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_drawn_is_explained(cars, inputs, at, limits, message):
+    frame, y = cars
+    band = ConformalRegressor(FrozenEstimator(Seen().fit(frame, y)), score="absolute").conformalize(frame, y)
+    with pytest.raises(ValueError, match=message):
+        plotting.plot_band(
+            band, inputs, frame.iloc[[at]] if at == 3 else frame[at] if isinstance(at, slice) else at, limits
+        )
 
 
 def test_band_of_several_outputs_asks_which(drawn):

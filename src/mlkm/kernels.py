@@ -1,15 +1,17 @@
 """Kernels and their spectral laws.
 
 A shift-invariant kernel with K(0) = 1 is the Fourier transform of a probability law: K(x, x') = E[cos(omega'(x - x'))].
-A kernel here is that pair. Calling it evaluates K; `frequencies` turns standard normal draws into draws of omega, so
-that any coupling between the normal draws (orthogonal columns, say) carries over to every kernel without changing the
-law of a single omega.
+A kernel here is that pair. Calling it evaluates K, between the rows of two matrices or between two vectors, as
+`KernelRidge(kernel=...)` and its like call theirs; `frequencies` turns standard normal draws into draws of
+omega, so that any coupling between the normal draws (orthogonal columns, say) carries over to every kernel without
+changing the law of a single omega.
 
 The scale gamma multiplies the frequencies, so K is evaluated at `gamma * x` and the length scale is 1/gamma.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -26,7 +28,7 @@ class Kernel(Protocol):
     """What a kernel must offer: its value, and its spectral law."""
 
     def __call__(self, X: Array, Y: Array) -> Array:
-        """The matrix K(x_i, y_j)."""
+        """The matrix K(x_i, y_j); for two vectors, where it is to serve other packages as well, the number K(x, y)."""
         ...
 
     def frequencies(self, normal: Array, rng: np.random.Generator) -> Array:
@@ -36,12 +38,35 @@ class Kernel(Protocol):
 
 KernelLike: TypeAlias = str | Kernel
 
+# A longer frequency has a random phase at any two points, as this one has, and would overflow in float32.
+_LONGEST = 1e30
+_TINY = 1e-300
 
-@dataclass(frozen=True)
-class Gaussian:
-    """K(x, x') = exp(-|x - x'|^2 / 2), with omega ~ N(0, I)."""
+
+class _Callable:
+    """K between rows, from the matrix of a kernel; between two vectors, a number.
+
+    >>> float(Gaussian()([0.0, 0.0], [1.0, 1.0]).round(3))
+    0.368
+    """
 
     def __call__(self, X: Array, Y: Array) -> Array:
+        X, Y = np.asarray(X), np.asarray(Y)
+        if X.ndim == Y.ndim == 1:
+            number: Array = self.matrix(X[None], Y[None])[0, 0]
+            return number
+        return self.matrix(X, Y)
+
+    def matrix(self, X: Array, Y: Array) -> Array:
+        """The matrix K(x_i, y_j)."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Gaussian(_Callable):
+    """K(x, x') = exp(-|x - x'|^2 / 2), with omega ~ N(0, I)."""
+
+    def matrix(self, X: Array, Y: Array) -> Array:
         return np.exp(-0.5 * cdist(X, Y, "sqeuclidean"))
 
     def frequencies(self, normal: Array, rng: np.random.Generator) -> Array:
@@ -49,21 +74,21 @@ class Gaussian:
 
 
 @dataclass(frozen=True)
-class Matern:
+class Matern(_Callable):
     """K(x, x') = 2^(1-nu) / Gamma(nu) s^nu K_nu(s) with s = sqrt(2 nu) |x - x'|; omega is multivariate t with 2 nu
     degrees of freedom.
 
     K_nu is the modified Bessel function of the second kind. nu = 1/2 is exp(-|x - x'|); nu to infinity is the Gaussian
-    kernel.
+    kernel, nu to 0 is 1 where x = x' and 0 elsewhere.
     """
 
     nu: float = 2.5
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.nu) and self.nu > 0):
+        if not (isinstance(self.nu, Real) and not isinstance(self.nu, bool) and 0 < self.nu < np.inf):
             raise ValueError(f"The smoothness nu of a Matern kernel must be a positive number; got {self.nu!r}.")
 
-    def __call__(self, X: Array, Y: Array) -> Array:
+    def matrix(self, X: Array, Y: Array) -> Array:
         s: Array = np.sqrt(2 * self.nu) * cdist(X, Y)
         if self.nu == 0.5:
             return np.exp(-s)
@@ -77,15 +102,16 @@ class Matern:
         return np.where(np.isfinite(bessel), np.exp(np.where(np.isfinite(bessel), logarithm, 0)), 1.0)
 
     def frequencies(self, normal: Array, rng: np.random.Generator) -> Array:
-        lengths: Array = np.sqrt(2 * self.nu / rng.chisquare(2 * self.nu, size=normal.shape[1]))
+        squares = np.maximum(rng.chisquare(2 * self.nu, size=normal.shape[1]), _TINY)  # rounded to 0 for a small nu
+        lengths: Array = np.minimum(np.sqrt(2 * self.nu / squares), _LONGEST)
         return normal * lengths
 
 
 @dataclass(frozen=True)
-class Laplacian:
+class Laplacian(_Callable):
     """K(x, x') = exp(-|x - x'|_1), with independent Cauchy frequencies (the paper's "Cauchy random features")."""
 
-    def __call__(self, X: Array, Y: Array) -> Array:
+    def matrix(self, X: Array, Y: Array) -> Array:
         return np.exp(-cdist(X, Y, "cityblock"))
 
     def frequencies(self, normal: Array, rng: np.random.Generator) -> Array:
@@ -93,10 +119,10 @@ class Laplacian:
 
 
 @dataclass(frozen=True)
-class Cauchy:
+class Cauchy(_Callable):
     """K(x, x') = prod_j 1 / (1 + (x_j - x'_j)^2), with independent Laplace frequencies."""
 
-    def __call__(self, X: Array, Y: Array) -> Array:
+    def matrix(self, X: Array, Y: Array) -> Array:
         return np.exp(-sum(np.log1p((X[:, [j]] - Y[:, j]) ** 2) for j in range(X.shape[1])))
 
     def frequencies(self, normal: Array, rng: np.random.Generator) -> Array:

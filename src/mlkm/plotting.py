@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from importlib import import_module
-from importlib.util import find_spec
 from inspect import signature
 from typing import Any
 
@@ -13,20 +11,19 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from . import metrics
+from ._grids import framed, one_row, place_of, row_names, rows_along
 from ._types import Array
-from .cli.demo import DemoData, Result
-from .datasets import example1_truth
 
 _INK, _BAND, _MISS = "#1f4e79", "#9cc3e6", "#c0392b"
 
 
 def plot_band(
     band: Any,
-    inputs: Sequence[int],
-    at: ArrayLike,
+    inputs: int | str | Sequence[int | str],
+    at: Any,
     limits: ArrayLike,
     *,
-    truth: Callable[[Array], Array] | None = None,
+    truth: Callable[[Any], Array] | None = None,
     names: Sequence[str] | None = None,
     confidence_level: Any = None,
     output: int | None = None,
@@ -34,20 +31,21 @@ def plot_band(
     """The band along each of some inputs, the others fixed at `at`, as in the paper's Figures 3 and 4. Several levels
     are drawn inside each other.
 
-    `limits` is (low, high), for all inputs or one pair each; `truth` maps rows to the noiseless mean, where it is
-    known. `names` are by default those of the frame the band was fitted on. Of several outputs, `output` says which
-    one.
+    `inputs` are places or names. `at` is one value per input, or a row of the frame the band was fitted on: as
+    `frame.iloc[[0]]` its columns keep their types, categories included. `limits` is (low, high), for all inputs drawn
+    or one pair each; `truth` maps rows, given as `at` is, to the noiseless mean, where it is known. `names` are by
+    default those of the frame the band was fitted on. Of several outputs, `output` says which one.
     """
     columns = getattr(band, "feature_names_in_", getattr(getattr(band, "estimator_", None), "feature_names_in_", None))
-    names = columns if names is None else names
+    row = one_row(at, columns, _n_inputs(band))
+    names = names if names is not None else row_names(row, columns)
+    places = [place_of(j, names, np.shape(row)[-1]) for j in ([inputs] if isinstance(inputs, (int, str)) else inputs)]
     levels = np.atleast_1d(band.confidence_level if confidence_level is None else confidence_level)
-    at, limits = np.asarray(at, np.float64), np.broadcast_to(np.asarray(limits, np.float64), (len(inputs), 2))
-    figure = Figure(figsize=(max(3.0 * len(inputs), 4.5), 3.6), layout="constrained")
-    axes = figure.subplots(1, len(inputs), sharey=True, squeeze=False)[0]
-    for ax, j, (low, high) in zip(axes, inputs, limits, strict=True):
+    figure = Figure(figsize=(max(3.0 * len(places), 4.5), 3.6), layout="constrained")
+    axes = figure.subplots(1, len(places), sharey=True, squeeze=False)[0]
+    for ax, j, (low, high) in zip(axes, places, _limits(limits, len(places)), strict=True):
         grid = np.linspace(low, high, 200)
-        X = np.tile(at, (len(grid), 1))
-        X[:, j] = grid
+        X = rows_along(row, j, grid)
         mean, interval = _of_output(*_predicted(band, X, columns, confidence_level), output)
         for number in np.argsort(levels)[::-1]:
             label = "band" if len(levels) == 1 else f"band {100 * float(levels[number]):g} %"
@@ -65,16 +63,28 @@ def plot_band(
     return figure
 
 
-def _predicted(band: Any, X: Array, columns: Any, confidence_level: Any) -> tuple[Array, Array]:
+def _n_inputs(band: Any) -> int | None:
+    return getattr(band, "n_features_in_", getattr(getattr(band, "estimator_", None), "n_features_in_", None))
+
+
+def _limits(limits: ArrayLike, n: int) -> Array:
+    """One pair (low, high) for each of n inputs."""
+    try:
+        pairs = np.broadcast_to(np.asarray(limits, np.float64), (n, 2))
+    except (TypeError, ValueError):
+        pairs = np.full((n, 2), np.nan)
+    if not (np.isfinite(pairs).all() and (pairs[:, 0] < pairs[:, 1]).all()):
+        raise ValueError(f"limits must be (low, high) with low < high, or one such pair per input; got {limits!r}.")
+    return pairs
+
+
+def _predicted(band: Any, X: Any, columns: Any, confidence_level: Any) -> tuple[Array, Array]:
     """Mean and interval at X, with the names of the inputs where the model knows some."""
     if confidence_level is not None and "confidence_level" not in signature(band.predict_interval).parameters:
         raise ValueError(f"{type(band).__name__} has one level, that of its constructor; leave confidence_level out.")
-    if columns is not None and find_spec("pandas"):
-        X = import_module("pandas").DataFrame(X, columns=columns)
     asked = {} if confidence_level is None else {"confidence_level": confidence_level}
-    mean, interval = copy(band).predict_interval(
-        X, **asked
-    )  # a copy, since the rows of an online band wait for their outcomes
+    # a copy, since the rows of an online band wait for their outcomes
+    mean, interval = copy(band).predict_interval(framed(X, columns), **asked)
     return mean, interval
 
 
@@ -189,37 +199,3 @@ def plot_convergence(models: dict[str, Any]) -> Figure:
 
 def _plain(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
-
-
-def plot_demo_band(result: Result, data: DemoData, n_components: int = 5) -> Figure:
-    """The band of one model of the demonstration along the first inputs, the others at 1/2."""
-    mean = data.y.mean()
-    at = np.full(data.X.shape[1], 0.5)
-    return plot_band(result.band, range(n_components), at, (0.02, 0.98), truth=lambda X: example1_truth(X) - mean)
-
-
-def plot_components(results: Sequence[Result], data: DemoData, n_components: int = 5) -> Figure:
-    """Each fit along one input, the others at 1/2, beside the truth: the layout of the paper's Figure 3."""
-    figure = Figure(figsize=(3.2 * n_components, 3.9), layout="constrained")
-    grid = np.linspace(0.02, 0.98, 200)
-    mean = data.y.mean()
-    axes = figure.subplots(1, n_components, sharey=True)
-    for j, ax in enumerate(axes):
-        X = np.full((len(grid), data.X.shape[1]), 0.5)
-        X[:, j] = grid
-        ax.plot(grid, example1_truth(X), color="black", linewidth=2.5, label="truth")
-        for r in results:
-            best = r.name == "MLKM"
-            ax.plot(
-                grid,
-                r.model.predict(X) + mean,
-                linewidth=2.0 if best else 1.0,
-                alpha=1.0 if best else 0.75,
-                label=r.name,
-            )
-        ax.set_xlabel(f"$x_{{{j + 1}}}$")
-        ax.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel("fit, other inputs at 1/2")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
-    return figure

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._seeds import Purpose, generator, root_seed
 from ._types import Array, RandomState
-from .kernels import KernelLike, as_kernel
+from .kernels import Kernel, KernelLike, as_kernel
 from .model.features import Interactions, Sampling, draw_features, features
 from .model.scales import check_scale
 
@@ -19,10 +19,10 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     Parameters
     ----------
-    kernel : str or kernel, default="gaussian"
-        "gaussian", "matern", "laplacian", "cauchy" or an object of `mlkm.kernels`, such as `Matern(nu=1.5)`.
     n_features : int, default=500
         D, the number of features.
+    kernel : str or kernel, default="gaussian"
+        "gaussian", "matern", "laplacian", "cauchy" or an object of `mlkm.kernels`, such as `Matern(nu=1.5)`.
     scale : float or array of shape (d,), default=1.0
         gamma, which multiplies the frequencies: the length scale is 1/gamma. One number, or one per input.
     interactions : "full", int or tuple of these, default="full"
@@ -46,7 +46,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     >>> import numpy as np
     >>> from mlkm import RandomFeatures
     >>> X = np.array([[0.0, 0.0], [1.0, 1.0]])
-    >>> phi = RandomFeatures("gaussian", n_features=200_000, random_state=0).fit_transform(X)
+    >>> phi = RandomFeatures(200_000, "gaussian", random_state=0).fit_transform(X)
     >>> np.round(phi @ phi.T, 2)
     array([[1.  , 0.37],
            [0.37, 1.  ]])
@@ -54,15 +54,15 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def __init__(
         self,
-        kernel: KernelLike = "gaussian",
         n_features: int = 500,
+        kernel: KernelLike = "gaussian",
         scale: float | ArrayLike = 1.0,
         interactions: Interactions = "full",
         sampling: Sampling = "iid",
         random_state: RandomState = None,
     ) -> None:
-        self.kernel = kernel
         self.n_features = n_features
+        self.kernel = kernel
         self.scale = scale
         self.interactions = interactions
         self.sampling = sampling
@@ -71,6 +71,11 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Draw the features; of X only the number of columns matters."""
         d = validate_data(self, X, dtype=[np.float64, np.float32]).shape[1]
+        if isinstance(self.n_features, (str, Kernel)):
+            raise ValueError(
+                f"The number of random features must be a whole number and at least 1; got {self.n_features!r}: the"
+                " number comes first and the kernel second, as in RandomFeatures(500, 'gaussian')."
+            )
         self.map_ = draw_features(
             generator(root_seed(self.random_state), Purpose.FEATURES),
             d,

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
+from .._threads import stop_if_asked
 from .._types import Array
 from .policy import Policy
 
@@ -37,8 +38,12 @@ def climb(
         ):
             raise StopIteration
 
+    def unless_stopped(x: Array) -> tuple[float, Array]:
+        stop_if_asked()
+        return objective(x)
+
     options: Any = {"maxiter": max_iter * (_LONGER if longer else 1), "maxcor": 20, "ftol": 1e-9, "maxls": 10}
     result = scipy.optimize.minimize(
-        objective, begin, jac=True, method="L-BFGS-B", bounds=bounds, callback=enough, options=options
+        unless_stopped, begin, jac=True, method="L-BFGS-B", bounds=bounds, callback=enough, options=options
     )
     return np.asarray(result.x), float(result.fun)

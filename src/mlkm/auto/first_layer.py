@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
-from threadpoolctl import threadpool_limits
 
 from .._seeds import Purpose, generator
-from .._threads import side_by_side
+from .._threads import limited, side_by_side
 from .._types import Array, IntArray
 from ..model.features import FeatureMap, features
 from ..model.landmarks import LandmarkMap
@@ -69,7 +68,7 @@ def learn_first_layer(rows: Rows, plan: Plan) -> FirstLayer | Learned:
     )
     learned = Learned(rows, plan, ranks, search.on_ranks, kept, best, found)
     if found is not None:
-        with threadpool_limits(1):  # of the widest layer: its features are closest to the kernel, and the rows are few
+        with limited(1):  # of the widest layer: its features are closest to the kernel, and the rows are few
             learned = replace(learned, variances=_variances(_smooth_layer(learned, WIDEST), found, ranks, rows, plan))
     open_width = plan.n_features is None and len(rows) > EXACT_ROWS and _sizes(learned, NARROW).full
     return learned if open_width else layer_of(learned, WIDE)

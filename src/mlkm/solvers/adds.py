@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from threadpoolctl import threadpool_limits
 
 from .._seeds import Purpose, generator
+from .._threads import limited
 from .._types import Array, IntArray
 from ..model.machine import Machine, flatten, with_layers
 from .data import Data
@@ -117,7 +117,7 @@ def _run(
     machine: Machine, velocity: list[Array], run: Rotation, *settings: Any
 ) -> tuple[Machine, list[Array], list[float]]:
     """`_epochs` with as many BLAS threads wherever a rotation runs, for the same rounding."""
-    with threadpool_limits(None if run.rows is None else 1):
+    with limited(None if run.rows is None else 1):
         return _epochs(machine, velocity, run, *settings)
 
 
@@ -181,7 +181,7 @@ def sweep_exactly(
 def _exact_sweep(machine: Machine, run: Rotation, data: Data, penalty: float) -> Machine:
     """Layers 1..L of one rotation in turn, each on its own rows."""
     rows = run.rows if run.rows is not None else (np.arange(len(data)),) * machine.depth
-    with threadpool_limits(1):
+    with limited(1):
         for layer, own in enumerate(rows):
             machine = update_layer(machine, layer, data, own, penalty)
     return machine

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._threads import side_by_side
+from .._threads import side_by_side, stop_if_asked
 from .._types import Array
 
 BLOCK = 2048
@@ -49,6 +49,7 @@ def gram(
         FF, FY, mean = np.zeros((D, D)), np.zeros((D, Y.shape[1])), np.zeros(D)
         product = np.empty((D, D), shift.dtype)  # kept: fresh memory costs a quarter of the product's time
         for begin in begins:
+            stop_if_asked()
             at = slice(begin, min(begin + block, n))
             F = features(at)
             F -= shift

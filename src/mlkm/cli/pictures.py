@@ -1,0 +1,60 @@
+"""The pictures of `mlkm demo`, with matplotlib (the extra `plot`)."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ..plotting import plot_band
+from .demo import DemoData, Result
+
+_OTHERS, _LIMITS = 7 / 16, (0.02, 0.98)  # where other inputs are held: in the middle of a step of the staircase
+
+
+def why_not(picture: Path) -> str | None:
+    """One sentence where a picture cannot be saved under this name."""
+    if not picture.parent.is_dir():
+        return f"The picture must go into a folder that exists; got {str(picture)!r}, and there is no {picture.parent}."
+    if picture.is_dir():
+        return f"The picture must be a file; got {str(picture)!r}, which is a folder."
+    kinds = Figure().canvas.get_supported_filetypes()
+    if picture.suffix[1:].lower() not in kinds:
+        return (
+            f"The picture's name must end in {', '.join('.' + kind for kind in sorted(kinds))}; got {str(picture)!r}."
+        )
+    return None
+
+
+def plot_demo_band(result: Result, data: DemoData, n_components: int = 5) -> Figure:
+    """The band of one model along the first inputs, the others at 7/16."""
+    mean, at = data.y.mean(), np.full(data.X.shape[1], _OTHERS)
+    return plot_band(result.band, range(n_components), at, _LIMITS, truth=lambda X: data.truth(X) - mean)
+
+
+def plot_components(results: Mapping[str, Result], data: DemoData, n_components: int = 5) -> Figure:
+    """Each fit along one input, the others at 7/16, beside the truth: the layout of the paper's Figure 3. The last one
+    is drawn boldly."""
+    figure = Figure(figsize=(3.0 * n_components, 3.9), layout="constrained")
+    grid, mean = np.linspace(*_LIMITS, 400), data.y.mean()
+    axes = figure.subplots(1, n_components, sharey=True)
+    for j, ax in enumerate(axes):
+        X = np.full((len(grid), data.X.shape[1]), _OTHERS)
+        X[:, j] = grid
+        ax.plot(grid, data.truth(X), color="black", linewidth=3.0, alpha=0.35, label="truth")
+        for number, (name, result) in enumerate(results.items()):
+            bold = number == len(results) - 1
+            ax.plot(
+                grid,
+                result.model.predict(X) + mean,
+                color="#c0392b" if bold else f"C{(0, 1, 2, 4)[number % 4]}",
+                linewidth=1.8 if bold else 1.2,
+                linestyle="-" if bold else "--",
+                label=name,
+            )
+        ax.set_xlabel(f"$x_{{{j + 1}}}$")
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("fit, other inputs at 7/16")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    return figure
