@@ -24,7 +24,8 @@ from mlkm.datasets import fetch_sml2010, make_example1
 from mlkm.kernels import Gaussian
 from mlkm.model.features import draw_features
 from mlkm.model.machine import Machine, layer_shapes
-from mlkm.variance.estimator import Training, Variance
+from mlkm.rows import plain_rows
+from mlkm.variance import FitSummary, Variance
 
 
 def data_home(folder):
@@ -203,10 +204,10 @@ def memory(n=20_000, d=8, widths=(256, 128, 64)):
     )
     machine = Machine(maps, layers)
     X = rng.standard_normal((n, d))
-    training = Training(X, rng.standard_normal((n, 1)), np.ones(n), np.ones(n), None, 1e-8, 1e-8)
+    rows = plain_rows(X, rng.standard_normal((n, 1)))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     begin = time.perf_counter()
-    variance = Variance([machine], training)
+    variance = Variance([machine], rows, FitSummary(None, 1e-8, 1e-8, np.zeros(1)))
     sigma = variance.predict(X)[1]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     print(

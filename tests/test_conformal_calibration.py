@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.dummy import DummyRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -46,18 +47,41 @@ def test_calibrating_anew_takes_the_score_of_now(rows):
         .conformalize(X[200:], y[200:])
     )
     np.testing.assert_allclose(np.ptp(metrics.widths(band.predict_interval(X)[1])), 0, atol=1e-12)
-    with pytest.raises(ValueError, match="needs a second fit"):
-        band.set_params(score="residual").conformalize(X, y)
+    again = band.set_params(score="residual").conformalize(X[200:], y[200:])  # the rows of fit are still there
+    assert np.ptp(metrics.widths(again.predict_interval(X)[1])) > 0.1
     with pytest.raises(NotFittedError, match="needs a fitted regressor"):
         band.set_params(score="absolute", estimator=Ridge()).conformalize(X, y)
 
 
-def test_calibrating_the_same_fit_on_other_rows(rows):
+@pytest.mark.parametrize("score", ["variance", "residual", "quantile"])
+def test_fit_then_conformalize_trains_on_all_rows_of_fit(rows, score):
+    """None need be set aside any more: the band is that of a model fitted to all of them."""
     X, y = rows
-    band = ConformalRegressor(FAST, score="residual", random_state=0).fit(X[:200], y[:200])
+    band = ConformalRegressor(FAST, score=score, random_state=0).fit(X[:200], y[:200])
+    half = band.predict(X)
+    band.conformalize(X[200:300], y[200:300])
+    model = clone(FAST).fit(X[:200], y[:200])
+    np.testing.assert_array_equal(band.predict(X), model.predict(X))
+    assert not np.allclose(half, band.predict(X))
+    assert band.n_calibration_ == 100
+    if score == "variance":
+        fresh = ConformalRegressor(FrozenEstimator(model), score=score).conformalize(X[200:300], y[200:300])
+        np.testing.assert_array_equal(band.predict_interval(X)[1], fresh.predict_interval(X)[1])
     model = band.estimator_
-    assert pickle.loads(pickle.dumps(band)).conformalize(X[200:], y[200:]).n_calibration_ == 200
-    assert band.conformalize(X[200:], y[200:]).estimator_ is model
+    assert band.conformalize(X[300:], y[300:]).estimator_ is model  # it is fitted once
+
+
+def test_a_pickled_band_keeps_its_model_and_no_rows(rows):
+    X, y = rows
+    band = ConformalRegressor(Ridge(), random_state=0).fit(X, y)
+    assert len(pickle.dumps(band)) < X.nbytes
+    restored = pickle.loads(pickle.dumps(band))
+    before = restored.predict(X)
+    with pytest.warns(UserWarning, match="rows of fit are not pickled"):
+        restored.conformalize(X[200:], y[200:])
+    np.testing.assert_array_equal(restored.predict(X), before)
+    trained_on_all = pickle.loads(pickle.dumps(band.conformalize(X, y)))
+    np.testing.assert_array_equal(trained_on_all.conformalize(X, y).predict(X), Ridge().fit(X, y).predict(X))
 
 
 def test_weights_are_checked(rows):
@@ -159,8 +183,18 @@ def test_groups_are_checked_by_fit(rows):
     for method in ("split", "cross"):
         with pytest.raises(ValueError, match="one label per row"):
             band.set_params(method=method).fit(X, y, groups=np.zeros(399))
-        with pytest.raises(ValueError, match=r"labels of one kind, .*; got NoneType, str"):
+        with pytest.raises(ValueError, match=r"labels of one kind, .*, none missing; row 0 has none"):
             band.fit(X, y, groups=[None, "a"] * 200)
+        with pytest.raises(ValueError, match=r"labels of one kind, .*; got int, str"):
+            band.fit(X, y, groups=pd.Series([1, "a"] * 200, dtype=object))
+        gaps = np.r_[np.zeros(3), np.nan, np.zeros(396)]
+        with pytest.raises(ValueError, match=r"groups must be labels .*, none missing; row 3 has none"):
+            band.fit(X, y, groups=gaps)
+        band.fit(X, y, groups=np.zeros(400))
+        with pytest.raises(ValueError, match=r"groups must be labels .*, none missing; row 3 has none"):
+            band.predict_interval(X, groups=gaps)
+    with pytest.raises(ValueError, match=r"groups must be labels .*, none missing; row 3 has none"):
+        ConformalRegressor(frozen(rows)).conformalize(X, y, groups=gaps)
     with pytest.raises(ValueError, match="knows no groups"):
         band.set_params(method="bootstrap").fit(X, y, groups=np.zeros(400))
 

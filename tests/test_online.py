@@ -10,7 +10,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from mlkm import ConformalRegressor, OnlineConformal, RandomFeatureRidge, metrics
 
 
-@parametrize_with_checks([OnlineConformal(Ridge())])
+def not_in_time_order(band):
+    """A row of weight 2 has one time, its two copies have two."""
+    checks = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
+    return dict.fromkeys(checks, "the later half of the rows starts the calibration, whatever their weights")
+
+
+@parametrize_with_checks([OnlineConformal(Ridge())], expected_failed_checks=not_in_time_order)
 def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
 

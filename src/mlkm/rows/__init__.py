@@ -1,9 +1,9 @@
 """What a fit sees of its data: distinct weighted rows, standardised."""
 
-from .distinct import Rows, distinct_rows, plain_rows
-from .folds import folds_of
+from .distinct import Rows, blocks, distinct_rows, plain_rows
+from .folds import folds_of, splits_of
 from .scaling import Standardiser, standardiser
-from .weights import checked_weights
+from .weights import checked_weights, exponent, given_weights
 
 __all__ = [
     "Rows",
@@ -11,7 +11,10 @@ __all__ = [
     "blocks",
     "checked_weights",
     "distinct_rows",
+    "exponent",
     "folds_of",
+    "given_weights",
     "plain_rows",
+    "splits_of",
     "standardiser",
 ]
