@@ -11,7 +11,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 
-from mlkm import ConformalRegressor, RandomFeatureRidge, metrics
+from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, metrics
+from mlkm.rows import checked_weights
 
 FAST = RandomFeatureRidge(20, "gaussian", 1.0, penalty=1e-3, random_state=0)
 
@@ -97,6 +98,56 @@ def test_weights_are_checked(rows):
     ):
         with pytest.raises(ValueError, match=message):
             band.predict_interval(X[:2], sample_weight=bad)
+
+
+@pytest.mark.parametrize("size", [1e306, 1.7e308, 1e-300, 5e-324])
+def test_weights_of_any_size_calibrate(rows, size):
+    """Sums of such weights overflow or vanish: once a 90 % band covered 19 % with them."""
+    X, y = rows
+    band = ConformalRegressor(frozen(rows), confidence_level=0.9)
+    plain = band.conformalize(X, y).predict_interval(X)[1]
+    weighted = band.conformalize(X, y, sample_weight=np.full(400, size))
+    np.testing.assert_array_equal(weighted.predict_interval(X)[1], plain)
+    np.testing.assert_array_equal(weighted.predict_interval(X, sample_weight=np.full(400, size))[1], plain)
+    if size < 1:
+        with pytest.warns(UserWarning, match="weights of 1 of 2 new rows are too large"):
+            interval = weighted.predict_interval(X[:2], sample_weight=[1.0, size])[1]
+        np.testing.assert_array_equal(np.isinf(interval[:, 0, 0]), [True, False])
+
+
+@pytest.mark.parametrize("weights", [(1e306, 1e306), (1.7e308, 1.7e308), (1e-300, 1e-300), (5e-324, 5e-324)])
+def test_fits_take_weights_of_any_size(rows, weights):
+    X, y = rows
+    plain = clone(FAST).fit(X, y).predict(X, return_std=True)
+    weighted = clone(FAST).fit(X, y, sample_weight=np.resize(weights, 400)).predict(X, return_std=True)
+    np.testing.assert_allclose(weighted, plain, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("weights", [(1e300, 1e-300), (1.7e308, 5e-324), (1.0, 1e-200), (3.0, 0.0)])
+def test_weights_that_are_nothing_beside_others_are_zero(rows, weights):
+    X, y = rows
+    for model in (FAST, MLKMRegressor((8, 4), solver="gradient", max_iter=3, random_state=0)):
+        every_second = clone(model).fit(X[::2], y[::2]).predict(X, return_std=True)
+        weighted = clone(model).fit(X, y, sample_weight=np.resize(weights, 400)).predict(X, return_std=True)
+        np.testing.assert_allclose(weighted, every_second, rtol=1e-9, atol=1e-9)
+
+
+def test_whole_weights_are_still_copies(rows):
+    X, y = rows
+    copies = np.arange(400) % 4
+    weighted = clone(FAST).fit(X, y, sample_weight=copies).predict(X, return_std=True)
+    repeated = clone(FAST).fit(np.repeat(X, copies, axis=0), np.repeat(y, copies)).predict(X, return_std=True)
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(checked_weights(copies, 400), copies)
+
+
+def test_no_limit_may_be_said_as_none(rows):
+    X, y = rows
+    band = ConformalRegressor(frozen(rows)).conformalize(X, y)
+    np.testing.assert_array_equal(band.predict_interval(X, y_min=None, y_max=None)[1], band.predict_interval(X)[1])
+    assert band.predict_int(X, y_min=None, y_max=0.5).max() == 0.5
+    with pytest.raises(TypeError, match="y_min must be a number, or None for no limit; got 'low'"):
+        band.predict_interval(X, y_min="low")
 
 
 def test_weights_too_large_are_told_of(rows):

@@ -4,7 +4,7 @@ An interval is an array (n, 2), or (n, 2, 1) as `predict_interval` returns it fo
 """
 
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -136,7 +136,8 @@ def worst_slice_coverage(
     if X.ndim != 2 or len(X) != len(hits):
         raise ValueError(f"X must be a table with one row per interval, {len(hits)} of them; got shape {X.shape}.")
     n, d = X.shape
-    if not 0 < share <= 1 or n < 20:
+    check_scalar(n_directions, "n_directions", Integral, min_val=0)
+    if not 0 < check_scalar(share, "share", Real) <= 1 or n < 20:
         raise ValueError(f"Slices need 0 < share <= 1 and at least 20 rows; got share={share} and {n} rows.")
     rng = generator(random_state)
     Z = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
@@ -184,6 +185,8 @@ def ends(interval: ArrayLike) -> tuple[Array, Array]:
         both = both[:, :, 0]
     if both.ndim != 2 or both.shape[1] != 2:
         raise ValueError(f"interval must have shape (n, 2) or (n, 2, 1), one level at a time; got {both.shape}.")
+    if not len(both):
+        raise ValueError("interval must have at least one row; got none.")
     _no_gaps("interval must have two ends per row", np.isnan(both).any(axis=1))
     return both[:, 0], both[:, 1]
 

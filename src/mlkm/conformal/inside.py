@@ -36,6 +36,12 @@ def seen_by_last(model: Any, X: Any) -> Any:
     return seen_by_last(model.steps[-1][1], model[:-1].transform(X) if len(model.steps) > 1 else X)
 
 
+def check_regressor(estimator: Any) -> None:
+    """Refuse what cannot be fitted."""
+    if isinstance(estimator, type) or not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
+        raise TypeError(f"estimator must be a regressor, with fit and predict, as in Ridge(); got {estimator!r}.")
+
+
 def has_std(model: Any) -> bool:
     """Whether `predict(X, return_std=True)` is offered."""
     predict = getattr(last_step(model), "predict", None)

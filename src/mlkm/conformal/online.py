@@ -29,6 +29,7 @@ from .._seeds import root_seed
 from .._types import Array, IntArray, RandomState
 from ..estimators import MLKMRegressor
 from ..rows.weights import checked_weights
+from .inside import check_regressor
 from .kept import FitRows, Kept, to_calibrate
 from .naming import WithScoreParameter
 from .scores import Recipe, Scored, as_targets, fit_scored, score_for, settle
@@ -125,12 +126,13 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
         """Fit the regressor to the earlier rows, with their weights, and start the calibration with the later ones,
         where each row counts once."""
         level = self._checked_level()
+        estimator = MLKMRegressor(random_state=self.random_state) if self.estimator is None else self.estimator
+        check_regressor(estimator)
         validate_data(self, X, y, skip_check_array=True)
         check_consistent_length(X, y)
         (X,), Y = indexable(X), _one_output(y)
         weights = checked_weights(sample_weight, len(Y))
         early, late = np.split(np.arange(len(Y)), [len(Y) - rows_kept(self.calibration_size, len(Y))])
-        estimator = MLKMRegressor(random_state=self.random_state) if self.estimator is None else self.estimator
         score = score_for(self.score, estimator)
         recipe = Recipe(score, level, 5, root_seed(self.random_state) if score == "quantile" else 0)
         own = None if weights is None else weights[early]

@@ -16,9 +16,11 @@ from .._levels import exact_levels
 from .._seeds import root_seed
 from .._types import Array, RandomState
 from ..estimators import MLKMRegressor
+from ..rows.folds import keeps_groups_together
 from ..rows.weights import checked_weights, given_weights
 from .bootstrap import Bootstrap, fit_bootstrap
 from .cross import Cross, fit_cross
+from .inside import check_regressor
 from .kept import FitRows, Kept, to_calibrate
 from .leave_one_out import LeaveOneOut, fit_leave_one_out
 from .naming import WithScoreParameter
@@ -100,8 +102,8 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         Parameters
         ----------
         X, y : inputs, and outcomes (n,) or (n, k)
-        groups : labels of the rows. They ask for the level within each group; where `cv` is a splitter that keeps
-            groups together, as `GroupKFold`, they name the rows it keeps together, and `predict_interval` may do
+        groups : labels of the rows. They ask for the level within each group. For method="cross" with a splitter that
+            keeps groups together, as `GroupKFold`, they name what it keeps together, and `predict_interval` may do
             without them: it then speaks of rows of any group, also of new ones
         sample_weight : how much each row counts in the population the band is for, as dQ/dP in `conformalize`: both the
             regressor's `fit` and the calibration use it, and coverage holds for new rows drawn with these weights.
@@ -117,6 +119,8 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
                 raise ValueError("method='bootstrap' knows no groups; take method='split' or 'cross'.")
             groups_of(groups, len(Y))
             groups = np.asarray(groups)
+        elif self.method == "cross" and keeps_groups_together(self.cv):
+            raise ValueError(f"cv={self.cv!r} needs to know which rows to keep together: fit(X, y, groups=...).")
         recipe = Recipe(score, level, self.cv, root_seed(self.random_state))
         band: Band
         kept: Kept | None = None
@@ -137,6 +141,7 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         if self.method not in ("split", "cross", "bootstrap"):
             raise ValueError(f"method must be 'split', 'cross' or 'bootstrap'; got {self.method!r}.")
         estimator = MLKMRegressor(random_state=self.random_state) if self.estimator is None else self.estimator
+        check_regressor(estimator)
         if self.method == "bootstrap":
             return estimator, "absolute"
         check_folds(self.cv)

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._labels import groups_of
 from .._types import Array
-from ..rows.weights import exponent
+from ..rows.weights import scale_of
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Shift:
-    """dQ/dP at the calibration rows, over the power of two that keeps sums of them finite."""
+    """dQ/dP at the calibration rows, over the number that keeps sums of them finite."""
 
     weights: Array
-    exponent: int = 0
+    scale: float
 
     @classmethod
     def of(cls, given: Array | None) -> Self | None:
@@ -42,14 +42,14 @@ class Shift:
             return None
         if not given.any():
             raise ValueError("The sum of sample_weight must be positive; all weights of calibration rows are zero.")
-        return cls(np.ldexp(given, -exponent(given)), exponent(given))
+        return cls(given / scale_of(given), scale_of(given))
 
     def at(self, new: Array | None, n: int, rows: Any) -> Array:
         """The weights of n new rows on the same scale; by default the largest of the calibration rows `rows`."""
         if new is None:
             return np.full(n, self.weights[rows].max(initial=0.0))
         with np.errstate(over="ignore"):  # a weight that is infinite beside the others asks for an infinite interval
-            return np.asarray(np.ldexp(new, -self.exponent))
+            return np.asarray(new / self.scale)
 
 
 def check_weights(shift: Shift | None, request: Request) -> None:

@@ -3,7 +3,7 @@
 from .distinct import Rows, blocks, distinct_rows, plain_rows
 from .folds import folds_of, splits_of
 from .scaling import Standardiser, standardiser
-from .weights import checked_weights, exponent, given_weights
+from .weights import checked_weights, given_weights, scale_of
 
 __all__ = [
     "Rows",
@@ -11,10 +11,10 @@ __all__ = [
     "blocks",
     "checked_weights",
     "distinct_rows",
-    "exponent",
     "folds_of",
     "given_weights",
     "plain_rows",
+    "scale_of",
     "splits_of",
     "standardiser",
 ]

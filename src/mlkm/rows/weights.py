@@ -8,7 +8,8 @@ from sklearn.utils import check_array
 
 from .._types import Array
 
-_LARGEST, _LEAST = 2.0**53, 2.0**-332  # of the largest weight, outside which all are scaled; about 9e15 and 1e-100
+_LARGEST, _LEAST = 2.0**53, 1e-100  # of the largest weight, outside which all are divided by it
+_NOTHING = 2.0**-100  # of the largest weight: below it a row changes no sum, in single precision not even as a number
 
 
 def checked_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
@@ -16,15 +17,15 @@ def checked_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
 
     Only ratios of weights matter, save that whole weights are numbers of copies. Weights of an ordinary size are left
     as they are; where the largest is above 2^53, from where on not every whole number is one, or below 1e-100, all are
-    multiplied by the power of two that brings it near one, which loses no digits.
+    divided by it. Weights below 1e-30 of the largest count as zero.
 
     >>> checked_weights([3, 1, 0], 3).tolist()
     [3.0, 1.0, 0.0]
-    >>> checked_weights([1.5 * 2.0**1000, 2.0**1000], 2).tolist()
-    [0.75, 0.5]
+    >>> checked_weights([1e306, 5e305, 1e-300], 3).tolist()
+    [1.0, 0.5, 0.0]
     """
     weights = given_weights(sample_weight, n)
-    return None if weights is None else np.ldexp(weights, -exponent(weights))
+    return None if weights is None else np.where(weights < _NOTHING * weights.max(), 0.0, weights / scale_of(weights))
 
 
 def given_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
@@ -41,7 +42,7 @@ def given_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
     return weights
 
 
-def exponent(weights: Array) -> int:
-    """The power of two to divide by, so that the largest weight is of an ordinary size; 0 where it is one already."""
+def scale_of(weights: Array) -> float:
+    """What weights are divided by, so that they are of an ordinary size: the largest, or 1 where that is ordinary."""
     largest = float(weights.max(initial=0.0))
-    return 0 if largest == 0 or _LEAST <= largest <= _LARGEST else int(np.frexp(largest)[1])
+    return 1.0 if largest == 0 or _LEAST <= largest <= _LARGEST else largest
