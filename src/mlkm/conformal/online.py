@@ -3,9 +3,9 @@
 Adaptive conformal inference (Gibbs and Candes 2021) moves the level: after each outcome alpha_t rises by step (alpha -
 err_t), err_t being 1 for a miss, and the interval is the 1 - alpha_t quantile of the most recent scores. The version
 with decaying step (Angelopoulos, Barber and Bates 2024) moves the threshold itself, q <- q + eta_t (err_t - alpha) with
-eta_t ~ t^-decay, in units of the scores seen of late. Both keep the share of misses near alpha along any sequence,
-without any assumption on it. The two ends are followed one by one, alpha/2 each, so that the band can move with a drift
-of the mean.
+eta_t ~ t^-decay, in units of the scores at the start or of late, whichever are larger. Both keep the share of misses
+near alpha along any sequence, without any assumption on it. The two ends are followed one by one, alpha/2 each, so that
+the band can move with a drift of the mean.
 
 Outcomes may come late: each predicted row waits with the interval that was given for it, and that interval is what
 its outcome is judged by.
@@ -69,8 +69,8 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
     method : {"adaptive", "decaying"}, default="adaptive"
         Whether the level moves with a fixed step, or the threshold with a decaying one.
     step : float or None, default=None
-        gamma of "adaptive", 0.05 by default; for "decaying" the first step in units of the mean absolute score of the
-        latest 200 or so outcomes, 3 by default.
+        gamma of "adaptive", 0.05 by default; for "decaying" the first step in units of the mean absolute score at the
+        start, or of the latest 200 or so outcomes where that is larger, 3 by default.
     decay : float, default=0.55
         Exponent of the decaying step, above 1/2 and at most 1.
     window : int or None, default=200
@@ -282,7 +282,7 @@ class _End:
         self.step = (0.05 if self.adaptive else 3.0) if step is None else step
         self.recent = deque(scores[-(window or len(scores)) :].tolist(), maxlen=window)
         self.ordered = sorted(self.recent)
-        self.unit = float(np.abs(scores[-_MEMORY:]).mean())
+        self.least = self.unit = float(np.abs(scores[-_MEMORY:]).mean())
         self.swing = float(np.abs(np.diff(scores[-_MEMORY:])).mean()) if len(scores) > 1 else 0.0
         self.last, self.n_seen = float(scores[-1]), len(scores)
         self.t = 0
@@ -302,7 +302,8 @@ class _End:
             insort(self.ordered, score)
             self.threshold = _upper_quantile(self.ordered, self.level, self.swing)
         else:
-            self.threshold += self.step * self.unit * self.t**-self.decay * (miss - self.alpha)
+            unit = max(self.least, self.unit)  # steps that shrink with the scores would be slow to narrow a wide band
+            self.threshold += self.step * unit * self.t**-self.decay * (miss - self.alpha)
 
     def _remember(self, score: float) -> None:
         """The mean absolute score, and how much one differs from the next, over the latest scores or so."""
