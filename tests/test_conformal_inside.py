@@ -125,6 +125,14 @@ def test_the_residual_score_of_a_frozen_model_has_a_spread_of_its_own():
     assert 2 < widths[1] / widths[0] < 10  # 5 in truth; the model itself predicts 10 at both
 
 
+def test_steps_before_a_frozen_one_are_fitted():
+    X, y, _ = make_example1(200, 4, random_state=0)
+    model = make_pipeline(StandardScaler(), FrozenEstimator(Ridge().fit(X[:50], y[:50])))
+    for score in ("absolute", "residual", "quantile"):
+        band = ConformalRegressor(model, score=score, random_state=0).fit(X[50:], y[50:])
+        assert np.isfinite(band.predict_interval(X)[1]).all()
+
+
 @pytest.mark.parametrize(
     ("parameters", "X", "message"),
     [

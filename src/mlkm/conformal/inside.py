@@ -23,7 +23,7 @@ def last_step(model: Any) -> Any:
 
 
 def is_frozen(model: Any) -> bool:
-    """Whether fitting does nothing."""
+    """Whether fitting leaves the last step as it is."""
     return isinstance(model, FrozenEstimator) or (isinstance(model, Pipeline) and is_frozen(model.steps[-1][1]))
 
 
@@ -71,7 +71,7 @@ def fit_regressor(
 ) -> tuple[Any, Any]:
     """A fitted clone, and what its last step saw of X, which `check` may refuse before that step is fitted."""
     model = clone(estimator)
-    if is_frozen(model):
+    if isinstance(model, FrozenEstimator):
         seen = seen_by_last(model, X)
         check(seen)
         return model, seen

@@ -11,10 +11,7 @@ Outcomes may come late: each predicted row waits with the interval that was give
 its outcome is judged by.
 """
 
-from bisect import bisect_left, insort
-from collections import deque
 from fractions import Fraction
-from math import floor
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, Self
 
@@ -29,13 +26,12 @@ from .._seeds import root_seed
 from .._types import Array, IntArray, RandomState
 from ..estimators import MLKMRegressor
 from ..rows.weights import checked_weights
+from .end import End
 from .inside import check_regressor
 from .kept import FitRows, Kept, to_calibrate
 from .naming import WithScoreParameter
 from .scores import Recipe, Scored, as_targets, fit_scored, score_for, settle
 from .split import rows_kept
-
-_MEMORY = 200  # latest scores that say of what size scores are
 
 
 class _Waiting(NamedTuple):
@@ -172,7 +168,7 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
         below, above = self._signed(tuple(array[:, 0] for array in base), y)
         alpha = float(1 - level)
         self._ends = [
-            _End(scores, alpha / 2, self.method, self.step, self.decay, self.window) for scores in (below, above)
+            End(scores, alpha / 2, self.method, self.step, self.decay, self.window) for scores in (below, above)
         ]
         self._waiting: dict[int, _Waiting] = {}
         self._n_predicted = 0
@@ -271,67 +267,11 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
         return (lower - y) / unit, (y - upper) / unit
 
 
-class _End:
-    """One end of the band: how far it reaches, in units of the score."""
-
-    def __init__(
-        self, scores: Array, alpha: float, method: str, step: float | None, decay: float, window: int | None
-    ) -> None:
-        self.alpha = self.level = alpha
-        self.adaptive, self.decay = method == "adaptive", decay
-        self.step = (0.05 if self.adaptive else 3.0) if step is None else step
-        self.recent = deque(scores[-(window or len(scores)) :].tolist(), maxlen=window)
-        self.ordered = sorted(self.recent)
-        self.least = self.unit = float(np.abs(scores[-_MEMORY:]).mean())
-        self.swing = float(np.abs(np.diff(scores[-_MEMORY:])).mean()) if len(scores) > 1 else 0.0
-        self.last, self.n_seen = float(scores[-1]), len(scores)
-        self.t = 0
-        self.threshold = _upper_quantile(self.ordered, alpha, self.swing)
-
-    def update(self, score: float, reached: float) -> None:
-        """A new outcome: a miss, that is a score beyond what was `reached` when it was predicted, widens this end, a
-        hit narrows it."""
-        miss = float(score > reached)
-        self.t += 1
-        self._remember(score)
-        if self.adaptive:
-            self.level += self.step * (self.alpha - miss)
-            if len(self.recent) == self.recent.maxlen:
-                del self.ordered[bisect_left(self.ordered, self.recent[0])]
-            self.recent.append(score)
-            insort(self.ordered, score)
-            self.threshold = _upper_quantile(self.ordered, self.level, self.swing)
-        else:
-            unit = max(self.least, self.unit)  # steps that shrink with the scores would be slow to narrow a wide band
-            self.threshold += self.step * unit * self.t**-self.decay * (miss - self.alpha)
-
-    def _remember(self, score: float) -> None:
-        """The mean absolute score, and how much one differs from the next, over the latest scores or so."""
-        self.n_seen += 1
-        share = 1 / min(self.n_seen, _MEMORY)
-        self.unit += share * (abs(score) - self.unit)
-        self.swing += share * (abs(score - self.last) - self.swing)
-        self.last = score
-
-
 def _one_output(y: Any, at_least: int = 1) -> Array:
     Y = as_targets(y, at_least)
     if Y.ndim > 1 and Y.shape[1] > 1:
         raise ValueError(f"OnlineConformal follows one output; got y of shape {Y.shape}.")
     return np.asarray(column_or_1d(Y, warn=True))
-
-
-def _upper_quantile(scores: list[float], alpha: float, swing: float) -> float:
-    """The 1 - alpha quantile of scores in increasing order; beyond them, where alpha has left [0, 1], further out by
-    their range, or by how much one differs from the next where they are too few to have a range."""
-    if alpha <= 0:
-        return scores[-1] - alpha * 10 * max(scores[-1] - scores[0], swing)
-    if alpha >= 1:
-        return scores[0]
-    at = (1 - alpha) * (len(scores) - 1)
-    below = floor(at)
-    above = min(below + 1, len(scores) - 1)
-    return scores[below] + (at - below) * (scores[above] - scores[below])
 
 
 def _ordered(low: Array, high: Array) -> Array:

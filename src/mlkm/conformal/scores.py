@@ -58,15 +58,15 @@ class Scored:
         if self.score == "variance":
             f, unit = (columns(array) for array in self.model.predict(X, return_std=True))
             return f, f, f, np.maximum(unit, self.least)
+        scale = 1.0 if self.scale is None else self.scale
+        if self.score == "absolute":
+            f = columns(self.model.predict(X))
+            return f, f, f, np.ones_like(f) * scale
         seen = seen_by_last(self.model, X)
         f = columns(last_step(self.model).predict(seen))
-        if self.score == "residual":
+        if self.band is None:
             return f, f, f, np.maximum(columns(self.spread.predict(seen)), self.least)
-        unit = np.ones_like(f) * (1.0 if self.scale is None else self.scale)
-        if self.band is not None:
-            lower, upper = self.band.predict(seen)
-            return f, lower, upper, unit
-        return f, f, f, unit
+        return f, *self.band.predict(seen), np.ones_like(f) * scale
 
 
 def settle(scored: Scored, X: Any) -> tuple[Scored, Base]:
