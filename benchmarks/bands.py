@@ -1,5 +1,5 @@
-"""The bands' bars, each with its figure: python benchmarks/bands.py [name ...]; names: repeats example1 noise sml2010
-yearmsd speed memory.
+"""The bands' bars, each with its figure: python benchmarks/bands.py [name ...]; names: repeats example1 noise quantiles
+online sml2010 yearmsd speed memory.
 
 `repeats` draws Example 1 again and again and checks the guarantee of every score and method. `sml2010` and `yearmsd`
 read the files of these data sets from the folder in the environment variable MLKM_DATA_HOME, and are skipped without
@@ -10,6 +10,7 @@ import argparse
 import os
 import resource
 import time
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +21,14 @@ from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression
 
 from mlkm import ConformalRegressor, MLKMRegressor, OnlineConformal, RandomFeatureRidge, metrics
+from mlkm.conformal.quantile import fit_quantiles
 from mlkm.datasets import fetch_sml2010, make_example1
 from mlkm.kernels import Gaussian
-from mlkm.model.features import draw_features
+from mlkm.model.features import draw_features, features
 from mlkm.model.machine import Machine, layer_shapes
-from mlkm.variance.estimator import Training, Variance
+from mlkm.rows import plain_rows
+from mlkm.solvers.ridge import ridge
+from mlkm.variance import FitSummary, Variance
 
 
 def data_home(folder):
@@ -128,20 +132,58 @@ def noise(n=4000):
             )
 
 
+def quantiles():
+    """CPU time of two quantile fits beside that of the ridge path on as many features."""
+    for n, d in ((8000, 1), (8000, 5), (2000, 100), (8000, 100)):
+        rng = np.random.default_rng(0)
+        X = rng.random((n, d))
+        y = np.sin(4 * X[:, 0]) + LAWS["steep"](X[:, 0]) * rng.standard_normal(n)
+        phi = draw_features(rng, d, int(np.clip(4 * np.sqrt(n), 50, 400)), Gaussian(), 1 / np.sqrt(d), (1, "full"))
+        clock = [time.process_time()]
+        fit_quantiles(X, y, Fraction(9, 10), 0)
+        clock.append(time.process_time())
+        ridge(np.hstack([X, features(phi, X)]), y[:, None])
+        clock.append(time.process_time())
+        fits, path = np.diff(clock)
+        print(f"quantiles n={n} d={d}: {fits:.2f} s of CPU, a ridge path {path:.2f} s", flush=True)
+
+
+def online(n=4000, start=1000):
+    """An exact start with noise of variance 1 afterwards, and few scores in the window; 90 %."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, 2))
+    e = rng.standard_normal(n)
+    exact = X[:, 0] + np.where(np.arange(n) < start, 0, e)
+    for name, y, parameters in (
+        ("exact start, decaying", exact, {"method": "decaying"}),
+        ("exact start, adaptive", exact, {}),
+        ("window=1", X[:, 0] + e, {"window": 1}),
+        ("window=200", X[:, 0] + e, {}),
+    ):
+        band = OnlineConformal(LinearRegression(), confidence_level=0.9, **parameters).fit(X[:start], y[:start])
+        interval = band.predict_online(X[start:], y[start:])[1]
+        share, width = metrics.coverage(y[start:], interval).share, metrics.mean_width(interval)
+        print(
+            f"online {name}: coverage {share:.4f}, mean length {width:.2f} (quantiles of the noise: 3.29)", flush=True
+        )
+
+
 def sml2010():
     if data_home("sml2010") is None:
         return
     data = fetch_sml2010(download_if_missing=False)
     X, y, X_test, y_test = data.X_train, data.y_train, data.X_test, data.y_test
-    for name, model in (("least squares", LinearRegression()), ("MLKM", MLKMRegressor(random_state=0))):
-        for method in ("adaptive", "decaying"):
-            band = OnlineConformal(model, method=method).fit(X, y)
-            interval = band.predict_online(X_test, y_test)[1]
-            share, width = metrics.coverage(y_test, interval).share, metrics.mean_width(interval)
-            print(
-                f"sml2010 {name}, {method}: coverage {share:.4f} (0.945 to 0.955), mean length {width:.3f} (bar 4.3)",
-                flush=True,
-            )
+    linear, mlkm = ("least squares", LinearRegression()), ("MLKM", MLKMRegressor(random_state=0))
+    cases = [(*model, method, "absolute") for model in (linear, mlkm) for method in ("adaptive", "decaying")]
+    for name, model, method, score in [*cases, (*mlkm, "adaptive", "variance")]:
+        band = OnlineConformal(model, method=method, score=score).fit(X, y)
+        interval = band.predict_online(X_test, y_test)[1]
+        share, width = metrics.coverage(y_test, interval).share, metrics.mean_width(interval)
+        print(
+            f"sml2010 {name}, {method}, {score}: coverage {share:.4f} (0.945 to 0.955), mean length {width:.3f} (bar"
+            " 4.3)",
+            flush=True,
+        )
 
 
 def yearmsd():
@@ -203,10 +245,10 @@ def memory(n=20_000, d=8, widths=(256, 128, 64)):
     )
     machine = Machine(maps, layers)
     X = rng.standard_normal((n, d))
-    training = Training(X, rng.standard_normal((n, 1)), np.ones(n), np.ones(n), None, 1e-8, 1e-8)
+    rows = plain_rows(X, rng.standard_normal((n, 1)))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     begin = time.perf_counter()
-    variance = Variance([machine], training)
+    variance = Variance([machine], rows, FitSummary(None, 1e-8, 1e-8, np.zeros(1)))
     sigma = variance.predict(X)[1]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     print(
@@ -217,7 +259,7 @@ def memory(n=20_000, d=8, widths=(256, 128, 64)):
 
 
 if __name__ == "__main__":
-    jobs = {f.__name__: f for f in (repeats, example1, noise, sml2010, yearmsd, speed, memory)}
+    jobs = {f.__name__: f for f in (repeats, example1, noise, quantiles, online, sml2010, yearmsd, speed, memory)}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
     for name in parser.parse_args().names or jobs:

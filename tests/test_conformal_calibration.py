@@ -5,12 +5,14 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.dummy import DummyRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 
-from mlkm import ConformalRegressor, RandomFeatureRidge, metrics
+from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, metrics
+from mlkm.rows import checked_weights
 
 FAST = RandomFeatureRidge(20, "gaussian", 1.0, penalty=1e-3, random_state=0)
 
@@ -46,18 +48,41 @@ def test_calibrating_anew_takes_the_score_of_now(rows):
         .conformalize(X[200:], y[200:])
     )
     np.testing.assert_allclose(np.ptp(metrics.widths(band.predict_interval(X)[1])), 0, atol=1e-12)
-    with pytest.raises(ValueError, match="needs a second fit"):
-        band.set_params(score="residual").conformalize(X, y)
+    again = band.set_params(score="residual").conformalize(X[200:], y[200:])  # the rows of fit are still there
+    assert np.ptp(metrics.widths(again.predict_interval(X)[1])) > 0.1
     with pytest.raises(NotFittedError, match="needs a fitted regressor"):
         band.set_params(score="absolute", estimator=Ridge()).conformalize(X, y)
 
 
-def test_calibrating_the_same_fit_on_other_rows(rows):
+@pytest.mark.parametrize("score", ["variance", "residual", "quantile"])
+def test_fit_then_conformalize_trains_on_all_rows_of_fit(rows, score):
+    """None need be set aside any more: the band is that of a model fitted to all of them."""
     X, y = rows
-    band = ConformalRegressor(FAST, score="residual", random_state=0).fit(X[:200], y[:200])
+    band = ConformalRegressor(FAST, score=score, random_state=0).fit(X[:200], y[:200])
+    half = band.predict(X)
+    band.conformalize(X[200:300], y[200:300])
+    model = clone(FAST).fit(X[:200], y[:200])
+    np.testing.assert_array_equal(band.predict(X), model.predict(X))
+    assert not np.allclose(half, band.predict(X))
+    assert band.n_calibration_ == 100
+    if score == "variance":
+        fresh = ConformalRegressor(FrozenEstimator(model), score=score).conformalize(X[200:300], y[200:300])
+        np.testing.assert_array_equal(band.predict_interval(X)[1], fresh.predict_interval(X)[1])
     model = band.estimator_
-    assert pickle.loads(pickle.dumps(band)).conformalize(X[200:], y[200:]).n_calibration_ == 200
-    assert band.conformalize(X[200:], y[200:]).estimator_ is model
+    assert band.conformalize(X[300:], y[300:]).estimator_ is model  # it is fitted once
+
+
+def test_a_pickled_band_keeps_its_model_and_no_rows(rows):
+    X, y = rows
+    band = ConformalRegressor(Ridge(), random_state=0).fit(X, y)
+    assert len(pickle.dumps(band)) < X.nbytes
+    restored = pickle.loads(pickle.dumps(band))
+    before = restored.predict(X)
+    with pytest.warns(UserWarning, match="rows of fit are not pickled"):
+        restored.conformalize(X[200:], y[200:])
+    np.testing.assert_array_equal(restored.predict(X), before)
+    trained_on_all = pickle.loads(pickle.dumps(band.conformalize(X, y)))
+    np.testing.assert_array_equal(trained_on_all.conformalize(X, y).predict(X), Ridge().fit(X, y).predict(X))
 
 
 def test_weights_are_checked(rows):
@@ -73,6 +98,56 @@ def test_weights_are_checked(rows):
     ):
         with pytest.raises(ValueError, match=message):
             band.predict_interval(X[:2], sample_weight=bad)
+
+
+@pytest.mark.parametrize("size", [1e306, 1.7e308, 1e-300, 5e-324])
+def test_weights_of_any_size_calibrate(rows, size):
+    """Sums of such weights overflow or vanish: once a 90 % band covered 19 % with them."""
+    X, y = rows
+    band = ConformalRegressor(frozen(rows), confidence_level=0.9)
+    plain = band.conformalize(X, y).predict_interval(X)[1]
+    weighted = band.conformalize(X, y, sample_weight=np.full(400, size))
+    np.testing.assert_array_equal(weighted.predict_interval(X)[1], plain)
+    np.testing.assert_array_equal(weighted.predict_interval(X, sample_weight=np.full(400, size))[1], plain)
+    if size < 1:
+        with pytest.warns(UserWarning, match="weights of 1 of 2 new rows are too large"):
+            interval = weighted.predict_interval(X[:2], sample_weight=[1.0, size])[1]
+        np.testing.assert_array_equal(np.isinf(interval[:, 0, 0]), [True, False])
+
+
+@pytest.mark.parametrize("weights", [(1e306, 1e306), (1.7e308, 1.7e308), (1e-300, 1e-300), (5e-324, 5e-324)])
+def test_fits_take_weights_of_any_size(rows, weights):
+    X, y = rows
+    plain = clone(FAST).fit(X, y).predict(X, return_std=True)
+    weighted = clone(FAST).fit(X, y, sample_weight=np.resize(weights, 400)).predict(X, return_std=True)
+    np.testing.assert_allclose(weighted, plain, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("weights", [(1e300, 1e-300), (1.7e308, 5e-324), (1.0, 1e-200), (3.0, 0.0)])
+def test_weights_that_are_nothing_beside_others_are_zero(rows, weights):
+    X, y = rows
+    for model in (FAST, MLKMRegressor((8, 4), solver="gradient", max_iter=3, random_state=0)):
+        every_second = clone(model).fit(X[::2], y[::2]).predict(X, return_std=True)
+        weighted = clone(model).fit(X, y, sample_weight=np.resize(weights, 400)).predict(X, return_std=True)
+        np.testing.assert_allclose(weighted, every_second, rtol=1e-9, atol=1e-9)
+
+
+def test_whole_weights_are_still_copies(rows):
+    X, y = rows
+    copies = np.arange(400) % 4
+    weighted = clone(FAST).fit(X, y, sample_weight=copies).predict(X, return_std=True)
+    repeated = clone(FAST).fit(np.repeat(X, copies, axis=0), np.repeat(y, copies)).predict(X, return_std=True)
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(checked_weights(copies, 400), copies)
+
+
+def test_no_limit_may_be_said_as_none(rows):
+    X, y = rows
+    band = ConformalRegressor(frozen(rows)).conformalize(X, y)
+    np.testing.assert_array_equal(band.predict_interval(X, y_min=None, y_max=None)[1], band.predict_interval(X)[1])
+    assert band.predict_int(X, y_min=None, y_max=0.5).max() == 0.5
+    with pytest.raises(TypeError, match="y_min must be a number, or None for no limit; got 'low'"):
+        band.predict_interval(X, y_min="low")
 
 
 def test_weights_too_large_are_told_of(rows):
@@ -159,8 +234,18 @@ def test_groups_are_checked_by_fit(rows):
     for method in ("split", "cross"):
         with pytest.raises(ValueError, match="one label per row"):
             band.set_params(method=method).fit(X, y, groups=np.zeros(399))
-        with pytest.raises(ValueError, match=r"labels of one kind, .*; got NoneType, str"):
+        with pytest.raises(ValueError, match=r"labels of one kind, .*, none missing; row 0 has none"):
             band.fit(X, y, groups=[None, "a"] * 200)
+        with pytest.raises(ValueError, match=r"labels of one kind, .*; got int, str"):
+            band.fit(X, y, groups=pd.Series([1, "a"] * 200, dtype=object))
+        gaps = np.r_[np.zeros(3), np.nan, np.zeros(396)]
+        with pytest.raises(ValueError, match=r"groups must be labels .*, none missing; row 3 has none"):
+            band.fit(X, y, groups=gaps)
+        band.fit(X, y, groups=np.zeros(400))
+        with pytest.raises(ValueError, match=r"groups must be labels .*, none missing; row 3 has none"):
+            band.predict_interval(X, groups=gaps)
+    with pytest.raises(ValueError, match=r"groups must be labels .*, none missing; row 3 has none"):
+        ConformalRegressor(frozen(rows)).conformalize(X, y, groups=gaps)
     with pytest.raises(ValueError, match="knows no groups"):
         band.set_params(method="bootstrap").fit(X, y, groups=np.zeros(400))
 

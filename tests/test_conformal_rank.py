@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlkm.conformal.rank import exact_level, exact_levels, quantiles, rank, rows_needed, weighted_quantiles
+from mlkm._levels import exact_level, exact_levels
+from mlkm.conformal.rank import quantiles, rank, rows_needed, weighted_quantiles
 
 LEVELS = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99]
 
@@ -33,7 +34,7 @@ def test_rows_needed_is_the_first_that_do(level):
     assert m == 1 or rank(m - 1, exact) > m - 1
 
 
-@pytest.mark.parametrize("bad", [0, 1, 95, -0.1, float("nan"), "0.9", None, True])
+@pytest.mark.parametrize("bad", [0, 1, 95, -0.1, float("nan"), Decimal("nan"), "0.9", None, True])
 def test_levels_outside_the_unit_interval_are_refused(bad):
     with pytest.raises(ValueError, match="between 0 and 1"):
         exact_level(bad)

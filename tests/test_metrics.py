@@ -24,7 +24,7 @@ def test_widths_may_be_infinite():
     assert metrics.mean_width(interval) == np.inf
     assert metrics.median_width(interval) == 2
     assert metrics.coverage([5, 1, 1e9], interval).share == 2 / 3
-    assert metrics.winkler_score([5, 1, 1e9], interval) == np.inf
+    assert metrics.winkler_score([5, 1, 1e9], interval, 0.9) == np.inf
     assert metrics.median_width(interval[1:]) == np.inf
 
 
@@ -34,6 +34,13 @@ def test_winkler_is_minimal_at_the_quantiles():
     scores = [metrics.winkler_score(y, np.tile([-q, q], (len(y), 1)), 0.9) for q in (1.3, 1.645, 2.0)]
     assert min(scores) == scores[1]
     assert metrics.winkler_score([2.0], [[0.0, 1.0]], 0.9) == pytest.approx(1 + 20 * 1.0)
+
+
+def test_winkler_is_told_the_level():
+    """An 80 % band has no score until its level is known; 95 % was assumed once, 6.03 where 3.48 is right."""
+    with pytest.raises(TypeError, match="confidence_level"):
+        metrics.winkler_score([2.0], [[0.0, 1.0]])
+    assert metrics.winkler_score([2.0], [[0.0, 1.0]], 0.8) == pytest.approx(1 + 10)
 
 
 def test_groups_bins_and_slices_find_where_a_band_fails():
@@ -91,5 +98,18 @@ def test_messages():
         metrics.coverage(np.zeros(4), np.zeros((5, 2)))
     with pytest.raises(ValueError, match="one label per row"):
         metrics.coverage_by_group(np.zeros(5), np.zeros((5, 2)), ["a"])
+    for y, interval in (([np.nan, 0.0], np.zeros((2, 2))), (np.zeros(2), [[0.0, 1.0], [np.nan, 1.0]])):
+        for metric in (metrics.coverage, metrics.winkler_score):
+            with pytest.raises(ValueError, match=r"none missing; row [01] has NaN"):
+                metric(y, interval, 0.9)
+    with pytest.raises(ValueError, match="none missing; row 1 has NaN"):
+        metrics.mean_width([[0.0, 1.0], [np.nan, 1.0]])
+    for gap in (np.nan, None, pd.NA, pd.NaT):
+        labels = pd.Series(["a", "b", "a", gap], dtype=object)
+        for groups in (labels, list(labels)):
+            with pytest.raises(ValueError, match=r"groups must be labels .*, none missing; row 3 has none"):
+                metrics.coverage_by_group(np.zeros(4), np.zeros((4, 2)), groups)
+    with pytest.raises(ValueError, match="row 1 has none"):
+        metrics.coverage_by_group(np.zeros(2), np.zeros((2, 2)), [1.0, np.nan])
     with pytest.raises(ValueError, match="at least 20 rows"):
         metrics.worst_slice_coverage(np.zeros((5, 1)), np.zeros(5), np.zeros((5, 2)))

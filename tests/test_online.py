@@ -1,5 +1,7 @@
 """Bands in time order: the share of misses stays near alpha along any sequence."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -10,7 +12,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from mlkm import ConformalRegressor, OnlineConformal, RandomFeatureRidge, metrics
 
 
-@parametrize_with_checks([OnlineConformal(Ridge())])
+def not_in_time_order(band):
+    """A row of weight 2 has one time, its two copies have two."""
+    checks = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
+    return dict.fromkeys(checks, "the later half of the rows starts the calibration, whatever their weights")
+
+
+@parametrize_with_checks([OnlineConformal(Ridge())], expected_failed_checks=not_in_time_order)
 def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
 
@@ -62,17 +70,110 @@ def test_row_by_row_and_at_once_are_the_same(method):
     np.testing.assert_allclose(np.vstack(rows), at_once, rtol=1e-9)
 
 
-def test_outcomes_may_come_late():
+@pytest.mark.parametrize("level", [0.9, 0.95])
+def test_the_decaying_step_follows_scores_that_were_near_zero(level):
+    """The model is exact on all rows of fit, noise comes later: once the unit was frozen at 1e-16, and coverage 0."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 2))
+    y = X[:, 0] + np.where(np.arange(4000) < 1000, 0, rng.standard_normal(4000))
+    for scale in (1.0, 1e-6, 1e6):
+        band = OnlineConformal(LinearRegression(), confidence_level=level, method="decaying")
+        interval = band.fit(X[:1000], scale * y[:1000]).predict_online(X[1000:], scale * y[1000:])[1]
+        assert metrics.coverage(scale * y[1000:], interval).share > level - 0.04
+        assert abs(metrics.coverage(scale * y[2000:], interval[1000:]).share - level) < 0.02
+        assert metrics.mean_width(interval[1000:]) < 6 * scale
+
+
+@pytest.mark.parametrize("window", [1, 2, 5])
+def test_few_scores_in_the_window_still_keep_the_level(window):
+    """One score has no range to reach beyond: once the width was 0 for window=1, and so was coverage."""
+    X, y = drifting()
+    band = OnlineConformal(LinearRegression(), confidence_level=0.9, window=window).fit(X[:600], y[:600])
+    interval = band.predict_online(X[600:], y[600:])[1]
+    assert abs(metrics.coverage(y[600:], interval).share - 0.9) < 0.02
+    assert metrics.mean_width(interval) < 40
+
+
+@pytest.fixture
+def waiting():
+    """A band with rows 200 to 209 predicted, in three calls; and what it would be without any."""
     X, y = drifting(300)
-    band = OnlineConformal(LinearRegression()).conformalize
-    with pytest.raises(NotFittedError, match="needs a fitted regressor"):
-        band(X, y)
     model = LinearRegression().fit(X[:100], y[:100])
     band = OnlineConformal(model).conformalize(X[100:200], y[100:200])
-    band.predict_interval(X[200:210])
-    band.update(y[200:204]).update(y[204])
+    fresh = OnlineConformal(model).conformalize(X[100:200], y[100:200])
+    for rows in (slice(200, 204), slice(204, 205), slice(205, 210)):
+        band.predict_interval(X[rows])
+    return band, fresh, X, y
+
+
+def test_outcomes_may_come_late(waiting):
+    """`predict_interval(a); predict_interval(b); update(y_a)` is about a."""
+    band, fresh, X, y = waiting
+    np.testing.assert_array_equal(band.waiting_, np.arange(10))
+    band.update(y[200:204])
+    fresh.predict_interval(X[200:204])
+    fresh.update(y[200:204])
+    np.testing.assert_array_equal(band.predict_interval(X)[1], fresh.predict_interval(X)[1])
+    band.drop(band.waiting_[6:])
+    band.update(y[204])
+    np.testing.assert_array_equal(band.waiting_, np.arange(5, 10))
     with pytest.raises(ValueError, match="6 outcomes where 5 predicted rows wait"):
         band.update(y[205:211])
+    with pytest.raises(NotFittedError, match="needs a fitted regressor"):
+        OnlineConformal(LinearRegression()).conformalize(X, y)
+
+
+def test_outcomes_may_come_in_any_order_or_never(waiting):
+    band, fresh, X, y = waiting
+    for numbers in ([7, 2], [0]):
+        band.update(y[200 + np.array(numbers)], rows=numbers)
+    np.testing.assert_array_equal(band.waiting_, [1, 3, 4, 5, 6, 8, 9])
+    for row in (7, 2, 0):
+        fresh.predict_interval(X[200 + row : 201 + row])
+    fresh.update(y[[207, 202, 200]])
+    band.drop([1, 3])
+    np.testing.assert_array_equal(band.waiting_, [4, 5, 6, 8, 9])
+    assert len(band.drop().waiting_) == 0
+    np.testing.assert_array_equal(band.predict_interval(X)[1], fresh.predict_interval(X)[1])
+    for bad in ([0], [11, 11], ["a"], [10.5]):
+        for act in (band.drop, lambda rows: band.update(np.zeros(len(rows)), rows)):
+            with pytest.raises(ValueError, match="rows must be numbers of waiting rows"):
+                act(bad)
+    with pytest.raises(ValueError, match="one number per outcome, 2 of them; got 1"):
+        band.update([1.0, 2.0], rows=[11])
+
+
+def test_late_outcomes_are_judged_by_the_interval_that_was_given():
+    """Outcomes always come 30 rows late; the share of misses of the intervals given stays near alpha."""
+    X, y = drifting()
+    band = OnlineConformal(LinearRegression(), confidence_level=0.9, step=0.01).fit(X[:600], y[:600])
+    hits = []
+    for begin in range(600, 3000, 30):
+        rows = slice(begin, begin + 30)
+        hits.append(metrics.inside(y[rows], band.predict_interval(X[rows])[1]))
+        if begin > 600:
+            band.update(y[begin - 30 : begin])
+    assert len(band.waiting_) == 30
+    assert abs(np.concatenate(hits).mean() - 0.9) < 0.03
+
+
+def test_a_copy_may_be_asked_without_a_trace(waiting):
+    band, _, X, _ = waiting
+    copy(band).predict_interval(X)
+    np.testing.assert_array_equal(band.waiting_, np.arange(10))
+
+
+def test_fit_then_conformalize_trains_on_all_rows_of_fit():
+    X, y = drifting(300)
+    band = OnlineConformal(LinearRegression()).fit(X[:200], y[:200])
+    half = band.predict(X)
+    np.testing.assert_allclose(half, LinearRegression().fit(X[:100], y[:100]).predict(X))
+    band.conformalize(X[200:], y[200:])
+    np.testing.assert_allclose(band.predict(X), LinearRegression().fit(X[:200], y[:200]).predict(X))
+    weighted = OnlineConformal(LinearRegression()).fit(X[:200], y[:200], sample_weight=np.arange(200.0))
+    np.testing.assert_allclose(
+        weighted.predict(X), LinearRegression().fit(X[:100], y[:100], np.arange(100.0)).predict(X)
+    )
 
 
 def test_outcomes_are_checked_and_leave_the_band_as_it_was():
@@ -85,6 +186,7 @@ def test_outcomes_are_checked_and_leave_the_band_as_it_was():
         with pytest.raises(ValueError, match="Input y contains"):
             band.update(bad)
     np.testing.assert_array_equal(band.update([]).predict_interval(X[200:202])[1], before)
+    assert len(band.waiting_) == 4
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         band.conformalize(X[:10], y[:9])
 
@@ -114,6 +216,7 @@ def test_the_threshold_is_the_quantile_of_the_latest_scores(window):
     [
         ({"method": "x"}, "method must be"),
         ({"method": "decaying", "decay": 0.5}, "decay must be"),
+        ({"score": "nonsense"}, "score must be one of"),
         ({"step": -1}, "step must be positive"),
         ({"step": np.nan}, "step must be positive"),
         ({"window": -3}, "window == -3"),

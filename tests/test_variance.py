@@ -11,8 +11,11 @@ from sklearn.datasets import make_friedman1
 from mlkm import MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from mlkm.model.features import features
 from mlkm.model.machine import forward, jacobian, output_factors, predict
+from mlkm.rows import plain_rows
 from mlkm.solvers import GradientDescent
-from mlkm.variance.estimator import Dual, Layered, Primal, Training, Variance, factorise, leave_one_out, left_out_fits
+from mlkm.variance import FitSummary, Variance, left_out_fits
+from mlkm.variance.gradients import Layered
+from mlkm.variance.sides import Dual, Primal, factorise
 
 SMALL = {
     "kernels": "gaussian",
@@ -56,7 +59,7 @@ def test_without_ridge_it_is_the_papers_formula(widths, residual):
     machine = random_machine(np.random.default_rng(1), widths=widths, residual=residual)
     X, Y, X_new = rows_for(machine, 400)
     J, G = dense(machine, X), dense(machine, X_new)
-    variance = Variance([machine], Training(X, Y, np.ones(400), np.ones(400), None, 0.0, 0.0, np.zeros(1)))
+    variance = Variance([machine], plain_rows(X, Y), FitSummary(None, 0.0, 0.0, np.zeros(1)))
     assert isinstance(variance.sides[0][0], Primal)
     spectrum = np.linalg.svd(J, compute_uv=False)
     p = int((spectrum > 1e-9 * spectrum[0]).sum())
@@ -75,8 +78,7 @@ def test_damped_it_is_the_dense_formula_by_either_side(widths, n, residual):
         np.random.default_rng(1), widths=widths, residual=residual, n_outputs=2, skip=True, linear=True
     )
     X, Y, X_new = rows_for(machine, n)
-    training = Training(X, Y, np.ones(n), np.ones(n), None, 1e-2, 1e-3, np.zeros(1))
-    variance = Variance([machine], training)
+    variance = Variance([machine], plain_rows(X, Y), FitSummary(None, 1e-3, 1e-2, np.zeros(1)))
     n_last = len(machine.layers[-1][0])
     n_hidden = machine.n_parameters - 2 * n_last
     for output, side in enumerate(variance.sides[0]):
@@ -110,16 +112,16 @@ def test_leave_one_out_is_refitting_without_the_row(n):
     X, y = make_friedman1(n, random_state=0)
     model = RandomFeatureRidge(100, "gaussian", 0.5, penalty=1e-3, random_state=0).fit(X, y)
     variance = model._sigma()
-    Z, F_of = variance.training.X, lambda Z: np.hstack([features(model.machines_[0].maps[0], Z), Z])
+    Z, F_of = variance.rows.X, lambda Z: np.hstack([features(model.machines_[0].maps[0], Z), Z])
     f, weights = left_out_fits(variance, Z[:5])
-    residuals = leave_one_out(variance)
+    residuals = variance.residuals / variance.room[:, None]
     for i in (0, n // 2, n - 1):
         kept = np.arange(n) != i
-        F, Y = F_of(Z[kept]), variance.training.Y[kept]
+        F, Y = F_of(Z[kept]), variance.rows.Y[kept]
         mean, Y_mean = F.mean(axis=0), Y.mean(axis=0)
         C = np.linalg.solve((F - mean).T @ (F - mean) + n * 1e-3 * np.eye(F.shape[1]), (F - mean).T @ (Y - Y_mean))
         np.testing.assert_allclose(
-            residuals[i], variance.training.Y[i] - (F_of(Z[[i]]) - mean) @ C[:, 0] - Y_mean, rtol=1e-6
+            residuals[i], variance.rows.Y[i] - (F_of(Z[[i]]) - mean) @ C[:, 0] - Y_mean, rtol=1e-6
         )
         np.testing.assert_allclose(
             f[:, 0] - weights[:, i] * residuals[i, 0], (F_of(Z[:5]) - mean) @ C[:, 0] + Y_mean, rtol=1e-6
@@ -155,8 +157,8 @@ def test_the_default_fits_prior_is_used():
     model = MLKMRegressor(random_state=0).fit(X, y)
     variance = model._sigma()
     side = variance.sides[0][0]
-    fitted = np.vstack([side.smoother(variance.training.X[:50], variance.training) @ variance.training.Y])
-    np.testing.assert_allclose(fitted, predict(model.machines_[0], variance.training.X[:50]), atol=1e-5)
+    fitted = np.vstack([side.smoother(variance.rows.X[:50], variance.rows) @ variance.rows.Y])
+    np.testing.assert_allclose(fitted, predict(model.machines_[0], variance.rows.X[:50]), atol=1e-5)
 
 
 def test_interpolation_constant_targets_and_copies_are_no_trouble():
@@ -193,10 +195,9 @@ def test_random_projection_keeps_the_leverages():
     ratio of the two."""
     machine = random_machine(np.random.default_rng(1), d=4, widths=(30, 24, 20))
     X, Y, _ = rows_for(machine, 1200, d=4)
-    training = Training(X, Y, np.ones(1200), np.ones(1200), None, 1.0, 1.0, np.zeros(1))
     X_new = np.random.default_rng(5).standard_normal((200, 4))
     gradients = Layered(machine, 0, 1.0, 1.0)
-    exact, rough = (factorise(gradients, training, side) for side in (5000, 1000))
+    exact, rough = (factorise(gradients, plain_rows(X, Y), 1.0, side) for side in (5000, 1000))
     a, b = exact.leverage(X_new)[1], rough.leverage(X_new)[1]
     assert 0.8 < np.median(b / a) < 1.05
     assert np.corrcoef(np.log(a), np.log(b))[0, 1] > 0.9

@@ -14,7 +14,7 @@ from .auto.plan import Plan, make_plan
 from .fit.train import Fitted, train
 from .model.machine import predict
 from .rows import Rows, checked_weights, distinct_rows, folds_of, standardiser
-from .variance.estimator import Training, Variance
+from .variance import FitSummary, LeftOut, Variance, left_out_fits, places
 
 
 class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -69,16 +69,8 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             low, high = (self.y_scaler_.backward(end) for end in (rows.Y.min(axis=0), rows.Y.max(axis=0)))
             beyond = plan.policy.beyond * (high - low) if plan.automatic else np.inf
             self._limits = low - beyond, high + beyond
-        self._training = Training(
-            rows.X,
-            rows.Y,
-            rows.counts,
-            rows.copies,
-            fitted.prior,
-            solution.hidden_penalty,
-            solution.penalty,
-            solution.loo_error,
-        )
+        summary = FitSummary(fitted.prior, solution.penalty, solution.hidden_penalty, solution.loo_error)
+        self._training = rows, summary
         self.__dict__.pop("_variance", None)
         return self
 
@@ -91,8 +83,66 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _sigma(self) -> Variance:
         """The factorised variance estimator, made at first use."""
         if not hasattr(self, "_variance"):
-            self._variance = Variance(self.machines_, self._training)
+            self._variance = Variance(self.machines_, *self._training)
         return self._variance
+
+    @property
+    def noise_variance_(self) -> Any:
+        """sigma^2 of `predict(X, return_std=True)`, in squared units of y: a number, or one per output."""
+        check_is_fitted(self)
+        noise = self._sigma().noise * self.y_scaler_.sd**2
+        return float(noise[0]) if self._single_output else noise
+
+    @property
+    def prediction_limits_(self) -> tuple[Array, Array]:
+        """The least and the largest number that may be predicted, for every output; infinite where there is no
+        limit."""
+        check_is_fitted(self)
+        return self._limits
+
+    @property
+    def has_closed_form_(self) -> bool:
+        """Whether the fit without a row is known exactly (`leave_one_out`, `left_out_predictions`): one layer, solved
+        in closed form."""
+        check_is_fitted(self)
+        return self._training[1].prior is not None and len(self.machines_) == 1
+
+    def leave_one_out(self, X: ArrayLike, y: ArrayLike) -> LeftOut:
+        """The rows of the fit, each seen by the fit without it: residuals y - f_{-i}(x_i) = r_i / (1 - h_i) and
+        sigma_y(x_i) = sigma / sqrt(1 - h_i), (n, k) in the order given, h_i being the weight of the row in its own fit.
+
+        Features and penalty are held fixed. Of equal rows one copy is left out; a row with a weight that is no number
+        of copies, with all of it. For a row that the fit has not seen, f itself is the fit without it.
+        """
+        variance = self._closed_form()
+        inputs, targets = validate_data(self, X, y, reset=False, multi_output=True, y_numeric=True, dtype=np.float64)
+        Z, Y = self.x_scaler_.forward(inputs), self.y_scaler_.forward(targets.reshape(len(inputs), -1).astype(float))
+        place = places(variance.rows, Z, Y)
+        f, std = variance.predict(Z)
+        left = np.where(place < 0, 1.0, variance.room[place])[:, None]
+        std = np.where(place[:, None] < 0, std, np.sqrt(variance.noise / left))
+        return LeftOut((Y - f) / left * self.y_scaler_.sd, std * self.y_scaler_.sd, place)
+
+    def left_out_predictions(self, X: ArrayLike) -> Array:
+        """f_{-i}(x), the prediction at every row of X by the fit without one copy of each distinct training row:
+        (rows of X, distinct rows, outputs), within `prediction_limits_`.
+
+        `leave_one_out(X, y).place` says where a training row is. f_{-i}(x) = f(x) - s_i(x) r_i / (1 - h_i), with
+        s_i(x) the weight of the row in the fit at x.
+        """
+        variance = self._closed_form()
+        Z = self.x_scaler_.forward(validate_data(self, X, reset=False, dtype=np.float64))
+        f, weights = left_out_fits(variance, Z)
+        changes = weights[:, :, None] * (variance.residuals / variance.room[:, None])
+        return np.clip(self.y_scaler_.backward(f[:, None, :] - changes), *self._limits)
+
+    def _closed_form(self) -> Variance:
+        if not self.has_closed_form_:
+            raise ValueError(
+                "Leave-one-out is known for one layer in closed form; this fit has hidden layers, rotations or descent:"
+                " take scikit-learn's cross_val_predict."
+            )
+        return self._sigma()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -4,7 +4,7 @@ An interval is an array (n, 2), or (n, 2, 1) as `predict_interval` returns it fo
 """
 
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta
 from sklearn.utils import check_scalar
 
+from ._labels import groups_of
+from ._levels import exact_level
 from ._seeds import Purpose, generator
 from ._types import Array
-from .conformal.rank import exact_level, groups_of
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,14 @@ def widths(interval: ArrayLike) -> Array:
     return np.asarray(high - low)
 
 
-def winkler_score(y: ArrayLike, interval: ArrayLike, confidence_level: float = 0.95) -> float:
-    """Mean of width + (2 / alpha) x (how far y is outside): the proper score of an interval, small is good."""
+def winkler_score(y: ArrayLike, interval: ArrayLike, confidence_level: float) -> float:
+    """Mean of width + (2 / alpha) x (how far y is outside): the proper score of an interval, small is good.
+
+    The level is that of the band: the same interval scores differently at 80 % and at 95 %.
+
+    >>> winkler_score([0, 3], [[-1, 1], [0, 2]], confidence_level=0.8)
+    7.0
+    """
     y, (low, high) = _checked(y, interval)
     alpha = float(1 - exact_level(confidence_level))
     miss = np.where(y < low, low - y, 0) + np.where(y > high, y - high, 0)
@@ -129,7 +136,8 @@ def worst_slice_coverage(
     if X.ndim != 2 or len(X) != len(hits):
         raise ValueError(f"X must be a table with one row per interval, {len(hits)} of them; got shape {X.shape}.")
     n, d = X.shape
-    if not 0 < share <= 1 or n < 20:
+    check_scalar(n_directions, "n_directions", Integral, min_val=0)
+    if not 0 < check_scalar(share, "share", Real) <= 1 or n < 20:
         raise ValueError(f"Slices need 0 < share <= 1 and at least 20 rows; got share={share} and {n} rows.")
     rng = generator(random_state, Purpose.SLICES)
     Z = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
@@ -177,6 +185,9 @@ def ends(interval: ArrayLike) -> tuple[Array, Array]:
         both = both[:, :, 0]
     if both.ndim != 2 or both.shape[1] != 2:
         raise ValueError(f"interval must have shape (n, 2) or (n, 2, 1), one level at a time; got {both.shape}.")
+    if not len(both):
+        raise ValueError("interval must have at least one row; got none.")
+    _no_gaps("interval must have two ends per row", np.isnan(both).any(axis=1))
     return both[:, 0], both[:, 1]
 
 
@@ -184,4 +195,11 @@ def _checked(y: ArrayLike, interval: ArrayLike) -> tuple[Array, tuple[Array, Arr
     y, both = np.asarray(y, np.float64), ends(interval)
     if y.shape != both[0].shape:
         raise ValueError(f"y must have one outcome per interval, shape {both[0].shape}; got shape {y.shape}.")
+    _no_gaps("y must have one outcome per interval", np.isnan(y))
     return y, both
+
+
+def _no_gaps(wanted: str, missing: Any) -> None:
+    """A NaN is in no interval and beyond none, so that it would pass for a hit or a miss at will."""
+    if missing.any():
+        raise ValueError(f"{wanted}, none missing; row {int(missing.argmax())} has NaN.")

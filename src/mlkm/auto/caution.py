@@ -7,7 +7,7 @@ import numpy as np
 from .._seeds import Purpose, generator
 from ..model.features import draw_features
 from ..model.machine import predict
-from ..model.prior import FirstLayer, Part
+from ..model.prior import Part, Prior
 from ..rows import Rows
 from ..solvers.blocked import loo
 from ..solvers.ridge import ridge
@@ -38,7 +38,7 @@ def search_pays(rows: Rows, plan: Plan) -> bool:
     return bool(errors[0] < (1 - 1 / np.sqrt(held_out.sum())) * errors[1])
 
 
-def plain_layer(rows: Rows, plan: Plan) -> FirstLayer:
+def plain_layer(rows: Rows, plan: Plan) -> Prior:
     """Features of the highest order at one scale for all inputs, and a linear term with one of the prior standard
     deviations `plan.slopes` (none if there are none), both by leave-one-out."""
     policy, some = plan.policy, rows.take(slice(0, plan.policy.plain_rows))
@@ -49,6 +49,6 @@ def plain_layer(rows: Rows, plan: Plan) -> FirstLayer:
             generator(plan.seed, Purpose.FEATURES), d, D, plan.kernel, factor / np.sqrt(order), (order,)
         )
         for slope in plan.slopes or (None,):
-            candidates.append(FirstLayer((Part(None, phi, 1.0),), None if slope is None else np.full(d, slope), 1e-2))
+            candidates.append(Prior((Part(None, phi, 1.0),), None if slope is None else np.full(d, slope), 1e-2))
             errors.append(loo(ridge(candidates[-1].rows_of_features(some.X), some.Y, some.weights)))
     return candidates[int(np.argmin(errors))]

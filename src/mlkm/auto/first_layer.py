@@ -21,7 +21,7 @@ from .._threads import limited, side_by_side
 from .._types import Array, IntArray
 from ..model.features import FeatureMap, features
 from ..model.landmarks import LandmarkMap
-from ..model.prior import FirstLayer, Part
+from ..model.prior import Part, Prior
 from ..model.warp import Warp, fit_warp, warped
 from ..rows import Rows
 from ..solvers.ridge import EXACT_ROWS
@@ -57,7 +57,7 @@ class Learned:
     variances: Variances | None = None
 
 
-def learn_first_layer(rows: Rows, plan: Plan) -> FirstLayer | Learned:
+def learn_first_layer(rows: Rows, plan: Plan) -> Prior | Learned:
     """Steps 1 to 4; the layer itself where its width is no question."""
     ranks = fit_warp(rows.X, rows.weights)
     search = Search(rows, ranks, plan)
@@ -74,9 +74,9 @@ def learn_first_layer(rows: Rows, plan: Plan) -> FirstLayer | Learned:
     return learned if open_width else layer_of(learned, WIDE)
 
 
-def layer_of(source: FirstLayer | Learned, width: int, rough: bool = True) -> FirstLayer:
+def layer_of(source: Prior | Learned, width: int, rough: bool = True) -> Prior:
     """The first layer, narrow, wide or widest, with or without its rough part."""
-    if isinstance(source, FirstLayer):
+    if isinstance(source, Prior):
         return source
     bare = _smooth_layer(source, width)
     if source.rough is None or source.variances is None:
@@ -89,7 +89,7 @@ def _sizes(learned: Learned, width: int) -> Sizes:
     return final_sizes(len(learned.kept), len(learned.rows), learned.plan, width)
 
 
-def _smooth_layer(learned: Learned, width: int) -> FirstLayer:
+def _smooth_layer(learned: Learned, width: int) -> Prior:
     """The smooth part alone, with its linear term."""
     plan, p, d = learned.plan, learned.smooth.parameters, learned.rows.X.shape[1]
     linear = np.zeros(d) if plan.linear else None
@@ -99,10 +99,10 @@ def _smooth_layer(learned: Learned, width: int) -> FirstLayer:
     draws = draw(generator(plan.seed, Purpose.FINAL), len(learned.kept), sizes, plan.kernel, strongest_pairs(p))
     phi = _embed(feature_map(draws, p), learned.kept, d)
     part = Part(learned.ranks if learned.on_ranks else None, phi, 1.0)
-    return FirstLayer((part,), linear, learned.smooth.noise + 1e-12, sizes.full)
+    return Prior((part,), linear, learned.smooth.noise + 1e-12, sizes.full)
 
 
-def _variances(layer: FirstLayer, found: FoundRough, ranks: Warp, rows: Rows, plan: Plan) -> Variances:
+def _variances(layer: Prior, found: FoundRough, ranks: Warp, rows: Rows, plan: Plan) -> Variances:
     """The variances of both parts and of the noise that maximise the evidence, on fresh rows where there are enough."""
     part, at = found.part, fresh_rows(len(rows), plan.policy)
     X, Y, weights = rows.X[at], rows.Y[at], rows.weights[at]
@@ -124,15 +124,13 @@ def _landmarks(found: FoundRough, ranks: Warp, X: Array) -> LandmarkMap:
     return LandmarkMap(warped(ranks, X) if found.on_ranks else X, relevance)
 
 
-def _weighted(layer: FirstLayer, variances: Variances) -> FirstLayer:
+def _weighted(layer: Prior, variances: Variances) -> Prior:
     root = float(np.sqrt(variances.smooth))
     linear = None if layer.linear is None else layer.linear * root
     return replace(layer, parts=(replace(layer.parts[0], factor=root),), linear=linear, noise=variances.noise)
 
 
-def _with_rough(
-    layer: FirstLayer, learned: "Learned", found: FoundRough, variances: Variances, width: int
-) -> FirstLayer:
+def _with_rough(layer: Prior, learned: "Learned", found: FoundRough, variances: Variances, width: int) -> Prior:
     """The layer with the rough part at landmarks."""
     rows, ranks = learned.rows, learned.ranks
     phi = _landmarks(found, ranks, rows.X[: share_of(len(rows), learned.plan.policy.landmarks[width])])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._types import Array, BoolArray
-from ..model.prior import FirstLayer
+from ..model.prior import Prior
 from ..rows import Rows
 from ..solvers.blocked import Products, best_penalty, global_penalty, loo, products, restricted, scaled, solve, solved
 from ..solvers.closed_form import one_layer
@@ -23,7 +23,7 @@ from .policy import Policy
 from .sizes import NARROW, WIDE, WIDEST
 
 
-def choose_width(source: FirstLayer | Learned, rows: Rows, policy: Policy) -> tuple[FirstLayer, RidgeFit]:
+def choose_width(source: Prior | Learned, rows: Rows, policy: Policy) -> tuple[Prior, RidgeFit]:
     """The first layer, as wide as it was found to be worth and with or without its rough part, and the fit on it."""
     layer, n = layer_of(source, NARROW), len(rows)
     if n <= EXACT_ROWS:
@@ -31,7 +31,7 @@ def choose_width(source: FirstLayer | Learned, rows: Rows, policy: Policy) -> tu
         fits = [one_layer(candidate, rows, None) for candidate in candidates]
         best = int(np.argmin([loo(fit) for fit in fits]))
         return candidates[best], fits[best]
-    if isinstance(source, FirstLayer) and len(layer.parts) == 1:
+    if isinstance(source, Prior) and len(layer.parts) == 1:
         return layer, one_layer(layer, rows, None)
     sums = _sums(layer, rows)
     balance, half_error = _balance_of_half(layer, sums, layer.noise / n, policy)
@@ -47,7 +47,7 @@ def choose_width(source: FirstLayer | Learned, rows: Rows, policy: Policy) -> tu
     return chosen, fit
 
 
-def _sums(layer: FirstLayer, rows: Rows) -> Products:
+def _sums(layer: Prior, rows: Rows) -> Products:
     inputs = layer.inputs(rows.X)
     return products(lambda block: layer.rows_of_features(inputs[block]), rows.Y, rows.weights)
 
@@ -59,18 +59,19 @@ class Balance:
     penalty: float
     ratio: float
 
-    def of_features(self, layer: FirstLayer, n_columns: int) -> Array:
+    def of_features(self, layer: Prior, n_columns: int) -> Array:
         every = np.full(n_columns, self.penalty)
         every[_rough_columns(layer)] *= self.ratio
         return every
 
 
-def _rough_columns(layer: FirstLayer) -> slice:
-    D = layer.parts[0].phi.n_features
-    return slice(D, D + sum(part.phi.n_features for part in layer.parts[1:]))
+def _rough_columns(layer: Prior) -> slice:
+    """Those of the rough part; of none where there is none."""
+    (_, _, smooth), *others = layer.columns()
+    return next((at for part, _, at in others if part is not None), slice(smooth.stop, smooth.stop))
 
 
-def _balance_of_half(layer: FirstLayer, sums: Products, begin: float, policy: Policy) -> tuple[Balance, float]:
+def _balance_of_half(layer: Prior, sums: Products, begin: float, policy: Policy) -> tuple[Balance, float]:
     """The best balance for half of the features of full order and half of the landmarks, and its error: a fraction of
     the work.
 
@@ -100,7 +101,7 @@ def _best_ratio(error: Callable[[float], float], guess: float, policy: Policy) -
     return best_near(guess, error, step=6.0, most=policy.most_balance, least=1 / policy.most_balance)
 
 
-def _balanced(layer: FirstLayer, sums: Products, begin: Balance, policy: Policy) -> tuple[Balance, RidgeFit]:
+def _balanced(layer: Prior, sums: Products, begin: Balance, policy: Policy) -> tuple[Balance, RidgeFit]:
     """From the balance of fewer features to that of all; with very many of them also the weight of the rough part is
     sought again."""
     fits: dict[Balance, RidgeFit | None] = {}
@@ -120,8 +121,8 @@ def _balanced(layer: FirstLayer, sums: Products, begin: Balance, policy: Policy)
 
 
 def _without_rough(
-    layer: FirstLayer, sums: Products, balance: Balance, fit: RidgeFit, policy: Policy
-) -> tuple[FirstLayer, RidgeFit]:
+    layer: Prior, sums: Products, balance: Balance, fit: RidgeFit, policy: Policy
+) -> tuple[Prior, RidgeFit]:
     """The layer without its rough part if that is hardly worse, else with its weight taken into it."""
     if len(layer.parts) == 1:
         return layer, fit

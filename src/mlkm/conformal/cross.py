@@ -1,10 +1,11 @@
-"""CV+ and jackknife+ (Barber, Candes, Ramdas, Tibshirani 2021): every row is scored by a fit that has not seen it, and
-no row is set aside.
+"""CV+ (Barber, Candes, Ramdas, Tibshirani 2021): every row is scored by a fit that has not seen it, and no row is set
+aside.
 
 The interval at x reaches from the rank-th largest of lower_{-i}(x) - s_i u_{-i}(x) to the rank-th smallest of
 upper_{-i}(x) + s_i u_{-i}(x), with lower_{-i}, upper_{-i}, u_{-i} from the fit without row i. It covers with
-probability at least 1 - 2 alpha, and close to 1 - alpha where fits are stable. New rows are taken in blocks, so that no
-table of all training by all new rows is formed.
+probability at least 1 - 2 alpha, and close to 1 - alpha where fits are stable. With weights dQ/dP, ranks are weighted
+(Prinster, Liu and Saria 2022). New rows are taken in blocks, so that no table of all training by all new rows is
+formed.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,33 +14,72 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
-from sklearn.model_selection import BaseCrossValidator, check_cv
+from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from .._types import Array, IntArray
-from ..variance.estimator import leave_one_out, left_out_fits
-from .rank import rank, warn_too_few
-from .scores import Scored, closed_form, columns, fit_scored, least_unit, settle, unit_of_outputs
-from .split import Request, as_interval, same_group, side_scores
+from ..rows.folds import keeps_groups_together, splits_of
+from .inside import fit_regressor
+from .rank import rank
+from .request import Request, Shift, as_interval, check_weights, same_group, side_scores
+from .scores import Recipe, Scored, columns, fit_scored, settle
+from .split import warn_infinite
 
 _ENTRIES = 2**22  # of a block of new rows by training rows
 
-# For a block of new rows, an output and training rows: lower, upper and u of the fits without each of them, all (b,
-# rows)
-Base: TypeAlias = Callable[[int, IntArray], tuple[Array, Array, Array]]
+# For an output and training rows: lower, upper and u of the fits without each of them, all (new rows, rows)
+LeftOutBase: TypeAlias = Callable[[int, IntArray], tuple[Array, Array, Array]]
 
 
 @dataclass(frozen=True)
-class CrossFits:
-    """One fit per fold, the fold of every row, and the rows' scores by the fit without them."""
+class RowScores:
+    """How far y lay below `lower` and above `upper` of the fit without the row, in units u, (n, k); with the rows'
+    weights and groups. `optional` groups named the folds only, and new rows need none."""
 
-    fits: tuple[Scored, ...]
-    fold: IntArray
     below: Array
     above: Array
-    labels: Any
+    shift: Shift | None = None
+    labels: Any = None
+    optional: bool = False
 
-    def base(self, X: Any) -> Base:
+    def interval(self, base: Callable[[Any], LeftOutBase], X: Any, request: Request) -> Array:
+        """(n, 2, levels, k); `base` gives the fits without each row at a block of X."""
+        check_weights(self.shift, request)
+        scores = side_scores(self.below, self.above, request)
+        (n, k), n_new = scores.shape, _num_samples(X)
+        result = np.empty((n_new, 2, len(request.levels), k))
+        for where, old, new in same_group(self.labels, request.groups, n, n_new, self.optional):
+            asked = None if request.weights is None else request.weights[new]
+            pair = None if self.shift is None else (self.shift.weights[old], self.shift.at(asked, len(new), old))
+            size = max(1, _ENTRIES // max(len(old), 1))
+            for begin in range(0, len(new), size):
+                part = slice(begin, begin + size)
+                own = None if pair is None else (pair[0], pair[1][part])
+                result[new[part]] = _block(base(_safe_indexing(X, new[part])), scores[old], old, request, own)
+            ends = result[new, 0 if request.side == "lower" else 1]
+            warn_infinite(np.isinf(ends).any(axis=2), len(old), request, where)
+        return result
+
+
+@dataclass(frozen=True)
+class Cross:
+    """A fit to all rows behind the mean, one fit per fold, and the fold of every row."""
+
+    model: Any
+    fits: tuple[Scored, ...]
+    fold: IntArray
+    scores: RowScores
+
+    @property
+    def n_calibration(self) -> int:
+        return len(self.fold)
+
+    def interval(self, X: Any, request: Request) -> tuple[Array, Array]:
+        """f (n, k), and the interval (n, 2, levels, k)."""
+        return columns(self.model.predict(X)), self.scores.interval(self._base, X, request)
+
+    def _base(self, X: Any) -> LeftOutBase:
         bases = [fit.base(X)[1:] for fit in self.fits]
 
         def at(output: int, rows: IntArray) -> tuple[Array, Array, Array]:
@@ -51,122 +91,58 @@ class CrossFits:
         return at
 
 
-@dataclass(frozen=True)
-class LeftOut:
-    """The closed form of one layer: f_{-i}(x) = f(x) - s_i(x) r_i, with s_i(x) the weight of row i and r_i its
-    leave-one-out residual."""
-
-    model: Any
-    index: IntArray  # the distinct row every row is a copy of
-    residuals: Array
-    below: Array
-    above: Array
-    labels: Any
-    scaled: bool  # whether the unit is sigma_y(x), bounded from below by `least`, or `least` itself
-    least: Array
-
-    def base(self, X: Any) -> Base:
-        scaler = self.model.y_scaler_
-        unit = (
-            np.maximum(columns(self.model.predict(X, return_std=True)[1]), self.least)
-            if self.scaled
-            else self.least[None, :]
-        )
-        f, weights = left_out_fits(self.model._sigma(), self.model.x_scaler_.forward(np.asarray(X, np.float64)))
-        f = scaler.backward(f)
-
-        def at(output: int, rows: IntArray) -> tuple[Array, Array, Array]:
-            low, high = (limit[output] for limit in self.model._limits)
-            left = np.clip(
-                f[:, [output]] - weights[:, self.index[rows]] * self.residuals[self.index[rows], output], low, high
-            )
-            return left, left, np.broadcast_to(unit[:, [output]], left.shape)
-
-        return at
-
-
-Cross: TypeAlias = CrossFits | LeftOut
-
-
 def fit_cross(
-    estimator: Any, score: str, level: Fraction, X: Any, y: Array, cv: Any, groups: Any, seed: int
-) -> CrossFits:
-    """CV+: one fit per fold of `cv`."""
-    fold, n = np.full(len(y), -1, dtype=np.intp), len(y)
-    splitter: BaseCrossValidator = check_cv(cv)
-    fits, below, above = [], np.empty(columns(y).shape), np.empty(columns(y).shape)
-    for number, (train, test) in enumerate(splitter.split(X, y)):
-        if (fold[test] >= 0).any():
-            raise ValueError(f"The test folds of cv must not overlap; fold {number} shares rows with an earlier one.")
-        fold[test] = number
-        scored = fit_scored(estimator, score, level, _safe_indexing(X, train), y[train], 5, seed)
+    estimator: Any, recipe: Recipe, X: Any, y: Array, weights: Array | None = None, groups: Any = None
+) -> Cross:
+    """One fit per fold of `recipe.cv`, and one to all rows. `groups` go to the splitter too."""
+    cv = check_cv(recipe.cv)
+    fold, training = splits_of(cv, X, y, groups)
+    below, above = np.empty(columns(y).shape), np.empty(columns(y).shape)
+    shift = Shift.of(weights)
+    weights = None if shift is None else shift.weights
+    inner = Recipe(recipe.score, recipe.level, 5, recipe.seed)
+    fits = []
+    for number, train in enumerate(training):
+        test = np.flatnonzero(fold == number)
+        if np.isin(train, test).any():
+            raise ValueError(f"The training rows of fold {number} of cv must not be among the rows it is tested on.")
+        own = None if weights is None else weights[train]
+        scored = fit_scored(estimator, inner, _safe_indexing(X, train), y[train], own)
         scored, (_, lower, upper, unit) = settle(scored, _safe_indexing(X, test))
         Y = columns(y[test])
         below[test], above[test] = (lower - Y) / unit, (Y - upper) / unit
         fits.append(scored)
-    if (fold < 0).any():
-        raise ValueError(f"The test folds of cv must cover every row; {int((fold < 0).sum())} of {n} rows are in none.")
-    return CrossFits(tuple(fits), fold, below, above, groups)
+    scores = RowScores(below, above, shift, groups, keeps_groups_together(cv))
+    return Cross(fit_regressor(estimator, X, y, weights)[0], tuple(fits), fold, scores)
 
 
-def left_out(model: Any, score: str) -> LeftOut:
-    """Jackknife+ from the exact leave-one-out of the last layer."""
-    if not closed_form(model):
-        raise ValueError(
-            f"cv='loo' needs the closed form of one layer, which {type(model).__name__} as given has not; pass"
-            " sklearn's LeaveOneOut()."
-        )
-    if score not in ("absolute", "variance"):
-        raise ValueError(f"cv='loo' goes with score='absolute' or 'variance'; got {score!r}.")
-    variance = model._sigma()
-    training, sd = variance.training, model.y_scaler_.sd
-    residuals = leave_one_out(variance) * sd
-    unit, least = np.zeros_like(residuals), unit_of_outputs(np.abs(residuals).mean(axis=0))
-    if score == "variance":
-        unit = (
-            np.sqrt(
-                np.clip(residuals / np.where(variance.residuals == 0, np.inf, variance.residuals * sd), 1, None)
-                * variance.noise
-            )
-            * sd
-        )
-        least = least_unit(unit)
-    index = np.repeat(np.arange(len(residuals)), training.copies.astype(int))
-    signed = residuals / np.maximum(unit, least)
-    return LeftOut(model, index, residuals, -signed[index], signed[index], None, score == "variance", least)
-
-
-def cross_interval(cross: Cross, X: Any, n_new: int, request: Request) -> Array:
-    """The interval (n, 2, levels, k)."""
-    scores = side_scores(cross.below, cross.above, request)
-    n, k = scores.shape
-    result = np.empty((n_new, 2, len(request.levels), k))
-    for where, old, new in same_group(cross.labels, request.groups, n, n_new):
-        for level in request.levels:
-            if len(new) and rank(len(old), level) > len(old):
-                warn_too_few(len(old), level, where)
-        size = max(1, _ENTRIES // max(len(old), 1))
-        for begin in range(0, len(new), size):
-            at = new[begin : begin + size]
-            result[at] = _block(cross.base(_safe_indexing(X, at)), scores[old], old, request)
-    return result
-
-
-def _block(base: Base, scores: Array, old: IntArray, request: Request) -> Array:
+def _block(
+    base: LeftOutBase, scores: Array, old: IntArray, request: Request, weights: tuple[Array, Array] | None
+) -> Array:
     ends = []
     for output in range(scores.shape[1]):
         lower, upper, unit = base(output, old)
         reach = scores[:, output] * unit
-        ends.append(
-            (-_order_statistics(reach - lower, request.levels), _order_statistics(upper + reach, request.levels))
-        )
+        low, high = (_order_statistics(end, request.levels, weights) for end in (reach - lower, upper + reach))
+        ends.append((-low, high))
     lowest, highest = (np.stack([end[part] for end in ends], axis=-1) for part in (0, 1))
     return as_interval(lowest, highest, request.side)
 
 
-def _order_statistics(values: Array, levels: Sequence[Fraction]) -> Array:
-    """Of every row, the rank-th smallest value at each level; infinite beyond the last."""
+def _order_statistics(values: Array, levels: Sequence[Fraction], weights: tuple[Array, Array] | None) -> Array:
+    """Of every row, the rank-th smallest value at each level; infinite beyond the last. With weights of the values and
+    of the rows, the least value below which there is a share `level` of all weight, the row's own included."""
     n = values.shape[1]
     padded = np.hstack([values, np.full((len(values), 1), np.inf)])
-    at = [min(rank(n, level), n + 1) - 1 for level in levels]
-    return np.partition(padded, sorted(set(at)), axis=1)[:, at]
+    if weights is None:
+        at = [min(rank(n, level), n + 1) - 1 for level in levels]
+        return np.partition(padded, sorted(set(at)), axis=1)[:, at]
+    order = np.argsort(values, axis=1, kind="stable")
+    total = np.cumsum(weights[0][order], axis=1)
+    result = np.empty((len(values), len(levels)))
+    for number, level in enumerate(levels):
+        needed = float(level) * (weights[0].sum() + weights[1]) * (1 - 1e-12)
+        place = (total < needed[:, None]).sum(axis=1)
+        sorted_place = np.take_along_axis(order, np.minimum(place, n - 1)[:, None], axis=1)[:, 0] if n else place
+        result[:, number] = padded[np.arange(len(values)), np.where(place < n, sorted_place, n)]
+    return result

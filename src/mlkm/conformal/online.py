@@ -3,34 +3,54 @@
 Adaptive conformal inference (Gibbs and Candes 2021) moves the level: after each outcome alpha_t rises by step (alpha -
 err_t), err_t being 1 for a miss, and the interval is the 1 - alpha_t quantile of the most recent scores. The version
 with decaying step (Angelopoulos, Barber and Bates 2024) moves the threshold itself, q <- q + eta_t (err_t - alpha) with
-eta_t ~ t^-decay. Both keep the share of misses near alpha along any sequence, without any assumption on it. The two
-ends are followed one by one, alpha/2 each, so that the band can move with a drift of the mean.
+eta_t ~ t^-decay, in units of the scores at the start or of late, whichever are larger. Both keep the share of misses
+near alpha along any sequence, without any assumption on it. The two ends are followed one by one, alpha/2 each, so that
+the band can move with a drift of the mean.
+
+Outcomes may come late: each predicted row waits with the interval that was given for it, and that interval is what
+its outcome is judged by.
 """
 
-from bisect import bisect_left, insort
-from collections import deque
 from fractions import Fraction
-from math import floor
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin
 from sklearn.utils import _safe_indexing, check_scalar, column_or_1d, get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
 
-from .._types import Array, RandomState
+from .._levels import exact_level
+from .._seeds import root_seed
+from .._types import Array, IntArray, RandomState
 from ..estimators import MLKMRegressor
+from ..rows.weights import checked_weights
+from .end import End
+from .inside import check_regressor
+from .kept import FitRows, Kept, to_calibrate
 from .naming import WithScoreParameter
-from .rank import exact_level
-from .scores import Scored, as_targets, fit_scored, settle, to_calibrate
+from .scores import Recipe, Scored, as_targets, fit_scored, score_for, settle
 from .split import rows_kept
+
+
+class _Waiting(NamedTuple):
+    """A predicted row whose outcome is not known yet: its base, and how far each end reached."""
+
+    lower: float
+    upper: float
+    unit: float
+    below: float
+    above: float
 
 
 class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A band that learns from every outcome: `predict_interval`, then `update(y)`; or `predict_online(X, y)` on arrays
     in time order.
+
+    Predicted rows wait for their outcomes, over any number of calls, and `update(y)` gives the oldest of them theirs.
+    Rows are numbered from 0 in the order of prediction: `update(y, rows=...)` gives outcomes out of order, and
+    `drop(rows)` forgets rows whose outcome never comes.
 
     Parameters
     ----------
@@ -39,13 +59,14 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
         `conformalize`.
     confidence_level : float, default=0.95
         1 - alpha.
-    score : {"absolute", "variance", "residual", "quantile"}, default="absolute"
-        As in `ConformalRegressor`.
+    score : {"absolute", "auto", "variance", "residual", "quantile"}, default="absolute"
+        As in `ConformalRegressor`. One unit for all rows is the default: sigma_y(x) is large where x leaves the
+        training rows, which in time order is every row in the end.
     method : {"adaptive", "decaying"}, default="adaptive"
         Whether the level moves with a fixed step, or the threshold with a decaying one.
     step : float or None, default=None
-        gamma of "adaptive", 0.05 by default; for "decaying" the first step in units of the mean absolute score, 3 by
-        default.
+        gamma of "adaptive", 0.05 by default; for "decaying" the first step in units of the mean absolute score at the
+        start, or of the latest 200 or so outcomes where that is larger, 3 by default.
     decay : float, default=0.55
         Exponent of the decaying step, above 1/2 and at most 1.
     window : int or None, default=200
@@ -53,7 +74,12 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
     calibration_size : float or int, default=0.5
         Share or number of the last rows given to `fit` that start the calibration.
     random_state : int, RandomState or None, default=None
-        Seed of the default regressor.
+        Seed of the default regressor and of quantile fits.
+
+    Attributes
+    ----------
+    estimator_ : the fitted regressor behind `predict`.
+    waiting_ : array of int, the numbers of the predicted rows that wait for their outcome, oldest first.
 
     Examples
     --------
@@ -74,7 +100,7 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
         estimator: Any = None,
         *,
         confidence_level: float = 0.95,
-        score: Literal["absolute", "variance", "residual", "quantile"] = "absolute",
+        score: Literal["absolute", "auto", "variance", "residual", "quantile"] = "absolute",
         method: Literal["adaptive", "decaying"] = "adaptive",
         step: float | None = None,
         decay: float = 0.55,
@@ -92,36 +118,41 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
         self.calibration_size = calibration_size
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit the regressor to the earlier rows, and start the calibration with the later ones."""
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the regressor to the earlier rows, with their weights, and start the calibration with the later ones,
+        where each row counts once."""
         level = self._checked_level()
+        estimator = MLKMRegressor(random_state=self.random_state) if self.estimator is None else self.estimator
+        check_regressor(estimator)
         validate_data(self, X, y, skip_check_array=True)
         check_consistent_length(X, y)
         (X,), Y = indexable(X), _one_output(y)
-        n = len(Y)
-        kept = rows_kept(self.calibration_size, n)
-        estimator = MLKMRegressor(random_state=self.random_state) if self.estimator is None else self.estimator
-        early, late = np.arange(n - kept), np.arange(n - kept, n)
-        scored = fit_scored(clone(estimator), self.score, level, _safe_indexing(X, early), Y[early], 5, 0)
-        self._fitted = self.estimator, scored
-        return self._start(scored, level, _safe_indexing(X, late), Y[late])
+        weights = checked_weights(sample_weight, len(Y))
+        early, late = np.split(np.arange(len(Y)), [len(Y) - rows_kept(self.calibration_size, len(Y))])
+        score = score_for(self.score, estimator)
+        recipe = Recipe(score, level, 5, root_seed(self.random_state) if score == "quantile" else 0)
+        own = None if weights is None else weights[early]
+        scored = fit_scored(estimator, recipe, _safe_indexing(X, early), Y[early], own)
+        kept = Kept(self.estimator, estimator, recipe, scored, FitRows(X, Y, weights))
+        return self._start(scored, kept, level, _safe_indexing(X, late), Y[late])
 
     def conformalize(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Start the calibration of a fitted regressor with rows it has not seen, in time order.
 
-        The model is that of `fit`, where `estimator` is still the one that was fitted; otherwise `estimator` itself,
-        which must then be fitted.
+        After `fit`, where `estimator` is still the one that was fitted, these must be rows that `fit` was not given,
+        and the model is first trained on all rows of `fit`, once; otherwise the model is `estimator` itself, which must
+        then be fitted.
         """
         level, Y = self._checked_level(), _one_output(y)
-        scored = to_calibrate(getattr(self, "_fitted", None), self.estimator, self.score)
         check_consistent_length(X, Y)
-        return self._start(scored, level, X, Y)
+        scored, kept = to_calibrate(getattr(self, "_kept", None), self.estimator, self.score)
+        return self._start(scored, kept, level, X, Y)
 
     def _checked_level(self) -> Fraction:
         """The level, if what moves it makes sense too."""
         if self.method not in ("adaptive", "decaying"):
             raise ValueError(f"method must be 'adaptive' or 'decaying'; got {self.method!r}.")
-        if self.method == "decaying" and not 0.5 < self.decay <= 1:
+        if not 0.5 < check_scalar(self.decay, "decay", Real) <= 1:
             raise ValueError(f"decay must be above 1/2 and at most 1; got {self.decay!r}.")
         if self.step is not None and not 0 < check_scalar(self.step, "step", Real) < np.inf:
             raise ValueError(f"step must be positive and finite; got {self.step!r}.")
@@ -129,17 +160,18 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
             check_scalar(self.window, "window", Integral, min_val=1)
         return exact_level(self.confidence_level)
 
-    def _start(self, scored: Scored, level: Fraction, X: Any, y: Array) -> Self:
+    def _start(self, scored: Scored, kept: Kept | None, level: Fraction, X: Any, y: Array) -> Self:
         settled, base = settle(scored, X)
         if base[0].shape[1] > 1:
             raise ValueError(f"OnlineConformal follows one output; the regressor predicts {base[0].shape[1]}.")
-        self._scored, self.estimator_ = settled, settled.model
+        self._scored, self._kept, self.estimator_ = settled, kept, settled.model
         below, above = self._signed(tuple(array[:, 0] for array in base), y)
         alpha = float(1 - level)
         self._ends = [
-            _End(scores, alpha / 2, self.method, self.step, self.decay, self.window) for scores in (below, above)
+            End(scores, alpha / 2, self.method, self.step, self.decay, self.window) for scores in (below, above)
         ]
-        self._waiting: list[tuple[float, float, float]] = []
+        self._waiting: dict[int, _Waiting] = {}
+        self._n_predicted = 0
         return self
 
     def predict(self, X: ArrayLike) -> Array:
@@ -149,28 +181,66 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
 
     def predict_interval(self, X: ArrayLike) -> tuple[Array, Array]:
         """The mean, and the interval at the level as it stands now, (n, 2, 1). Each row waits for its outcome in
-        `update`."""
+        `update`, behind the rows predicted before."""
         check_is_fitted(self, "_ends")
         f, lower, upper, unit = self._bases(X)
-        low, high = lower - self._ends[0].threshold * unit, upper + self._ends[1].threshold * unit
-        self._waiting = list(zip(lower, upper, unit, strict=True))
-        return f, _ordered(low, high)
+        below, above = (end.threshold for end in self._ends)
+        new = enumerate(zip(lower, upper, unit, strict=True), self._n_predicted)
+        # A new dictionary each time: a shallow copy of the band may be asked without a trace in this one.
+        self._waiting = self._waiting | {row: _Waiting(*base, below, above) for row, base in new}
+        self._n_predicted += len(f)
+        return f, _ordered(lower - below * unit, upper + above * unit)
 
-    def update(self, y: ArrayLike) -> Self:
-        """The outcomes of the rows last predicted, in their order; some may still be missing at the end."""
+    @property
+    def waiting_(self) -> IntArray:
+        """The numbers of the predicted rows that wait for their outcome, oldest first."""
+        check_is_fitted(self, "_ends")
+        return np.fromiter(self._waiting, dtype=np.intp)
+
+    def update(self, y: ArrayLike, rows: ArrayLike | None = None) -> Self:
+        """The outcomes of the rows that have waited longest, in the order of prediction, some or all of them; or of the
+        rows with the numbers `rows`.
+
+        Each is judged by the interval that was given for it. After `predict_interval(a)` and `predict_interval(b)`,
+        `update(y_a)` is about a.
+        """
         check_is_fitted(self, "_ends")
         outcomes = _one_output(np.atleast_1d(y), at_least=0)
-        if len(outcomes) > len(self._waiting):
+        if rows is None and len(outcomes) > len(self._waiting):
             waiting = f"{len(self._waiting)} predicted rows wait for theirs"
             raise ValueError(f"update got {len(outcomes)} outcomes where {waiting}; call predict_interval first.")
-        for value, (lower, upper, unit) in zip(outcomes, self._waiting, strict=False):
-            self._ends[0].update((lower - value) / unit)
-            self._ends[1].update((value - upper) / unit)
-        self._waiting = self._waiting[len(outcomes) :]
+        numbers = self._numbers(rows, len(outcomes))
+        if len(numbers) != len(outcomes):
+            raise ValueError(f"rows must have one number per outcome, {len(outcomes)} of them; got {len(numbers)}.")
+        for value, number in zip(outcomes, numbers, strict=True):
+            row = self._waiting[number]
+            self._ends[0].update((row.lower - value) / row.unit, row.below)
+            self._ends[1].update((value - row.upper) / row.unit, row.above)
+        return self._without(numbers)
+
+    def drop(self, rows: ArrayLike | None = None) -> Self:
+        """Forget predicted rows whose outcome never comes: those with the numbers `rows`, or all that wait."""
+        check_is_fitted(self, "_ends")
+        return self._without(self._numbers(rows, len(self._waiting)))
+
+    def _numbers(self, rows: ArrayLike | None, n: int) -> list[int]:
+        """The numbers of waiting rows: those given, or of the n oldest."""
+        if rows is None:
+            return list(self._waiting)[:n]
+        numbers = [int(row) if isinstance(row, Integral) else -1 for row in np.atleast_1d(np.asarray(rows))]
+        unknown = [row for row in numbers if row not in self._waiting]
+        if unknown or len(set(numbers)) < len(numbers):
+            raise ValueError(f"rows must be numbers of waiting rows, as in waiting_, each once; got {rows!r}.")
+        return numbers
+
+    def _without(self, numbers: list[int]) -> Self:
+        gone = set(numbers)
+        self._waiting = {row: base for row, base in self._waiting.items() if row not in gone}
         return self
 
     def predict_online(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
-        """Predict and update row by row, in time order; the model itself is asked once, for all rows."""
+        """Predict and update row by row, in time order; the model itself is asked once, for all rows. Rows that wait
+        for their outcome go on waiting."""
         check_is_fitted(self, "_ends")
         Y = _one_output(y)
         check_consistent_length(X, Y)
@@ -179,7 +249,7 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
         for t, scores in enumerate(zip(*self._signed(bases, Y), strict=True)):
             for end, (bound, score) in enumerate(zip(self._ends, scores, strict=True)):
                 reach[t, end] = bound.threshold
-                bound.update(float(score))
+                bound.update(float(score), bound.threshold)
         f, lower, upper, unit = bases
         return f, _ordered(lower - reach[:, 0] * unit, upper + reach[:, 1] * unit)
 
@@ -197,54 +267,11 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
         return (lower - y) / unit, (y - upper) / unit
 
 
-class _End:
-    """One end of the band: how far it reaches, in units of the score."""
-
-    def __init__(
-        self, scores: Array, alpha: float, method: str, step: float | None, decay: float, window: int | None
-    ) -> None:
-        self.alpha = self.level = alpha
-        self.adaptive, self.decay = method == "adaptive", decay
-        self.step = (0.05 if self.adaptive else 3.0) if step is None else step
-        self.recent = deque(scores[-(window or len(scores)) :].tolist(), maxlen=window)
-        self.ordered = sorted(self.recent)
-        self.unit = float(np.abs(scores).mean()) or 1.0
-        self.t = 0
-        self.threshold = _upper_quantile(self.ordered, alpha)
-
-    def update(self, score: float) -> None:
-        """A new outcome: a miss widens this end, a hit narrows it."""
-        miss = float(score > self.threshold)
-        self.t += 1
-        if self.adaptive:
-            self.level += self.step * (self.alpha - miss)
-            if len(self.recent) == self.recent.maxlen:
-                del self.ordered[bisect_left(self.ordered, self.recent[0])]
-            self.recent.append(score)
-            insort(self.ordered, score)
-            self.threshold = _upper_quantile(self.ordered, self.level)
-        else:
-            self.threshold += self.step * self.unit * self.t**-self.decay * (miss - self.alpha)
-
-
 def _one_output(y: Any, at_least: int = 1) -> Array:
     Y = as_targets(y, at_least)
     if Y.ndim > 1 and Y.shape[1] > 1:
         raise ValueError(f"OnlineConformal follows one output; got y of shape {Y.shape}.")
     return np.asarray(column_or_1d(Y, warn=True))
-
-
-def _upper_quantile(scores: list[float], alpha: float) -> float:
-    """The 1 - alpha quantile of scores in increasing order; beyond them, where alpha has left [0, 1], further out by
-    their range."""
-    if alpha <= 0:
-        return scores[-1] - alpha * 10 * (scores[-1] - scores[0])
-    if alpha >= 1:
-        return scores[0]
-    at = (1 - alpha) * (len(scores) - 1)
-    below = floor(at)
-    above = min(below + 1, len(scores) - 1)
-    return scores[below] + (at - below) * (scores[above] - scores[below])
 
 
 def _ordered(low: Array, high: Array) -> Array:

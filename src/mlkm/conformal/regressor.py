@@ -1,26 +1,34 @@
 """The meta-estimator: a band around any regressor."""
 
-from typing import Any, Literal, Self
+from dataclasses import replace
+from numbers import Real
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
-from sklearn.exceptions import NotFittedError
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
 
-from .._seeds import Purpose, generator, root_seed
+from .._labels import groups_of
+from .._levels import exact_levels
+from .._seeds import root_seed
 from .._types import Array, RandomState
 from ..estimators import MLKMRegressor
-from ..rows import checked_weights
-from .cross import Cross, cross_interval, fit_cross, left_out
+from ..rows.folds import keeps_groups_together
+from ..rows.weights import checked_weights, given_weights
+from .bootstrap import Bootstrap, fit_bootstrap
+from .cross import Cross, fit_cross
+from .inside import check_regressor
+from .kept import FitRows, Kept, to_calibrate
+from .leave_one_out import LeaveOneOut, fit_leave_one_out
 from .naming import WithScoreParameter
-from .rank import exact_levels, groups_of
-from .scores import as_targets, check_score, columns, fit_scored, to_calibrate
-from .split import Request, as_interval, calibrate, rows_kept, split_interval
+from .request import Request
+from .scores import Recipe, as_targets, check_folds, fit_scored, score_for
+from .split import Split, calibrate, rows_kept
 
-_REPLICATES = 80  # as in the paper
+Band: TypeAlias = Split | Cross | LeaveOneOut | Bootstrap
 
 
 class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -34,10 +42,11 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         `conformalize` alone.
     confidence_level : float or sequence of float, default=0.95
         1 - alpha, one or several; `predict_interval` may ask for others.
-    score : {"variance", "absolute", "residual", "quantile"}, default="variance"
+    score : {"auto", "variance", "absolute", "residual", "quantile"}, default="auto"
         What a residual is measured by: the paper's sigma_y(x); 1; a second fit of |residual|, for noise that varies
         with x; or the distance to fitted quantiles, for noise that varies or is skewed. "variance" needs a regressor
-        with `predict(X, return_std=True)`.
+        with `predict(X, return_std=True)`; "auto" is "variance" where there is one, else "absolute". Around a pipeline
+        second fits run on what its last step sees.
     method : {"split", "cross", "bootstrap"}, default="split"
         "split" keeps some rows for calibration: coverage in [1 - alpha, 1 - alpha + 1/(m + 1)]. "cross" is CV+, or
         jackknife+ with `cv="loo"`: coverage of at least 1 - 2 alpha. "bootstrap" is the paper's baseline: an interval
@@ -45,8 +54,8 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
     calibration_size : float or int, default=0.5
         Share or number of rows kept for calibration by "split".
     cv : int, splitter or "loo", default=5
-        Folds of "cross", and of residuals for "residual". "loo" leaves out rows in closed form, for one-layer machines,
-        features held fixed.
+        Folds of "cross", and of residuals for "residual" where the regressor has no closed form. "loo" leaves out rows
+        in closed form, for one-layer machines, features held fixed.
     random_state : int, RandomState or None, default=None
         Seed of the split, of bootstrap samples and of quantile fits.
 
@@ -71,7 +80,7 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         estimator: Any = None,
         *,
         confidence_level: Any = 0.95,
-        score: Literal["variance", "absolute", "residual", "quantile"] = "variance",
+        score: Literal["auto", "variance", "absolute", "residual", "quantile"] = "auto",
         method: Literal["split", "cross", "bootstrap"] = "split",
         calibration_size: float = 0.5,
         cv: Any = 5,
@@ -85,43 +94,75 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         self.cv = cv
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
-        """Fit the regressor and calibrate the band, on rows of their own where the method asks for that. `groups` asks
-        for coverage within each."""
-        levels = exact_levels(self.confidence_level)
-        if self.method not in ("split", "cross", "bootstrap"):
-            raise ValueError(f"method must be 'split', 'cross' or 'bootstrap'; got {self.method!r}.")
-        estimator = MLKMRegressor(random_state=self.random_state) if self.estimator is None else self.estimator
-        if self.method != "bootstrap":
-            check_score(self.score, estimator)
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Fit the regressor and calibrate the band, on rows of their own where the method asks for that.
+
+        Parameters
+        ----------
+        X, y : inputs, and outcomes (n,) or (n, k)
+        groups : labels of the rows. They ask for the level within each group. For method="cross" with a splitter that
+            keeps groups together, as `GroupKFold`, they name what it keeps together, and `predict_interval` may do
+            without them: it then speaks of rows of any group, also of new ones
+        sample_weight : how much each row counts in the population the band is for, as dQ/dP in `conformalize`: both the
+            regressor's `fit` and the calibration use it, and coverage holds for new rows drawn with these weights.
+            Weights that say how precise a row is belong to the regressor alone: fit it first, then `conformalize`
+        """
+        level, (estimator, score) = max(exact_levels(self.confidence_level)), self._checked_inside()
         validate_data(self, X, y, skip_check_array=True)
         check_consistent_length(X, y)
         (X,), Y = indexable(X), as_targets(y)
+        weights = given_weights(sample_weight, len(Y))
         if groups is not None:
             if self.method == "bootstrap":
                 raise ValueError("method='bootstrap' knows no groups; take method='split' or 'cross'.")
             groups_of(groups, len(Y))
-        self._reset("_fitted", "_scored", "_calibration", "_cross", "_replicates")
-        self._single_output = Y.ndim == 1
-        seed, level = root_seed(self.random_state), max(levels)
+            groups = np.asarray(groups)
+        elif self.method == "cross" and keeps_groups_together(self.cv):
+            raise ValueError(f"cv={self.cv!r} needs to know which rows to keep together: fit(X, y, groups=...).")
+        recipe = Recipe(score, level, self.cv, root_seed(self.random_state))
+        band: Band
+        kept: Kept | None = None
         if self.method == "split":
-            labels = np.zeros(len(Y)) if groups is None else np.asarray(groups)
-            X_fit, X_new, y_fit, y_new, _, own = train_test_split(
-                X, Y, labels, test_size=rows_kept(self.calibration_size, len(Y)), random_state=seed
-            )
-            self._fitted = self.estimator, fit_scored(estimator, self.score, level, X_fit, y_fit, self.cv, seed)
-            return self.conformalize(X_new, y_new, groups=None if groups is None else own)
-        self.estimator_ = clone(estimator).fit(X, Y)
-        if self.method == "bootstrap":
-            self._replicates = _bootstrap(estimator, X, Y, seed)
-        elif isinstance(self.cv, str) and self.cv == "loo":
+            band, kept = self._split(estimator, recipe, FitRows(X, Y, weights, groups))
+        elif self.method == "bootstrap":
+            band = fit_bootstrap(estimator, X, Y, recipe.seed, checked_weights(sample_weight, len(Y)))
+        elif isinstance(self.cv, str):
             if groups is not None:
                 raise ValueError("cv='loo' knows no groups; pass folds, as in cv=5.")
-            self._cross: Cross = left_out(self.estimator_, self.score)
+            band = fit_leave_one_out(estimator, recipe, X, Y, weights)
         else:
-            self._cross = fit_cross(estimator, self.score, level, X, Y, self.cv, groups, seed)
-        self.n_calibration_ = len(Y)
-        return self
+            band = fit_cross(estimator, recipe, X, Y, weights, groups)
+        return self._store(band, kept, Y)
+
+    def _checked_inside(self) -> tuple[Any, str]:
+        """The regressor to fit and its score, if all that can be wrong before a fit is right."""
+        if self.method not in ("split", "cross", "bootstrap"):
+            raise ValueError(f"method must be 'split', 'cross' or 'bootstrap'; got {self.method!r}.")
+        estimator = MLKMRegressor(random_state=self.random_state) if self.estimator is None else self.estimator
+        check_regressor(estimator)
+        if self.method == "bootstrap":
+            return estimator, "absolute"
+        check_folds(self.cv)
+        return estimator, score_for(self.score, estimator)
+
+    def _split(self, estimator: Any, recipe: Recipe, rows: FitRows) -> tuple[Split, Kept]:
+        """Fit to some rows, calibrate on the others."""
+        n = len(rows.y)
+        train, test = train_test_split(
+            np.arange(n), test_size=rows_kept(self.calibration_size, n), random_state=recipe.seed
+        )
+
+        def part(at: Any) -> tuple[Any, ...]:
+            own = (None if array is None else array[at] for array in (rows.weights, rows.groups))
+            return _safe_indexing(rows.X, at), rows.y[at], *own
+
+        X, y, weights, groups = part(train)
+        fit_weights = checked_weights(weights, len(y))
+        scored = fit_scored(estimator, recipe, X, y, fit_weights, groups)
+        kept = Kept(self.estimator, estimator, recipe, scored, replace(rows, weights=checked_weights(rows.weights, n)))
+        return calibrate(scored, *part(test)), kept
 
     def conformalize(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
@@ -129,22 +170,24 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         """Calibrate the band on rows the model has not seen; `sample_weight` is dQ/dP at these rows where new rows come
         from Q and these from P.
 
-        The model is that of `fit`, where `estimator` is still the one that was fitted; otherwise `estimator` itself,
-        which must then be fitted.
+        After `fit`, where `estimator` is still the one that was fitted, these must be rows that `fit` was not given:
+        since none need be set aside any more, the model is first trained on all rows of `fit`, once. Otherwise the
+        model is `estimator` itself, which must then be fitted.
         """
         if self.method != "split":
             raise ValueError(f"conformalize calibrates method='split'; with method={self.method!r} call fit(X, y).")
-        scored, Y = to_calibrate(getattr(self, "_fitted", None), self.estimator, self.score), as_targets(y)
+        Y = as_targets(y)
         check_consistent_length(X, Y)
-        weights = checked_weights(sample_weight, len(Y))
-        if weights is not None and not weights.sum() > 0:
-            raise ValueError("The sum of sample_weight must be positive; all weights are zero.")
-        calibrated = calibrate(scored, X, Y, weights, groups)
-        self._reset("_cross", "_replicates")
-        self._scored, self._calibration = calibrated
-        self.estimator_ = self._scored.model
+        weights = given_weights(sample_weight, len(Y))
+        if groups is not None:
+            groups_of(groups, len(Y))
+        scored, kept = to_calibrate(getattr(self, "_kept", None), self.estimator, self.score)
+        return self._store(calibrate(scored, X, Y, weights, groups), kept, Y)
+
+    def _store(self, band: Band, kept: Kept | None, Y: Array) -> Self:
+        self._band, self._kept = band, kept
         self._single_output = Y.ndim == 1
-        self.n_calibration_ = len(Y)
+        self.estimator_, self.n_calibration_ = band.model, band.n_calibration
         return self
 
     calibrate = conformalize
@@ -160,8 +203,8 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         confidence_level: Any = None,
         *,
         side: Literal["both", "lower", "upper"] = "both",
-        y_min: float = -np.inf,
-        y_max: float = np.inf,
+        y_min: float | None = None,
+        y_max: float | None = None,
         joint: bool = False,
         groups: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -173,38 +216,19 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         ----------
         confidence_level : float or sequence of float, default: that of the constructor
         side : "both", or "lower" / "upper" for a single bound at the full level, the other being infinite
-        y_min, y_max : values y cannot pass; intervals are cut there, which loses no coverage
+        y_min, y_max : values y cannot pass, None for no limit; intervals are cut there, which loses no coverage
         joint : whether all outputs are to be covered at once, rather than each at its level
         groups : labels of the rows, where the band was calibrated by groups
         sample_weight : dQ/dP at the rows, where the band was calibrated with weights; by default the largest weight of
-        the calibration rows, which is
-            safe for new rows whose weight is no larger
+            the calibration rows, which is safe for new rows whose weight is no larger
         """
         check_is_fitted(self, "estimator_")
-        if not y_min < y_max:
-            raise ValueError(f"y_min must be below y_max; got {y_min} and {y_max}.")
+        limits = _limits(y_min, y_max)
         levels = exact_levels(self.confidence_level if confidence_level is None else confidence_level)
         (X,) = indexable(X)
-        n = _num_samples(X)
-        if sample_weight is not None and getattr(getattr(self, "_calibration", None), "weights", None) is None:
-            raise ValueError(
-                "sample_weight needs a band calibrated with weights: conformalize(X, y, sample_weight=...)."
-            )
-        request = Request(levels, side, joint, groups, checked_weights(sample_weight, n))
-        if hasattr(self, "_replicates"):
-            mean = columns(self.predict(X))
-            interval = _basic_bootstrap(
-                mean, np.stack([columns(model.predict(X)) for model in self._replicates]), request
-            )
-        elif hasattr(self, "_cross"):
-            mean, interval = columns(self.predict(X)), cross_interval(self._cross, X, n, request)
-        elif hasattr(self, "_calibration"):
-            mean, interval = split_interval(self._scored, self._calibration, X, request)
-        else:
-            raise NotFittedError(
-                "The band is not calibrated yet: call fit(X, y), or conformalize(X, y) on rows the model has not seen."
-            )
-        interval = np.clip(interval, y_min, y_max)
+        request = Request(levels, side, bool(joint), groups, given_weights(sample_weight, _num_samples(X)))
+        mean, interval = self._band.interval(X, request)
+        interval = np.clip(interval, *limits)
         return (mean[:, 0], interval[..., 0]) if self._single_output else (mean, interval)
 
     def predict_int(
@@ -212,8 +236,8 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         X: ArrayLike,
         *,
         confidence: float | None = None,
-        y_min: float = -np.inf,
-        y_max: float = np.inf,
+        y_min: float | None = None,
+        y_max: float | None = None,
         side: Literal["both", "lower", "upper"] = "both",
         groups: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -231,10 +255,6 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         )[1]
         return np.asarray(interval[:, :, 0])
 
-    def _reset(self, *names: str) -> None:
-        for name in names:
-            self.__dict__.pop(name, None)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         of_estimator = get_tags(MLKMRegressor() if self.estimator is None else self.estimator)
@@ -243,17 +263,12 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         return tags
 
 
-def _bootstrap(estimator: Any, X: Any, y: Array, seed: int) -> list[Any]:
-    """Fits to rows drawn with replacement."""
-    draws = [generator(seed, Purpose.BOOTSTRAP, b).integers(len(y), size=len(y)) for b in range(_REPLICATES)]
-    return [clone(estimator).fit(_safe_indexing(X, rows), y[rows]) for rows in draws]
-
-
-def _basic_bootstrap(mean: Array, replicates: Array, request: Request) -> Array:
-    """[2f - q_high, 2f - q_low], an interval for f(x): without the noise of y, it covers y less often than its level
-    says."""
-    if request.groups is not None or request.joint:
-        raise ValueError("method='bootstrap' has no groups and no joint intervals; take method='split'.")
-    tails = np.array([float(1 - level) / (2 if request.side == "both" else 1) for level in request.levels])
-    low, high = (np.moveaxis(np.quantile(replicates, share, axis=0), 0, 1) for share in (tails, 1 - tails))
-    return as_interval(2 * mean[:, None, :] - high, 2 * mean[:, None, :] - low, request.side)
+def _limits(y_min: Any, y_max: Any) -> tuple[float, float]:
+    """The values y cannot pass, infinite where there are none."""
+    for name, limit in (("y_min", y_min), ("y_max", y_max)):
+        if limit is not None and not isinstance(limit, Real):
+            raise TypeError(f"{name} must be a number, or None for no limit; got {limit!r}.")
+    low, high = -np.inf if y_min is None else float(y_min), np.inf if y_max is None else float(y_max)
+    if not low < high:
+        raise ValueError(f"y_min must be below y_max; got {y_min} and {y_max}.")
+    return low, high

@@ -4,29 +4,39 @@
 
 "variance"   lower = upper = f(x),   u = sigma_y(x), the paper's estimator          "absolute"   u = 1
 "residual"   u = a second fit, of |y - f(x)| at rows left out                       "quantile"   lower, upper = fitted
-quantiles, u = 1
+quantiles, u = 1                                                                    "auto"   variance, else absolute
 
 With several outputs, a u that does not depend on x is one constant per output, so that outputs can be covered jointly.
 """
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from inspect import signature
 from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import cross_val_predict
+from sklearn.model_selection import check_cv, cross_val_predict
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array
-from .quantile import QuantileBand, fit_quantiles
+from ..rows.folds import groups_for
+from .inside import fit_arguments, fit_regressor, has_closed_form, has_std, is_frozen, last_step, seen_by_last
+from .quantile import QuantileBand, check_rows, dense_numbers, fit_quantiles
 
-SCORES = ("variance", "absolute", "residual", "quantile")
+SCORES = ("auto", "variance", "absolute", "residual", "quantile")
 
 Base: TypeAlias = tuple[Array, Array, Array, Array]  # f, lower, upper and u at every row, each (n, k)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a regressor and its score are fitted: the score by name, the highest level, folds for residuals, and a
+    seed."""
+
+    score: str
+    level: Fraction
+    cv: Any = 5
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -48,14 +58,15 @@ class Scored:
         if self.score == "variance":
             f, unit = (columns(array) for array in self.model.predict(X, return_std=True))
             return f, f, f, np.maximum(unit, self.least)
-        f = columns(self.model.predict(X))
-        if self.score == "residual":
-            return f, f, f, np.maximum(columns(self.spread.predict(X)), self.least)
-        unit = np.ones_like(f) * (1.0 if self.scale is None else self.scale)
-        if self.score == "quantile" and self.band is not None:
-            lower, upper = self.band.predict(X)
-            return f, lower, upper, unit
-        return f, f, f, unit
+        scale = 1.0 if self.scale is None else self.scale
+        if self.score == "absolute":
+            f = columns(self.model.predict(X))
+            return f, f, f, np.ones_like(f) * scale
+        seen = seen_by_last(self.model, X)
+        f = columns(last_step(self.model).predict(seen))
+        if self.band is None:
+            return f, f, f, np.maximum(columns(self.spread.predict(seen)), self.least)
+        return f, *self.band.predict(seen), np.ones_like(f) * scale
 
 
 def settle(scored: Scored, X: Any) -> tuple[Scored, Base]:
@@ -89,49 +100,58 @@ def _or_one(scale: Array) -> Array:
     return np.where(scale > 0, scale, 1.0)
 
 
-def check_score(score: str, model: Any) -> None:
-    if score not in SCORES:
+def score_for(score: Any, model: Any) -> str:
+    """The score by name; "auto" is "variance" where the regressor has a standard deviation, else "absolute"."""
+    if not isinstance(score, str) or score not in SCORES:
         raise ValueError(f"score must be one of {', '.join(map(repr, SCORES))}; got {score!r}.")
-    if score == "variance" and not _has_std(model):
+    if score == "auto":
+        return "variance" if has_std(model) else "absolute"
+    if score == "variance" and not has_std(model):
+        name = type(last_step(model)).__name__
         raise ValueError(
-            f"score='variance' needs a regressor with predict(X, return_std=True), and {type(model).__name__} has none;"
-            " take score='absolute', 'residual' or 'quantile'."
+            f"score='variance' needs a regressor with predict(X, return_std=True), and {name} has none; take"
+            " score='auto', 'absolute', 'residual' or 'quantile'."
         )
+    return str(score)
 
 
-def _has_std(model: Any) -> bool:
-    predict = getattr(model, "predict", None)
-    if type(model).__name__ == "FrozenEstimator":
-        return _has_std(model.estimator)
-    if type(model).__name__ == "Pipeline":
-        return _has_std(model.steps[-1][1])
-    return predict is not None and "return_std" in signature(predict).parameters
+def check_folds(cv: Any) -> None:
+    """Refuse what is no splitter before anything is fitted."""
+    if isinstance(cv, str):
+        if cv != "loo":
+            raise ValueError(f"cv must be a number of folds, a splitter, an iterable of splits or 'loo'; got {cv!r}.")
+    elif not hasattr(cv, "__next__"):  # a generator of splits can be looked at once only
+        check_cv(cv)
 
 
-def fit_scored(estimator: Any, score: str, level: Fraction, X: Any, y: Array, cv: Any, seed: int) -> Scored:
+def fit_scored(
+    estimator: Any, recipe: Recipe, X: Any, y: Array, weights: Array | None = None, groups: Any = None
+) -> Scored:
     """Fit the regressor and what its score needs."""
-    score = str(score)
-    check_score(score, estimator)
-    model = clone(estimator).fit(X, y)
-    if score == "residual":
-        left_out = np.abs(_left_out_residuals(model, estimator, X, y, cv))
-        spread = clone(estimator).fit(X, left_out if y.ndim > 1 else left_out[:, 0])
-        return Scored(
-            model, score, spread=spread, least=np.maximum(0.1 * np.median(left_out, axis=0), np.finfo(float).tiny)
-        )
+    score = score_for(recipe.score, estimator)
+    fit_arguments(last_step(estimator), weights)
     if score == "quantile":
-        band = fit_quantiles(X, y, level, seed)
-        lower, upper = band.predict(X)
+        check_rows(len(y))
+    check = {"check": dense_numbers} if score == "quantile" else {}
+    model, seen = fit_regressor(estimator, X, y, weights, **check)
+    if score == "residual":
+        left_out = np.abs(_left_out_residuals(model, seen, y, weights, recipe.cv, groups))
+        last = clone(last_step(model))
+        spread = last.fit(seen, left_out if y.ndim > 1 else left_out[:, 0], **fit_arguments(last, weights))
+        least = np.maximum(0.1 * np.median(left_out, axis=0), np.finfo(float).tiny)
+        return Scored(model, score, spread=spread, least=least)
+    if score == "quantile":
+        band = fit_quantiles(seen, y, recipe.level, recipe.seed, weights)
+        lower, upper = band.predict(seen)
         return Scored(model, score, band=band, scale=unit_of_outputs((upper - lower).mean(axis=0)))
     if score == "variance" or y.ndim == 1:
         return Scored(model, score)
     return Scored(model, score, scale=unit_of_outputs(np.abs(y - columns(model.predict(X))).mean(axis=0)))
 
 
-def prefit(model: Any, score: str) -> Scored:
+def prefit(model: Any, score: Any) -> Scored:
     """A model that was fitted elsewhere."""
-    score = str(score)
-    check_score(score, model)
+    score = score_for(score, model)
     if score in ("residual", "quantile"):
         raise ValueError(
             f"score={score!r} needs a second fit to the training rows: call fit(X, y), or take score='absolute' or"
@@ -140,39 +160,17 @@ def prefit(model: Any, score: str) -> Scored:
     return Scored(model, score, scale=None)
 
 
-def to_calibrate(fitted: tuple[Any, Scored] | None, estimator: Any, score: str) -> Scored:
-    """What `conformalize` calibrates: the model that `fit` made of this estimator, else the estimator itself, if it is
-    fitted."""
-    if fitted is None or fitted[0] is not estimator:
-        return prefit(fitted_or_raise(estimator), score)
-    return fitted[1] if fitted[1].score == score else prefit(fitted[1].model, score)
-
-
-def fitted_or_raise(estimator: Any) -> Any:
-    """The estimator as it is, if it is fitted."""
-    try:
-        check_is_fitted(estimator)
-    except (NotFittedError, TypeError) as unfitted:
-        raise NotFittedError(
-            "conformalize needs a fitted regressor: fit the estimator first, or call fit(X, y), which does both."
-        ) from unfitted
-    return estimator
-
-
-def _left_out_residuals(model: Any, estimator: Any, X: Any, y: Array, cv: Any) -> Array:
-    """Residuals of rows not used to predict them: by the exact leave-one-out of one layer, r / (1 - leverage), else out
-    of fold."""
-    if not closed_form(model):
-        return columns(y) - columns(cross_val_predict(estimator, X, y, cv=5 if isinstance(cv, str) else cv))
-    f, std = (columns(array) for array in model.predict(X, return_std=True))
-    noise = np.maximum(model._sigma().noise * model.y_scaler_.sd**2, np.finfo(float).tiny)
-    return np.asarray((columns(y) - f) / np.clip(2 - std**2 / noise, 1e-12, 1))
-
-
-def closed_form(model: Any) -> bool:
-    """Whether leave-one-out fits of this model are known exactly: one layer, its features held fixed."""
-    training = getattr(model, "_training", None)
-    return training is not None and training.first is not None and len(model.machines_) == 1
+def _left_out_residuals(model: Any, seen: Any, y: Array, weights: Array | None, cv: Any, groups: Any) -> Array:
+    """Residuals of rows not used to predict them: by the exact leave-one-out of the last step, else out of fold. A
+    frozen model has not been fitted to these rows."""
+    last = last_step(model)
+    if has_closed_form(model):
+        return np.asarray(last.leave_one_out(seen, y).residuals)
+    if is_frozen(model):
+        return columns(y) - columns(last.predict(seen))
+    folds, arguments = check_cv(5 if isinstance(cv, str) else cv), fit_arguments(last, weights)
+    own = groups_for(folds, groups)
+    return columns(y) - columns(cross_val_predict(clone(last), seen, y, groups=own, cv=folds, params=arguments))
 
 
 def as_targets(y: Any, at_least: int = 1) -> Array:

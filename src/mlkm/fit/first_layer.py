@@ -9,11 +9,11 @@ from ..auto.first_layer import Learned, learn_first_layer
 from ..auto.plan import Plan
 from ..auto.scale import scale_by_leave_one_out
 from ..model.features import FeatureMap, draw_features
-from ..model.prior import FirstLayer, Part
+from ..model.prior import Part, Prior
 from ..rows import Rows
 
 
-def first_layer(rows: Rows, plan: Plan) -> FirstLayer | Learned:
+def first_layer(rows: Rows, plan: Plan) -> Prior | Learned:
     """What the plan asks for layer 1."""
     n, d = rows.X.shape
     learnable = tuple(q for q in plan.orders if q in (1, 2, d))
@@ -35,15 +35,15 @@ def drawn_features(rows: Rows, plan: Plan, D: int) -> tuple[FeatureMap, Array]:
     ), scale
 
 
-def _drawn(rows: Rows, plan: Plan) -> FirstLayer:
+def _drawn(rows: Rows, plan: Plan) -> Prior:
     n, d = rows.X.shape
     factor, least, most = plan.policy.drawn_features
     D = int(np.clip(factor * np.sqrt(n) * np.log(n + 1), least, most)) if plan.n_features is None else plan.n_features
     phi, _ = drawn_features(rows, plan, D)
-    return FirstLayer((Part(None, phi, 1.0),), np.ones(d) if plan.linear else None, 1e-2)
+    return Prior((Part(None, phi, 1.0),), np.ones(d) if plan.linear else None, 1e-2)
 
 
-def scale_of(first: FirstLayer) -> Array:
+def scale_of(first: Prior) -> Array:
     """The scales of the first layer's inputs: root mean square frequencies over the features that see them."""
     frequencies = next(part.phi.frequencies for part in first.parts if isinstance(part.phi, FeatureMap))
     seen = np.maximum((frequencies != 0).sum(axis=1), 1)

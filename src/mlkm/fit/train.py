@@ -15,7 +15,7 @@ from ..auto.sizes import NARROW, WIDE
 from ..auto.width import choose_width
 from ..model.features import FeatureMap
 from ..model.machine import Machine, input_gradient, predict, with_last
-from ..model.prior import FirstLayer
+from ..model.prior import Prior
 from ..rows import Rows
 from ..solvers import GradientDescent, Problem, Solution
 from ..solvers.adds import DivergedError, random_parts
@@ -35,7 +35,7 @@ class Fitted:
     widths: tuple[int, ...]
     scales: tuple[Any, ...]
     relevance: Array
-    prior: FirstLayer | None = None
+    prior: Prior | None = None
 
 
 def train(rows: Rows, plan: Plan, unit: Array) -> Fitted:
@@ -106,7 +106,7 @@ def _deep(problem: Problem, plan: Plan) -> Fitted:
     return _fitted(rows, solution, plan.widths or (), (scale_of(prior), *plan.scales[1:]))
 
 
-def _depth_pays(solution: Solution, prior: FirstLayer, penalty: float, rows: Rows, plan: Plan) -> bool:
+def _depth_pays(solution: Solution, prior: Prior, penalty: float, rows: Rows, plan: Plan) -> bool:
     """Whether hidden layers do better than one on the rows held out from their training, by more than their choice by
     these rows explains."""
     some = rows.take(slice(0, min(len(rows), getattr(plan.solver, "max_rows", len(rows)))))
@@ -165,7 +165,7 @@ def relevance_of(machines: Sequence[Machine], X: Array, n_outputs: int, most: in
 
 
 def _fitted(
-    rows: Rows, solution: Solution, widths: tuple[int, ...], scales: tuple[Any, ...], prior: FirstLayer | None = None
+    rows: Rows, solution: Solution, widths: tuple[int, ...], scales: tuple[Any, ...], prior: Prior | None = None
 ) -> Fitted:
     relevance = relevance_of(solution.machines, rows.X, rows.Y.shape[1])
     plain = tuple(float(s) if np.ndim(s) == 0 else np.asarray(s) for s in scales)

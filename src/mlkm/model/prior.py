@@ -1,5 +1,6 @@
 """The first layer of the default: one or two parts, a linear term, and the prior variance of every feature."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +22,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class FirstLayer:
+class Prior:
     """phi_1 with the prior variances of its features, and the noise variance."""
 
     parts: tuple[Part, ...]
@@ -29,19 +30,36 @@ class FirstLayer:
     noise: float
     n_full: int = 0  # how many features, the last of the first part, are of full order
 
+    def columns(self) -> Iterator[tuple[Part | None, Array | float, slice]]:
+        """The walk over the parts: each with its factor and its columns; the linear term, part None, comes last."""
+        at = 0
+        for part in self.parts:
+            yield part, part.factor, slice(at, at + part.phi.n_features)
+            at += part.phi.n_features
+        if self.linear is not None:
+            yield None, self.linear, slice(at, at + len(self.linear))
+
+    @property
+    def n_features(self) -> int:
+        return int(max(at.stop for _, _, at in self.columns()))
+
     def rows_of_features(self, X: Array) -> Array:
         """Features with unit prior variance."""
-        widths = [part.phi.n_features for part in self.parts] + [0 if self.linear is None else X.shape[1]]
-        result = np.empty((len(X), sum(widths)), X.dtype)
-        *columns, last = np.split(result, np.cumsum(widths)[:-1], axis=1)
-        for part, out in zip(self.parts, columns, strict=True):
-            F = features(part.phi, X if part.warp is None else warped(part.warp, X).astype(X.dtype, copy=False))
-            if isinstance(part.factor, np.ndarray):
-                _times_triangle(F, part.factor, out)
+        result = np.empty((len(X), self.n_features), X.dtype)
+        for part, factor, at in self.columns():
+            F = X if part is None else _features(part, X)
+            if np.ndim(factor) == 2:
+                _times_triangle(F, np.asarray(factor), result[:, at])
             else:
-                np.multiply(F, X.dtype.type(part.factor), out=out)
-        if self.linear is not None:
-            np.multiply(X, self.linear.astype(X.dtype), out=last)
+                np.multiply(F, np.asarray(factor, X.dtype), out=result[:, at])
+        return result
+
+    def scaled(self, B: Array, transposed: bool = False) -> Array:
+        """B T, or B T', with T the factors on the diagonal."""
+        result = np.empty_like(B)
+        for _, factor, at in self.columns():
+            T = np.asarray(factor)
+            result[:, at] = B[:, at] @ (T.T if transposed else T) if T.ndim == 2 else B[:, at] * T
         return result
 
     def inputs(self, X: Array) -> Array:
@@ -50,15 +68,13 @@ class FirstLayer:
 
     def machine(self, coefficients: Array, intercept: Array) -> Machine:
         """The one-layer machine of a ridge on those features; prior variances are folded into the weights."""
-        W, at = [], 0
-        for part in self.parts:
-            c = coefficients[at : at + part.phi.n_features]
-            W.append(part.factor @ c if isinstance(part.factor, np.ndarray) else part.factor * c)
-            at += part.phi.n_features
-        if self.linear is not None:
-            W.append(self.linear[:, None] * coefficients[at:])
+        W = self.scaled(coefficients.T, transposed=True).T
         phi = JointMap(tuple((part.warp, part.phi) for part in self.parts))
-        return Machine((phi,), ((np.vstack([*W, intercept]),),), linear=self.linear is not None)
+        return Machine((phi,), ((np.vstack([W, intercept]),),), linear=self.linear is not None)
+
+
+def _features(part: Part, X: Array) -> Array:
+    return features(part.phi, X if part.warp is None else warped(part.warp, X).astype(X.dtype, copy=False))
 
 
 def _times_triangle(F: Array, U: Array, out: Array, width: int = 500) -> None:

@@ -1,9 +1,9 @@
 """What a fit sees of its data: distinct weighted rows, standardised."""
 
-from .distinct import Rows, distinct_rows, plain_rows
-from .folds import folds_of
+from .distinct import Rows, blocks, distinct_rows, plain_rows
+from .folds import folds_of, splits_of
 from .scaling import Standardiser, standardiser
-from .weights import checked_weights
+from .weights import checked_weights, given_weights, scale_of
 
 __all__ = [
     "Rows",
@@ -12,6 +12,9 @@ __all__ = [
     "checked_weights",
     "distinct_rows",
     "folds_of",
+    "given_weights",
     "plain_rows",
+    "scale_of",
+    "splits_of",
     "standardiser",
 ]

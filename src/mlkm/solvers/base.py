@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from .._types import Array, IntArray
 from ..model.machine import Machine
-from ..model.prior import FirstLayer
+from ..model.prior import Prior
 from ..rows import Rows
 
 
@@ -31,7 +31,7 @@ class Problem:
     parts: tuple[IntArray, ...] | None = None
     penalty: float | None = None
     guess: float = 1e-6
-    prior: FirstLayer | None = None
+    prior: Prior | None = None
     unit: Array = field(default_factory=lambda: np.ones(1))
     seed: int = 0
     n_jobs: int | None = None

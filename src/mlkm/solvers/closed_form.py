@@ -6,7 +6,7 @@ import numpy as np
 
 from .._types import Array
 from ..model.machine import Machine, forward, with_last
-from ..model.prior import FirstLayer
+from ..model.prior import Prior
 from ..rows import Rows
 from .base import Problem, Solution, Solver
 from .blocked import best_penalty, blocked_ridge, products, solved
@@ -45,7 +45,7 @@ class Ridge(Solver):
         return one_layer_solution(problem.prior, fits)
 
 
-def one_layer(prior: FirstLayer, rows: Rows, penalty: float | None) -> RidgeFit:
+def one_layer(prior: Prior, rows: Rows, penalty: float | None) -> RidgeFit:
     """Ridge on features of unit prior variance; a penalty of None is chosen by leave-one-out."""
     if len(rows) <= EXACT_ROWS:
         return ridge(prior.rows_of_features(rows.X), rows.Y, rows.weights, penalty)
@@ -54,7 +54,7 @@ def one_layer(prior: FirstLayer, rows: Rows, penalty: float | None) -> RidgeFit:
     return best_penalty(sums) if penalty is None else solved(sums, penalty)
 
 
-def one_layer_solution(prior: FirstLayer, fits: list[RidgeFit]) -> Solution:
+def one_layer_solution(prior: Prior, fits: list[RidgeFit]) -> Solution:
     """The machines of ridge fits on the features of one prior."""
     penalty, loo = float(np.mean([fit.penalty for fit in fits])), np.mean([fit.loo_error for fit in fits], axis=0)
     machines = tuple(prior.machine(fit.coefficients, fit.intercept) for fit in fits)

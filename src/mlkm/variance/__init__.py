@@ -1,5 +1,6 @@
 """The paper's variance estimator, and leave-one-out with it."""
 
-from .estimator import Training, Variance, leave_one_out, left_out_fits
+from .estimator import FitSummary, Variance
+from .left_out import LeftOut, left_out_fits, places
 
-__all__ = ["Training", "Variance", "leave_one_out", "left_out_fits"]
+__all__ = ["FitSummary", "LeftOut", "Variance", "left_out_fits", "places"]

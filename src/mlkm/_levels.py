@@ -1,0 +1,37 @@
+"""Levels in exact arithmetic: a level is the decimal number its user wrote, not the nearest binary fraction."""
+
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Rational, Real
+from typing import Any
+
+import numpy as np
+
+
+def exact_level(confidence_level: Any) -> Fraction:
+    """The level as the rational number that its shortest decimal form stands for.
+
+    >>> exact_level(0.95)
+    Fraction(19, 20)
+    >>> exact_level(95)
+    Traceback (most recent call last):
+    ...
+    ValueError: confidence_level must be a number between 0 and 1, as in 0.95; got 95.
+    """
+    level = Fraction(-1)
+    if isinstance(confidence_level, (Real, Decimal)) and not isinstance(confidence_level, bool):
+        if isinstance(confidence_level, (Rational, Decimal)) and np.isfinite(float(confidence_level)):
+            level = Fraction(confidence_level)
+        elif np.isfinite(float(confidence_level)):  # of a NumPy number too: the shortest form in its own precision
+            level = Fraction(str(confidence_level))
+    if not 0 < level < 1:
+        raise ValueError(f"confidence_level must be a number between 0 and 1, as in 0.95; got {confidence_level!r}.")
+    return level
+
+
+def exact_levels(confidence_level: Any) -> list[Fraction]:
+    """One level or several, as a list."""
+    several = isinstance(confidence_level, (list, tuple, np.ndarray)) and np.ndim(confidence_level) == 1
+    if several and not len(confidence_level):
+        raise ValueError("confidence_level must name at least one level, as in 0.95 or [0.8, 0.95]; got none.")
+    return [exact_level(level) for level in (confidence_level if several else [confidence_level])]

@@ -1,0 +1,76 @@
+"""Jackknife+ (Barber, Candes, Ramdas, Tibshirani 2021) from the closed form of one layer: as CV+ with a fold per row,
+and a single fit."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._types import Array, IntArray
+from .cross import LeftOutBase, RowScores
+from .inside import fit_regressor, has_closed_form, last_step, seen_by_last
+from .request import Request, Shift
+from .scores import Recipe, columns, least_unit, score_for, unit_of_outputs
+
+
+@dataclass(frozen=True)
+class LeaveOneOut:
+    """A fit that knows what it would be without each row, and where every row is among those it knows of.
+
+    The unit is sigma_y(x), bounded from below by `least`, or `least` itself.
+    """
+
+    model: Any
+    place: IntArray
+    scores: RowScores
+    scaled: bool
+    least: Array
+
+    @property
+    def n_calibration(self) -> int:
+        return len(self.place)
+
+    def interval(self, X: Any, request: Request) -> tuple[Array, Array]:
+        """f (n, k), and the interval (n, 2, levels, k)."""
+        return columns(self.model.predict(X)), self.scores.interval(self._base, X, request)
+
+    def _base(self, X: Any) -> LeftOutBase:
+        seen, last = seen_by_last(self.model, X), last_step(self.model)
+        left = last.left_out_predictions(seen)
+        unit = np.broadcast_to(self.least, (len(left), len(self.least)))
+        if self.scaled:
+            unit = np.maximum(columns(last.predict(seen, return_std=True)[1]), self.least)
+
+        def at(output: int, rows: IntArray) -> tuple[Array, Array, Array]:
+            f = left[:, self.place[rows], output]
+            return f, f, np.broadcast_to(unit[:, [output]], f.shape)
+
+        return at
+
+
+def fit_leave_one_out(estimator: Any, recipe: Recipe, X: Any, y: Array, weights: Array | None = None) -> LeaveOneOut:
+    """Fit once, to all rows. Rows of weight zero are in no fit and have no say."""
+    score = score_for(recipe.score, estimator)
+    if score not in ("absolute", "variance"):
+        raise ValueError(f"cv='loo' goes with score='absolute' or 'variance'; got {score!r}.")
+    if not hasattr(type(last_step(estimator)), "has_closed_form_"):
+        raise ValueError(_no_closed_form(estimator))
+    shift = Shift.of(weights)
+    model, seen = fit_regressor(estimator, X, y, None if shift is None else shift.weights)
+    if not has_closed_form(model):
+        raise ValueError(_no_closed_form(estimator))
+    rows = last_step(model).leave_one_out(seen, y)
+    kept = rows.place >= 0
+    residuals = rows.residuals[kept]
+    unit, least = np.zeros_like(residuals), unit_of_outputs(np.abs(residuals).mean(axis=0))
+    if score == "variance":
+        unit = rows.std[kept]
+        least = least_unit(unit)
+    signed = residuals / np.maximum(unit, least)
+    shift = None if shift is None else replace(shift, weights=shift.weights[kept])
+    return LeaveOneOut(model, rows.place[kept], RowScores(-signed, signed, shift), score == "variance", least)
+
+
+def _no_closed_form(estimator: Any) -> str:
+    name = type(last_step(estimator)).__name__
+    return f"cv='loo' needs the closed form of one layer, which {name} as given has not; pass sklearn's LeaveOneOut()."

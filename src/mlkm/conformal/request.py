@@ -1,0 +1,100 @@
+"""What is asked of a band, and what all methods make of it: sides, groups and weights."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+
+from .._labels import groups_of
+from .._types import Array
+from ..rows.weights import scale_of
+
+
+@dataclass(frozen=True)
+class Request:
+    """What an interval is asked for: levels, which sides are bounded, outputs one by one or jointly, labels and weights
+    of the new rows."""
+
+    levels: Sequence[Fraction]
+    side: str = "both"
+    joint: bool = False
+    groups: Any = None
+    weights: Array | None = None
+
+    def __post_init__(self) -> None:
+        if self.side not in ("both", "lower", "upper"):
+            raise ValueError(f"side must be 'both', 'lower' or 'upper'; got {self.side!r}.")
+
+
+@dataclass(frozen=True)
+class Shift:
+    """dQ/dP at the calibration rows, over the number that keeps sums of them finite."""
+
+    weights: Array
+    scale: float
+
+    @classmethod
+    def of(cls, given: Array | None) -> Self | None:
+        """From weights as they were given; None where there are none."""
+        if given is None:
+            return None
+        if not given.any():
+            raise ValueError("The sum of sample_weight must be positive; all weights of calibration rows are zero.")
+        return cls(given / scale_of(given), scale_of(given))
+
+    def at(self, new: Array | None, n: int, rows: Any) -> Array:
+        """The weights of n new rows on the same scale; by default the largest of the calibration rows `rows`."""
+        if new is None:
+            return np.full(n, self.weights[rows].max(initial=0.0))
+        with np.errstate(over="ignore"):  # a weight that is infinite beside the others asks for an infinite interval
+            return np.asarray(new / self.scale)
+
+
+def check_weights(shift: Shift | None, request: Request) -> None:
+    """New rows have weights where calibration rows had some."""
+    if request.weights is not None and shift is None:
+        raise ValueError(
+            "sample_weight needs a band calibrated with weights: fit or conformalize(X, y, sample_weight=...)."
+        )
+
+
+def side_scores(below: Array, above: Array, request: Request) -> Array:
+    """One score per row and output; with `joint`, the largest over the outputs."""
+    scores = below if request.side == "lower" else above if request.side == "upper" else np.maximum(below, above)
+    return np.broadcast_to(scores.max(axis=1, keepdims=True), scores.shape) if request.joint else scores
+
+
+def as_interval(lower: Array, upper: Array, side: str) -> Array:
+    """Both ends stacked; a side not asked for is infinite, and an empty interval is its middle."""
+    if side == "upper":
+        lower = np.full_like(upper, -np.inf)
+    if side == "lower":
+        upper = np.full_like(lower, np.inf)
+    with np.errstate(invalid="ignore"):
+        middle = (lower + upper) / 2
+    empty = lower > upper
+    return np.stack([np.where(empty, middle, lower), np.where(empty, middle, upper)], axis=1)
+
+
+def same_group(labels: Any, new_labels: Any, m: int, n: int, optional: bool = False) -> list[tuple[str, Any, Any]]:
+    """For each group: words that name it, its calibration rows and its new rows. Without groups, one of all; so too
+    where they are `optional` and the new rows have none."""
+    if labels is None and new_labels is not None:
+        raise ValueError(
+            "groups were given for prediction but not for calibration; give them to fit or conformalize as well."
+        )
+    if labels is not None and new_labels is None and not optional:
+        raise ValueError(
+            "The band was calibrated by groups, so predict_interval needs the groups of its rows: predict_interval(X,"
+            " groups=...)."
+        )
+    if new_labels is None:
+        return [("", np.arange(m), np.arange(n))]
+    values, place = groups_of(new_labels, n)
+    old = np.asarray(labels)
+    return [
+        (f" in group {value!s}", np.flatnonzero(old == value), np.flatnonzero(place == g))
+        for g, value in enumerate(values)
+    ]

@@ -1,0 +1,36 @@
+"""Leave-one-out of one layer in closed form, the features below held fixed: what a fit would be without one row."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._types import Array, IntArray
+from ..rows.distinct import Rows
+from .estimator import Variance
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Rows, each seen by the fit without it: y - f_{-i}(x_i) and sigma_y there by that fit, both (n, k); and the place
+    of each row in `left_out_predictions`, -1 for a row that the fit has not seen."""
+
+    residuals: Array
+    std: Array
+    place: IntArray
+
+
+def left_out_fits(variance: Variance, X: Array) -> tuple[Array, Array]:
+    """f at X, (b, k), and what one copy of every distinct training row adds to it per unit of its left-out residual,
+    (b, n)."""
+    side, rows = variance.sides[0][0], variance.rows
+    return side.leverage(X)[0], side.smoother(X, rows) / rows.copies
+
+
+def places(rows: Rows, X: Array, Y: Array) -> IntArray:
+    """Where each row (x, y) is among distinct rows, -1 where it is not."""
+    known = {row.tobytes(): place for place, row in enumerate(_numbers(rows.X, rows.Y))}
+    return np.array([known.get(row.tobytes(), -1) for row in _numbers(X, Y)], dtype=np.intp)
+
+
+def _numbers(X: Array, Y: Array) -> Array:
+    return np.hstack([X, Y]) + 0.0  # + 0.0 makes one of the two zeros
