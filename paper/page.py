@@ -1,5 +1,5 @@
 """What a run leaves to read: one Markdown file per experiment, one HTML page that shows them all, and the tables of
-docs/paper.md."""
+docs/paper.md. Both pages begin with the paper's claims and what became of them."""
 
 import html
 import re
@@ -9,7 +9,8 @@ from pathlib import Path
 
 import mlkm
 
-from . import agreement
+from . import agreement, claims
+from .claims.base import NEARLY, NO, PART, TAIL, YES
 from .experiment import Block, Details, Entry, Figure, Table, Text
 from .experiments import EXPERIMENTS
 from .runner import store_of
@@ -20,7 +21,8 @@ LEGEND = (
     " notebooks but not in the paper. Bold: the lowest of its column. `as-written` follows the paper's text, `as-coded`"
     " has the data of the published program; `available rows` are drawn from a sample of YearPredictionMSD."
 )
-SUMMARIES = {"agreement": agreement.TITLE}
+VERDICTS = {YES: "yes", NO: "no", PART: "part", NEARLY: "part", TAIL: "part"}
+SUMMARIES = {"claims": claims.TITLE, "agreement": agreement.TITLE}
 STYLE = """
 :root { color-scheme: light; }
 body { font: 15px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 1180px; padding: 1.5rem; color: #1b1f24; }
@@ -58,7 +60,7 @@ def reports(folder: Path, quick: bool = False) -> dict[str, list[Block]]:
     found: dict[str, list[Block]] = {}
     every = {name: store_of(experiment, folder, quick).read() for name, experiment in EXPERIMENTS.items()}
     if not quick:
-        found = {"agreement": agreement.blocks(folder)}
+        found = {"claims": claims.blocks(every), "agreement": agreement.blocks(folder)}
     for name, results in every.items():
         if results.cells:
             found[name] = EXPERIMENTS[name].report(results, figures)
@@ -167,6 +169,6 @@ def _ours(name: str) -> str:
 def _entry(entry: Entry) -> str:
     known = f'<span class="published">[{html.escape(entry.published)}]</span>' if entry.published else ""
     links = ", ".join(f'<a href="#{name}">{html.escape(words)}</a>' for words, name in entry.links)
-    marks = ["best"] if entry.best and entry.ours else []
+    marks = ["best"] if entry.best and entry.ours else [VERDICTS[entry.ours]] if entry.ours in VERDICTS else []
     kind = f' class="{marks[0]}"' if marks else ""
     return f"<td{kind}>{html.escape(entry.ours)}{links}{known}</td>"
