@@ -40,7 +40,8 @@ th, td { padding: .24rem .7rem .24rem .5rem; text-align: right; vertical-align: 
 th:first-child { padding-left: .2rem; text-align: left; position: sticky; left: 0; background: #fff; }
 thead th { border-bottom: 2px solid #9aa4af; }
 tr.ours th, tr.ours td { background: #eef6ff; }
-table.words { font-size: 13px; min-width: 46rem; } table.words th, table.words td { text-align: left; white-space: normal; }
+table.words { font-size: 13px; min-width: 46rem; }
+table.words th, table.words td { text-align: left; white-space: normal; }
 table.words tbody th { font-weight: 500; width: 21rem; } table.words td:nth-child(2) { white-space: nowrap; }
 table.words td:last-child { min-width: 7.5rem; }
 .yes { color: #116329; } .no { color: #b1272a; } .part { color: #8a5a00; }
