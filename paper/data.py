@@ -26,6 +26,7 @@ from mlkm.datasets import (
 )
 
 WRITTEN, CODED, AVAILABLE = "as-written", "as-coded", "available rows"
+AVAILABLE_CODED = "available rows, as-coded settings"
 Array = np.ndarray
 
 
@@ -158,19 +159,18 @@ def sml2010(version: str, seed: int = 0, data_home: str | None = None) -> Sample
 def small_years(version: str, seed: int = 0, data_home: str | None = None) -> Sample:
     """700 training, 500 calibration and 300 test rows. As coded: three blocks of consecutive rows of the full file,
     standardised together. As written: rows at random, training and calibration rows from the official training part,
-    inputs to [0, 1]; `available rows`: from the sample."""
+    inputs to [0, 1]; `available rows`: from the sample. `available rows, as-coded settings` are the rows of `available
+    rows`, standardised together as in the published program."""
     if version == CODED:
         full = _full_years(data_home)
         blocks = [full.rows(start, start + n) for start, n in ((300_000, 700), (400_000, 500), (500_000, 300))]
-        sample = Sample(*blocks[0], *blocks[1], *blocks[2])
-        return _rescaled(sample, StandardScaler().fit(np.vstack([X for X, _ in blocks])))
+        return _standardised(Sample(*blocks[0], *blocks[1], *blocks[2]))
     X, y, X_test, y_test = _year_parts(version, data_home)
     rng = np.random.default_rng([seed, 8])
     chosen, tested = rng.choice(len(X), 1200, replace=False), rng.choice(len(X_test), 300, replace=False)
     train, cal = chosen[:700], chosen[700:]
-    return _rescaled(
-        Sample(X[train], y[train], X[cal], y[cal], X_test[tested], y_test[tested]), MinMaxScaler().fit(X[train])
-    )
+    sample = Sample(X[train], y[train], X[cal], y[cal], X_test[tested], y_test[tested])
+    return _standardised(sample) if version == AVAILABLE_CODED else _rescaled(sample, MinMaxScaler().fit(sample.X))
 
 
 def large_years(version: str, data_home: str | None = None) -> Sample:
@@ -181,6 +181,11 @@ def large_years(version: str, data_home: str | None = None) -> Sample:
     return _rescaled(
         sample, StandardScaler().fit(np.vstack([X, X_test])) if version == CODED else MinMaxScaler().fit(X)
     )
+
+
+def _standardised(sample: Sample) -> Sample:
+    """Inputs of mean 0 and variance 1 over all rows, those of the test included, as in the published program."""
+    return _rescaled(sample, StandardScaler().fit(np.vstack([sample.X, sample.X_cal, sample.X_test])))
 
 
 def _rescaled(sample: Sample, scaler) -> Sample:
@@ -207,7 +212,7 @@ def _full_years(data_home: str | None = None) -> _Years:
 
 
 def _year_parts(version: str, data_home: str | None) -> tuple[Array, Array, Array, Array]:
-    if version == AVAILABLE:
+    if version in (AVAILABLE, AVAILABLE_CODED):
         with np.load(_folder(data_home) / "yearmsd" / "yearmsd_8k.npz", allow_pickle=False) as file:
             X, y, is_test = file["X"].astype(float), file["y"].astype(float), file["is_test"]
         return X[~is_test], y[~is_test], X[is_test], y[is_test]

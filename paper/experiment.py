@@ -31,18 +31,23 @@ class Text:
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of a table: our number, the published one, and whether ours is the best of its column."""
+    """One entry of a table: our number, the published one, whether ours is the best of its column, and the experiments
+    that it points to, each as (words, name)."""
 
     ours: str
     published: str = ""
     best: bool = False
+    links: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
 class Table:
+    """Lines of entries under a header; a table of words has lines that break."""
+
     title: str
     header: Sequence[str]
     lines: Sequence[tuple[str, Sequence[Entry]]]
+    words: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,15 @@ class Figure:
     path: Path
 
 
-Block = Text | Table | Figure
+@dataclass(frozen=True)
+class Details:
+    """Tables for those who look for them, with words about them, folded away under their title."""
+
+    title: str
+    parts: Sequence[Table | Text]
+
+
+Block = Text | Table | Figure | Details
 
 
 @dataclass(frozen=True)

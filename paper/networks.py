@@ -211,18 +211,21 @@ class CrossFitted(RegressorMixin, BaseEstimator):
     passes once over part j + l.
 
     The prediction is the average. `predictions` gives each network's own: the published figure is the mean of their
-    errors.
+    errors. With `shared` every part is all rows: what is left of cross-fitting are the turns of the layers and the
+    average.
     """
 
-    def __init__(self, kind: Kind, shape: Shape, descent: Descent, seed: int = 0) -> None:
+    def __init__(self, kind: Kind, shape: Shape, descent: Descent, seed: int = 0, shared: bool = False) -> None:
         self.kind = kind
         self.shape = shape
         self.descent = descent
         self.seed = seed
+        self.shared = shared
 
     def fit(self, X: Array, y: Array) -> Self:
         L = len(self.shape.widths)
-        parts = np.array_split(np.random.RandomState(self.seed).permutation(len(X)), L)
+        order = np.random.RandomState(self.seed).permutation(len(X))
+        parts = [order] * L if self.shared else np.array_split(order, L)
         generator, targets = torch.Generator().manual_seed(self.seed), as_tensor(y)
         self.nets_ = []
         for _ in range(L):

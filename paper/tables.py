@@ -1,11 +1,12 @@
 """Tables of mean and standard error over seeds, with the published numbers beside ours."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from .data import Array
-from .experiment import Entry, Figure, Table, Text
+from .experiment import Block, Details, Entry, Figure, Table, Text
 from .published import omitted, published
 from .store import Results
 from .systems import ORDER
@@ -36,6 +37,61 @@ def ordered(names: Sequence[str]) -> list[str]:
     return sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
 
 
+def is_twin(results: Results, version: str) -> bool:
+    """Whether `mlkm (RKM)` has the numbers of `mlkm` wherever both were computed, seconds aside: then it is one layer,
+    and its lines would only repeat those of `mlkm`."""
+    default, residual = (
+        {(cell.row, cell.seed): found for cell, found in results.cells.items() if (cell.version, cell.system) == key}
+        for key in ((version, "mlkm"), (version, "mlkm (RKM)"))
+    )
+    shared = default.keys() & residual.keys()
+    return len(shared) > 0 and all(_alike(default[at], residual[at]) for at in shared)
+
+
+def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    names = (one.keys() & other.keys()) - {"seconds", "cell_seconds"}
+    return all(np.allclose(one[name], other[name], rtol=1e-6, atol=0) for name in names)
+
+
+def shown(results: Results, version: str) -> list[str]:
+    """The systems of a version in their order, without `mlkm (RKM)` where it repeats `mlkm`."""
+    names = ordered(results.names("system", version=version))
+    return [name for name in names if name != "mlkm (RKM)"] if is_twin(results, version) else names
+
+
+def twin_note(results: Results) -> list[Text]:
+    """What the lines left out would have said."""
+    versions = [version for version in results.names("version") if is_twin(results, version)]
+    if not versions:
+        return []
+    return [
+        Text(
+            f"`mlkm (RKM)` has the errors and bands of `mlkm` in every cell of {' and '.join(versions)}, and no line of"
+            " its own: its fit is one layer."
+        )
+    ]
+
+
+def seeds_column(
+    results: Results, version: str, systems: Sequence[str], columns: Sequence[str], measure: str
+) -> list[str]:
+    """The number of seeds of each system, or nothing where all have the same."""
+    counts = [sorted({len(results.values(version, c, s, measure)) for c in columns} - {0}) for s in systems]
+    if len({tuple(count) for count in counts}) < 2:
+        return []
+    return [f"{count[0]}" if len(count) == 1 else f"{count[0]} to {count[-1]}" for count in counts]
+
+
+def _table(
+    title: str, header: Sequence[str], lines: Sequence[tuple[str, Sequence[Entry]]], seeds: Sequence[str]
+) -> Table:
+    """The table, with a last column of seeds where there is one."""
+    if not seeds:
+        return Table(title, header, lines)
+    wider = [(name, [*entries, Entry(count)]) for (name, entries), count in zip(lines, seeds, strict=True)]
+    return Table(title, [*header, "seeds"], wider)
+
+
 def comparison(
     results: Results,
     experiment: str,
@@ -47,15 +103,13 @@ def comparison(
     lowest_is_best: bool = True,
 ) -> Table:
     """Systems by rows of the experiment; the lowest mean of each column is marked."""
-    systems = ordered(results.names("system", version=version))
-    columns = _filled(results, version, systems, measure)
+    columns = _filled(results, version, shown(results, version), measure)
+    systems = _with_entries(results, version, columns, measure)
     means = np.array(
         [[_mean(results.values(version, column, system, measure)) for column in columns] for system in systems]
     )
     lines = []
     for i, system in enumerate(systems):
-        if np.isnan(means[i]).all():
-            continue
         entries = []
         for j, column in enumerate(columns):
             value = published(experiment, column, system, measure)
@@ -65,15 +119,27 @@ def comparison(
             best = lowest_is_best and not np.isnan(means[i, j]) and means[i, j] == np.nanmin(means[:, j])
             entries.append(Entry(with_error(results.values(version, column, system, measure)), known, bool(best)))
         lines.append((system, entries))
-    return Table(title, [corner, *columns], lines)
+    return _table(title, [corner, *columns], lines, seeds_column(results, version, systems, columns, measure))
+
+
+def seconds_of_fits(
+    results: Results, experiment: str, versions: Sequence[tuple[str, str]], note: str = ""
+) -> list[Details]:
+    """Seconds of one fit by version, each with its title, for the end of a section."""
+    tables = [
+        comparison(results, experiment, version, "seconds", title, lowest_is_best=False)
+        for version, title in versions
+        if results.names("row", version=version)
+    ]
+    return [Details("Seconds of one fit", [*tables, *([Text(note)] if note else [])])] if tables else []
 
 
 def bands(
     results: Results, experiment: str, version: str, title: str, length: str = "length", coverage: str = "coverage"
 ) -> Table:
     """Mean length (coverage in per cent) of the bands, systems by rows of the experiment."""
-    systems = ordered(results.names("system", version=version))
-    columns, lines = _filled(results, version, systems, length), []
+    columns, lines = _filled(results, version, shown(results, version), length), []
+    systems = _with_entries(results, version, columns, length)
     for system in systems:
         entries = []
         for column in columns:
@@ -81,9 +147,8 @@ def bands(
             known = [published(experiment, column, system, name) for name in ("length", "coverage")]
             ours = f"{with_error(wide)} ({100 * covered.mean():.1f} %)" if len(wide) and len(covered) else ""
             entries.append(Entry(ours, f"{number(known[0])} ({100 * known[1]:.2f} %)" if None not in known else ""))
-        if any(entry.ours for entry in entries):
-            lines.append((system, entries))
-    return Table(title, ["system", *columns], lines)
+        lines.append((system, entries))
+    return _table(title, ["system", *columns], lines, seeds_column(results, version, systems, columns, length))
 
 
 def exact_bands(results: Results, experiment: str) -> list[Table]:
@@ -109,22 +174,37 @@ def _filled(results: Results, version: str, systems: Sequence[str], measure: str
     return [row for row in rows if any(len(results.values(version, row, system, measure)) for system in systems)]
 
 
+def _with_entries(results: Results, version: str, columns: Sequence[str], measure: str) -> list[str]:
+    """The systems that have the measure in some column."""
+    return [
+        system
+        for system in shown(results, version)
+        if any(len(results.values(version, column, system, measure)) for column in columns)
+    ]
+
+
 def _mean(values: Array) -> float:
     return float(values.mean()) if len(values) else np.nan
 
 
-def to_markdown(block: Text | Table | Figure, folder: str = "") -> str:
-    """A block in Markdown; published numbers stand in square brackets, the best of a column is bold."""
+def to_markdown(block: Block, folder: str = "", link: str = "{}.md") -> str:
+    """A block in Markdown; published numbers stand in square brackets, the best of a column is bold. `link` is the
+    address of an experiment by its name."""
     if isinstance(block, Text):
         return block.text + "\n"
     if isinstance(block, Figure):
         return f"![{block.title}]({folder}{block.path.parent.name}/{block.path.name})\n"
-    lines = [f"**{block.title}**\n", "| " + " | ".join(block.header) + " |", "|" + "---|" * len(block.header)]
+    if isinstance(block, Details):
+        parts = "\n".join(to_markdown(part, folder, link) for part in block.parts)
+        return f"<details><summary>{block.title}</summary>\n\n{parts}\n</details>\n"
+    title = [f"**{block.title}**\n"] if block.title else []
+    lines = [*title, "| " + " | ".join(block.header) + " |", "|" + "---|" * len(block.header)]
     for name, entries in block.lines:
-        lines.append(f"| {name} | " + " | ".join(_entry(entry) for entry in entries) + " |")
+        lines.append(f"| {name} | " + " | ".join(_entry(entry, link) for entry in entries) + " |")
     return "\n".join(lines) + "\n"
 
 
-def _entry(entry: Entry) -> str:
+def _entry(entry: Entry, link: str) -> str:
     ours = f"**{entry.ours}**" if entry.best and entry.ours else entry.ours
-    return " ".join(part for part in (ours, f"[{entry.published}]" if entry.published else "") if part)
+    targets = ", ".join(f"[{words}]({link.format(name)})" for words, name in entry.links)
+    return " ".join(part for part in (ours, targets, f"[{entry.published}]" if entry.published else "") if part)

@@ -7,10 +7,11 @@ import subprocess
 
 import numpy as np
 import pytest
+from machines import random_machine
 from paper import data, systems
 from paper.__main__ import main
-from paper.data import AVAILABLE, CODED, WRITTEN, example1, example2, example3, example4
-from paper.experiment import Experiment, Options, Text
+from paper.data import AVAILABLE, AVAILABLE_CODED, CODED, WRITTEN, example1, example2, example3, example4
+from paper.experiment import Details, Experiment, Options, Text
 from paper.experiments import EXPERIMENTS
 from paper.experiments.table4 import fresh
 from paper.page import write_document, write_reports
@@ -22,6 +23,7 @@ from paper.tables import comparison, number, to_markdown, with_error
 from sklearn.dummy import DummyRegressor
 
 from mlkm.datasets import example1_truth
+from mlkm.model.machine import forward, jacobian, output_factors
 
 
 @pytest.mark.parametrize("d", [4, 8, 16, 32, 64, 128])
@@ -116,7 +118,118 @@ def test_versions_of_the_year_study_follow_the_files(tmp_path):
     assert data.year_versions(str(tmp_path)) == [AVAILABLE]
     (tmp_path / "yearmsd" / "YearPredictionMSD.txt").touch()
     assert data.year_versions(str(tmp_path)) == [AVAILABLE, WRITTEN, CODED]
-    assert EXPERIMENTS["table8"].cells(Options(1, data_home=str(tmp_path)))[-1].version == CODED
+    versions = {cell.version for cell in EXPERIMENTS["table8"].cells(Options(1, data_home=str(tmp_path)))}
+    assert versions == {AVAILABLE, AVAILABLE_CODED, WRITTEN, CODED}
+
+
+@pytest.fixture
+def sample_of_years(tmp_path):
+    """A folder with a sample of invented songs."""
+    rng = np.random.default_rng(0)
+    (tmp_path / "yearmsd").mkdir()
+    X = rng.normal(size=(2000, 90)) * np.arange(1, 91)
+    is_test = np.arange(2000) >= 1500
+    np.savez(tmp_path / "yearmsd" / "yearmsd_8k.npz", X=X, y=1990 + rng.integers(20, size=2000), is_test=is_test)
+    return str(tmp_path)
+
+
+def test_available_rows_are_the_same_in_both_settings(sample_of_years):
+    """Standardised with the test rows instead of in [0, 1]; the rows, and so the years, are those of the same seed."""
+    plain, coded = (data.small_years(version, 3, sample_of_years) for version in (AVAILABLE, AVAILABLE_CODED))
+    for name in ("y", "y_cal", "y_test"):
+        np.testing.assert_array_equal(getattr(plain, name), getattr(coded, name))
+    everything = np.vstack([coded.X, coded.X_cal, coded.X_test])
+    np.testing.assert_allclose(everything.mean(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(everything.std(axis=0), 1)
+    assert plain.X.min() == 0
+    assert abs(np.corrcoef(plain.X[:, 5], coded.X[:, 5])[0, 1]) == pytest.approx(1)
+
+
+def test_as_coded_settings_on_available_rows_are_the_published_descent(sample_of_years, monkeypatch):
+    """Networks descend on raw years there, on centred ones otherwise; MLKM+ is the published variant, with the error of
+    each rotation."""
+    pytest.importorskip("torch", reason="the published networks need the extra paper")
+    from paper import networks
+    from paper.experiments.table8 import SAME, TURNS
+
+    seen, fit = [], networks.PublishedNetwork.fit
+    monkeypatch.setattr(networks.PublishedNetwork, "fit", lambda self, *given: seen.append(self) or fit(self, *given))
+    for version, system in ((AVAILABLE, "NN"), (AVAILABLE_CODED, "NN"), (AVAILABLE_CODED, "MLKM")):
+        run_cell("table8", Cell(version, "small", system, 0), Options(1, True, sample_of_years))
+    assert [network.centre_ > 1900 for network in seen] == [True, False, False]
+    errors = set()
+    for system in ("MLKM+", TURNS):
+        _, found, _ = run_cell("table8", Cell(AVAILABLE_CODED, "small", system, 0), Options(1, True, sample_of_years))
+        assert found["test_mse"] <= found["mean_of_mses"]
+        errors.add(found["test_mse"])
+    assert len(errors) == 2
+    run_cell("table8", Cell(AVAILABLE_CODED, "small", SAME, 0), Options(1, True, sample_of_years))
+    assert [network.descent.learning_rate for network in seen[2:]] == [1e-3, 7e-4]
+
+
+def test_what_cross_fitting_brings_is_paired_by_draw(tmp_path):
+    """MLKM+ lower by 1, 2 and 3 on the three draws that both have; a fourth, of MLKM only, does not count."""
+    from paper.experiments.table8 import ideas, paired
+
+    store = store_of(EXPERIMENTS["table8"], tmp_path)
+    for seed in range(4):
+        store.append(Cell(AVAILABLE_CODED, "small", "MLKM", seed), "0", {"test_mse": 100.0 + 7 * seed})
+    for seed in range(3):
+        found = {"test_mse": 99.0 + 6 * seed, "mean_of_mses": 101.0 + 6 * seed}
+        store.append(Cell(AVAILABLE_CODED, "small", "MLKM+", seed), "0", found)
+    results = store.read()
+    np.testing.assert_allclose(paired(results, AVAILABLE_CODED, ("MLKM", "test_mse"), ("MLKM+", "test_mse")), [1, 2, 3])
+    lines = dict(ideas(results, AVAILABLE_CODED).lines)
+    assert [entry.ours for entry in lines["MLKM - MLKM+"]] == ["2 ± 0.6", "3 of 3"]
+    assert [entry.ours for entry in lines["MLKM - MLKM+, rotations not averaged"]] == ["0 ± 0.6", "1 of 3"]
+    assert "RKM - RKM+" not in lines
+
+
+def test_draws_of_sml2010_say_where_the_published_run_lies(tmp_path):
+    from paper.experiments.table7 import DRAWS, draws
+
+    known = published("table7", "SML2010", "MLKM", "test_mse")
+    store = store_of(EXPERIMENTS["table7"], tmp_path)
+    for seed, distance in enumerate((-0.1, 0.1, 0.3, 0.5, 0.7)):
+        store.append(Cell(CODED, "SML2010", "MLKM", seed), "0", {"test_mse": known + distance})
+    table = draws(store.read())
+    (name, entries), at = table.lines[0], {title: k - 1 for k, title in enumerate(table.header)}
+    assert name == "MLKM"
+    assert entries[at["50 %"]].ours == number(known + 0.3)
+    assert entries[at["draws at or below it"]].ours == "1 of 5"
+    assert entries[at["from the mean"]].ours == "-0.9 sd"
+    (tmp_path / "sml2010").mkdir()
+    (tmp_path / "sml2010" / "NEW-DATA-2.T15.txt").touch()
+    cells = EXPERIMENTS["table7"].cells(Options(2, data_home=str(tmp_path)))
+    count = {key: sum((cell.version, cell.system) == key for cell in cells) for key in ((CODED, "RKM"), (CODED, "NN"))}
+    assert list(count.values()) == [DRAWS, 2]
+
+
+def test_only_the_first_draws_of_sml2010_have_the_costly_band(monkeypatch):
+    pytest.importorskip("torch", reason="the published networks need the extra paper")
+    from paper import networks
+    from paper.experiments import table7
+
+    sample = example2(WRITTEN, 4, 0, (50, 50, 50))
+    monkeypatch.setattr(table7, "sml2010", lambda *given: sample)
+    monkeypatch.setattr(table7, "DESCENT_SML", {"MLKM": table7.DESCENT_SML["MLKM"].shorter(0)})
+    monkeypatch.setattr(networks, "published_measures", lambda *given: {"length": 1.0})
+    has_band = ["length" in table7.run(Cell(CODED, "SML2010", "MLKM", seed), Options(2)) for seed in range(4)]
+    assert has_band == [True, True, False, False]
+
+
+@pytest.mark.parametrize("widths", [(6, 2), (8, 3), (32, 8)])
+def test_the_papers_matrix_is_singular_for_every_rkm_of_two_layers_with_one_output(widths):
+    """W2 enters f through W_L W2 only, D_L numbers for D_L^2 weights, and the bias beside it repeats the last one: F'F
+    has rank p - D_L^2. That of MLKM has full rank. The gap between the two kinds of singular values is wide."""
+    X = np.random.default_rng(1).standard_normal((600, 3))
+    for residual in (True, False):
+        machine = random_machine(np.random.default_rng(0), widths=widths, residual=residual)
+        F = jacobian(output_factors(machine, forward(machine, X)))
+        s = np.linalg.svd(F, compute_uv=False) / np.linalg.norm(F, 2)
+        rank = machine.n_parameters - (widths[1] ** 2 if residual else 0)
+        assert s[rank - 1] > 1e-7
+        assert (s[rank:] < 1e-13).all()
 
 
 def test_published_network_of_one_layer_less_is_the_formula():
@@ -461,6 +574,88 @@ def test_agreement_counts_the_entries_by_their_distance(tmp_path):
     assert [entry.ours for entry in table.lines[0][1]] == ["3", "1", "2", "2", "5.0 %"]
     assert "RKM, d = 4 (0.5)" in far.text
     assert "MLKM, d = 4" not in far.text
+
+
+def test_systems_may_have_seeds_of_their_own(small, tmp_path):
+    """More seeds for one system: only its cells are computed, and the table tells whose numbers are of how many."""
+    small.cells(Options(1))  # both systems
+    main(["small", "--seeds", "2", "--jobs", "1", "--output", str(tmp_path), "--systems", "fine"])
+    assert "seeds" not in (tmp_path / "small.md").read_text(encoding="utf-8").split("|")[2]
+    store_of(small, tmp_path).append(Cell(WRITTEN, "d = 1", "broken", 0), "0", {"test_mse": 7.0})
+    COUNT.clear()
+    main(["small", "--seeds", "10", "--jobs", "1", "--output", str(tmp_path), "--systems", "fine"])
+    assert [(cell.system, cell.seed) for cell in COUNT] == [("fine", seed) for seed in range(2, 10)]
+    text = (tmp_path / "small.md").read_text(encoding="utf-8")
+    assert "| system | d = 1 | seeds |" in text
+    assert "| fine | **4.5 ± 1** | 10 |" in text
+    assert "| broken | 7 | 1 |" in text
+
+
+def test_residual_default_that_repeats_the_default_has_no_line_of_its_own(tmp_path):
+    store = store_of(EXPERIMENTS["table5"], tmp_path)
+    for system, seconds in (("mlkm", 1.0), ("mlkm (RKM)", 2.0)):
+        store.append(Cell(WRITTEN, "d = 1", system, 0), "0", {"test_mse": 0.25, "seconds": seconds})
+    write_reports(tmp_path)
+    text = (tmp_path / "table5.md").read_text(encoding="utf-8")
+    assert "| mlkm | **0.25** |" in text
+    assert "| mlkm (RKM) |" not in text
+    assert "its fit is one layer" in text
+    store.append(Cell(WRITTEN, "d = 2", "mlkm", 0), "0", {"test_mse": 0.25})
+    store.append(Cell(WRITTEN, "d = 2", "mlkm (RKM)", 0), "0", {"test_mse": 0.24})
+    write_reports(tmp_path)
+    text = (tmp_path / "table5.md").read_text(encoding="utf-8")
+    assert "| mlkm (RKM) | **0.25** | **0.24** |" in text
+    assert "its fit is one layer" not in text
+
+
+def test_seconds_are_folded_away_at_the_end(written):
+    blocks = EXPERIMENTS["table2"].report(store_of(EXPERIMENTS["table2"], written).read(), written)
+    assert [isinstance(block, Details) for block in blocks[-2:]] == [False, True]
+    text, page = ((written / name).read_text(encoding="utf-8") for name in ("table2.md", "index.html"))
+    assert text.index("<details>") < text.index("Seconds of one fit, no search") < text.index("</details>")
+    assert page.count("<details>") == page.count("</details>") == 1
+
+
+def test_claims_are_decided_by_the_numbers(tmp_path):
+    """MLKM+ lower than MLKM on two of three draws, RKM ahead of both networks everywhere and MLKM nowhere; what has not
+    been run is not judged."""
+    from paper import claims
+    from paper.claims.base import NO, PART, YES, verdict
+
+    assert [verdict([True, True]), verdict([False], [True]), verdict([False, False])] == [YES, PART, NO]
+    assert claims.blocks({name: store_of(e, tmp_path).read() for name, e in EXPERIMENTS.items()}) == []
+    store = store_of(EXPERIMENTS["table8"], tmp_path)
+    for seed, crossed in enumerate((8.0, 9.0, 11.0)):
+        errors = {"NN": 12.0, "ResNet": 12.0, "MLKM": 10.0, "MLKM+": crossed, "RKM": 7.0, "RKM+": 8.0, "mean": 9.0}
+        for system, error in errors.items():
+            store.append(Cell(AVAILABLE_CODED, "small", system, seed), "0", {"test_mse": error})
+    write_reports(tmp_path)
+    lines = (tmp_path / "claims.md").read_text(encoding="utf-8").splitlines()
+    said = {line.split(" | ")[0][2:]: line.split(" | ")[1:] for line in lines if line.startswith("| ")}
+    assert said["YearPredictionMSD: MLKM, RKM ahead of NN, ResNet"][0] == YES
+    assert "ahead of the mean on 0 and 3 of 3" in said["YearPredictionMSD: MLKM, RKM ahead of NN, ResNet"][1]
+    assert said["Cross-fitting lowers the error"][0] == PART
+    assert "MLKM - MLKM+ = 0.7 ± 0.9, above 0 on 2 of 3 draws" in said["Cross-fitting lowers the error"][1]
+    assert "RKM - RKM+ = -1, above 0 on 0 of 3 draws" in said["Cross-fitting lowers the error"][1]
+    assert not any(claim.startswith(("Theorem", "Example", "SML")) for claim in said)
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert page.index('id="claims"') < page.index("<nav>")
+    assert '<td class="yes">yes</td>' in page
+
+
+def test_every_claim_points_to_a_place_of_the_page():
+    """All claims have been judged from the results that come with the repository, and their links lead somewhere."""
+    from paper import claims
+    from paper.__main__ import ROOT
+
+    folder = ROOT / "paper" / "results"
+    table, _ = claims.blocks({name: store_of(e, folder).read() for name, e in EXPERIMENTS.items()})
+    assert len(table.lines) == len(claims.CLAIMS)
+    document = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+    for _, entries in table.lines:
+        for _, name in entries[-1].links:
+            assert f'<a id="{name}"></a>' in document
+    assert to_markdown(table, link="#{}") in document
 
 
 def test_document_takes_the_tables_and_keeps_our_words(written, tmp_path):

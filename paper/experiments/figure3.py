@@ -60,7 +60,7 @@ def report(name: str, example: int, results: Results, folder: Path) -> list[Bloc
     truth = example1_truth if example == 1 else example2_truth
     canvas = Canvas(figsize=(2.6 * N_PANELS, 2.5 * len(names)), layout="constrained")
     axes = canvas.subplots(len(names), N_PANELS, sharex=True, sharey=True, squeeze=False)
-    x = np.linspace(0, 1, N_POINTS)
+    x, outside = np.linspace(0, 1, N_POINTS), []
     for system, line in zip(names, axes, strict=True):
         values = {
             key: np.array(results.lists(WRITTEN, f"d = {D}", system, key)[0]).reshape(N_PANELS, -1)
@@ -71,7 +71,11 @@ def report(name: str, example: int, results: Results, folder: Path) -> list[Bloc
                 x, values["lower"][j], values["upper"][j], color="tab:blue", alpha=0.2, linewidth=0, label="95 % band"
             )
             ax.plot(x, values["mean"][j], color="tab:blue", linestyle="--", label="fit")
-            ax.plot(x, truth(along(j)), color="tab:red", label="truth")
+            f = truth(along(j))
+            ax.plot(x, f, color="tab:red", label="truth")
+            missed = x[(f < values["lower"][j]) | (f > values["upper"][j])]
+            if len(missed):
+                outside.append(f"{system}, x_{j + 1} between {missed.min():.2f} and {missed.max():.2f}")
             ax.spines[["top", "right"]].set_visible(False)
         line[0].set_ylabel(f"{system}\n$f(x)$")
     for j, ax in enumerate(axes[-1]):
@@ -82,7 +86,8 @@ def report(name: str, example: int, results: Results, folder: Path) -> list[Bloc
     canvas.savefig(path, dpi=110)
     text = (
         "The published picture of the RKM scales its band by the training loss of the MLKM; here each machine has its"
-        " own."
+        " own. Bands are for y and on average over its rows, not for f at every x. Where the truth leaves the band:"
+        f" {'; '.join(outside) or 'nowhere'}."
     )
     return [Figure(f"Bands of Example {example}, d = 8, as written", path), Text(text)]
 

@@ -53,39 +53,36 @@ def run(cell: Cell, options: Options) -> dict[str, Any]:
     return {"excess": float(np.mean((fit - target(q, grid)) ** 2))}
 
 
+def slopes(results: Results) -> dict[str, tuple[float, Array]]:
+    """By smoothness: the theorem's exponent and the slopes of log(excess risk) on log(n), one for every seed. The
+    sizes of one seed are independent draws. Smoothnesses that lack a size are left out."""
+    rows, found = results.names("row"), {}
+    n = np.array([int(row[4:]) for row in rows], dtype=float)
+    for version in results.names("version"):
+        values = [results.values(version, row, "MLKM, one layer", "excess") for row in rows]
+        if len(rows) > 1 and all(len(v) for v in values):
+            q = float(version.removeprefix("q = "))
+            each = [np.polyfit(np.log(n), np.log(draw), 1)[0] for draw in zip(*values, strict=False)]
+            found[version] = (-2 * q / (2 * q + 1), np.array(each))
+    return found
+
+
 def report(results: Results, folder: Path) -> list[Block]:
     from matplotlib.figure import Figure as Canvas
 
-    rows = results.names("row")
-    complete = [
-        v
-        for v in results.names("version")
-        if all(len(results.values(v, row, "MLKM, one layer", "excess")) for row in rows)
-    ]
-    if not complete or len(rows) < 2:
+    rows, found = results.names("row"), slopes(results)
+    if not found:
         return []
     canvas = Canvas(figsize=(5.5, 3.6), layout="constrained")
     ax, lines = canvas.subplots(), []
-    for version in complete:
-        q = float(version.removeprefix("q = "))
-        n = np.array([int(row[4:]) for row in rows], dtype=float)
+    n = np.array([int(row[4:]) for row in rows], dtype=float)
+    for version, (bound, each) in found.items():
         values = [results.values(version, row, "MLKM, one layer", "excess") for row in rows]
         means = np.array([v.mean() for v in values])
-        each = [
-            np.polyfit(np.log(n), np.log(draw), 1)[0] for draw in zip(*values, strict=False)
-        ]  # the sizes of one seed are independent draws
         slope, level = np.polyfit(np.log(n), np.log(means), 1)
-        points = ax.loglog(n, means, "o", label=f"{version}: slope {slope:.2f}, theorem {-2 * q / (2 * q + 1):.2f}")
+        points = ax.loglog(n, means, "o", label=f"{version}: slope {slope:.2f}, theorem {bound:.2f}")
         ax.loglog(n, np.exp(level) * n**slope, color=points[0].get_color(), linewidth=1)
-        lines.append(
-            (
-                version,
-                [
-                    *(Entry(with_error(v)) for v in values),
-                    Entry(with_error(np.array(each)), number(-2 * q / (2 * q + 1))),
-                ],
-            )
-        )
+        lines.append((version, [*(Entry(with_error(v)) for v in values), Entry(with_error(each), number(bound))]))
     ax.set(xlabel="n", ylabel="excess risk")
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False)

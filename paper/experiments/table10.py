@@ -16,7 +16,7 @@ from ..data import AVAILABLE, CODED, NEEDS_YEARS, WRITTEN, Sample, large_years, 
 from ..experiment import Block, Experiment, Options, Text
 from ..settings import DESCENT_LARGE, SHAPE_LARGE
 from ..store import Cell, Results
-from ..tables import comparison
+from ..tables import comparison, seconds_of_fits, twin_note
 
 SYSTEMS = ("NN", "ResNet", "MLKM", "RKM", "mean", "least squares", "CatBoost", "LightGBM", *systems.OURS)
 LAST = 430
@@ -75,16 +75,6 @@ def report(results: Results, folder: Path) -> list[Block]:
                     lowest_is_best=False,
                 )
             )
-        blocks.append(
-            comparison(
-                results,
-                "table10" if version != AVAILABLE else "",
-                version,
-                "seconds",
-                f"Seconds of one fit, {version}",
-                lowest_is_best=False,
-            )
-        )
     if WRITTEN not in results.names("version"):
         blocks.append(
             Text(
@@ -100,7 +90,9 @@ def report(results: Results, folder: Path) -> list[Block]:
             " the end."
         )
     )
-    return blocks
+    for version in results.names("version"):
+        blocks += seconds_of_fits(results, "" if version == AVAILABLE else "table10", [(version, version)])
+    return [*blocks, *twin_note(results)]
 
 
 EXPERIMENT = Experiment(

@@ -11,10 +11,10 @@ from typing import Any
 
 from .. import systems
 from ..data import CODED, WRITTEN, Sample, example1, example2
-from ..experiment import Block, Experiment, Options, Text
+from ..experiment import Block, Experiment, Options
 from ..settings import DESCENT12, KRR_ALPHA, RF_ALPHA, shape12
 from ..store import Cell, Results
-from ..tables import bands, comparison, exact_bands
+from ..tables import bands, comparison, exact_bands, seconds_of_fits, twin_note
 from ._simulated import cells as simulated_cells
 from ._simulated import row_number
 
@@ -87,14 +87,11 @@ def report(name: str, results: Results, folder: Path) -> list[Block]:
         )
         if version == CODED:
             blocks += exact_bands(results, name)
-        searched = "with the search of KRR and RF" if version == WRITTEN else "no search"
-        blocks.append(
-            comparison(
-                results, name, version, "seconds", f"Seconds of one fit, {searched}, {version}", lowest_is_best=False
-            )
-        )
-    blocks.append(Text(SECONDS))
-    return blocks
+    timed = [
+        (WRITTEN, f"Seconds of one fit, with the search of KRR and RF, {WRITTEN}"),
+        (CODED, f"Seconds of one fit, no search, {CODED}"),
+    ]
+    return [*blocks, *twin_note(results), *seconds_of_fits(results, name, timed, SECONDS)]
 
 
 SECONDS = (
