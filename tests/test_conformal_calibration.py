@@ -13,6 +13,7 @@ from sklearn.linear_model import Ridge
 
 from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, metrics
 from mlkm.rows import checked_weights
+from mlkm.solvers import GradientDescent
 
 FAST = RandomFeatureRidge(20, "gaussian", 1.0, penalty=1e-3, random_state=0)
 
@@ -126,7 +127,7 @@ def test_fits_take_weights_of_any_size(rows, weights):
 @pytest.mark.parametrize("weights", [(1e300, 1e-300), (1.7e308, 5e-324), (1.0, 1e-200), (3.0, 0.0)])
 def test_weights_that_are_nothing_beside_others_are_zero(rows, weights):
     X, y = rows
-    for model in (FAST, MLKMRegressor((8, 4), solver="gradient", max_iter=3, random_state=0)):
+    for model in (FAST, MLKMRegressor((8, 4), solver=GradientDescent(max_iter=3), random_state=0)):
         every_second = clone(model).fit(X[::2], y[::2]).predict(X, return_std=True)
         weighted = clone(model).fit(X, y, sample_weight=np.resize(weights, 400)).predict(X, return_std=True)
         np.testing.assert_allclose(weighted, every_second, rtol=1e-9, atol=1e-9)

@@ -24,6 +24,7 @@ from mlkm.conformal.quantile import fit_quantiles
 from mlkm.datasets import make_example1
 from mlkm.kernels import Gaussian
 from mlkm.model.features import draw_features, features
+from mlkm.solvers import GradientDescent
 from mlkm.solvers.ridge import ridge
 
 FAST = RandomFeatureRidge(20, "gaussian", 1.0, penalty=1e-3, random_state=0)
@@ -287,7 +288,7 @@ def test_regressors_offer_leave_one_out_in_the_order_given():
     np.testing.assert_allclose(rows.std[:45, 0] ** 2 * (1 - leverage), model.noise_variance_, rtol=1e-8)
     low, high = model.prediction_limits_
     assert low.shape == high.shape == (1,)
-    deep = MLKMRegressor((8, 4), solver="gradient", max_iter=2, random_state=0).fit(X, y)
+    deep = MLKMRegressor((8, 4), solver=GradientDescent(max_iter=2), random_state=0).fit(X, y)
     assert not deep.has_closed_form_
     with pytest.raises(ValueError, match="one layer in closed form"):
         deep.leave_one_out(X, y)

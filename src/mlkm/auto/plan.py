@@ -100,16 +100,16 @@ def make_plan(
     trained_by = _solver(solver, depth)
     layers = check.per_layer("kernels", kernels, depth)
     at = _scales(scales, given, d, unit)
-    learned = at[0] is None and check.yes_no_auto("relevance", relevance) is not False and not by_descent
+    searched, has_linear = check.yes_no_auto("relevance", relevance), check.yes_no_auto("linear", linear)
+    learned = at[0] is None and searched is not False and not by_descent
     rough = landmarks and learned and given is None and is_auto(kernels) and is_auto(interactions)
     mixed: Interactions = (1, 2, "full") if learned else "full"
-    chosen = check.yes_no_auto("linear", linear)
     return Plan(
         widths=given,
         kernels=tuple(Gaussian() if is_auto(name) else as_kernel(name) for name in layers),
         scales=at,
         orders=as_orders(mixed if interactions == "auto" else interactions, d),
-        slopes=(0.0, 1.0) if is_auto(chosen) else (1.0,) if chosen else (),
+        slopes=(0.0, 1.0) if is_auto(has_linear) else (1.0,) if has_linear else (),
         penalty=_penalty(penalty),
         penalties=PENALTIES if isinstance(penalty, str) and penalty == "cv" else (),
         solver=trained_by,
