@@ -4,7 +4,7 @@ KRR, RF, NN, ResNet, MLKM, RKM and the cross-fitted MLKM+ and RKM+ are the paper
 `as-coded`, MLKM and RKM are trained exactly as the published program trains them (`paper.networks`); in the version
 `as-written` they are this package's own faithful estimators. The mean, least squares, kernel ridge with centred targets
 and a tuned scale, CatBoost and LightGBM are rows that the paper does not have. `mlkm` is the default of this package,
-nothing given but the seed; `mlkm (RKM)` the same with `RKMRegressor`.
+nothing given but the seed; that of `RKMRegressor` is the same fit, since one layer has no residual block.
 """
 
 import time
@@ -27,7 +27,7 @@ from .settings import Descent, Shape
 
 PAPER = ("KRR", "RF", "NN", "ResNet", "MLKM", "RKM", "MLKM+", "RKM+")
 MISSING = ("mean", "least squares", "KRR, centred and tuned", "CatBoost", "LightGBM")
-OURS = ("mlkm", "mlkm (RKM)")
+OURS = ("mlkm",)
 ORDER = (*PAPER, *MISSING, *OURS)
 DETERMINISTIC = (
     "KRR",
@@ -62,8 +62,6 @@ def plain(name: str, seed: int, quick: bool = False) -> Any:
             return LGBMRegressor(verbose=-1, n_jobs=1, random_state=seed)
         case "mlkm":
             return MLKMRegressor(random_state=seed)
-        case "mlkm (RKM)":
-            return RKMRegressor(random_state=seed)
     raise ValueError(f"unknown system {name!r}; the plain ones are {(*MISSING, *OURS)}")
 
 

@@ -1,7 +1,6 @@
 """Tables of mean and standard error over seeds, with the published numbers beside ours."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -37,39 +36,9 @@ def ordered(names: Sequence[str]) -> list[str]:
     return sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
 
 
-def is_twin(results: Results, version: str) -> bool:
-    """Whether `mlkm (RKM)` has the numbers of `mlkm` wherever both were computed, seconds aside: then it is one layer,
-    and its lines would only repeat those of `mlkm`."""
-    default, residual = (
-        {(cell.row, cell.seed): found for cell, found in results.cells.items() if (cell.version, cell.system) == key}
-        for key in ((version, "mlkm"), (version, "mlkm (RKM)"))
-    )
-    shared = default.keys() & residual.keys()
-    return len(shared) > 0 and all(_alike(default[at], residual[at]) for at in shared)
-
-
-def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    names = (one.keys() & other.keys()) - {"seconds", "cell_seconds"}
-    return all(np.allclose(one[name], other[name], rtol=1e-6, atol=0) for name in names)
-
-
 def shown(results: Results, version: str) -> list[str]:
-    """The systems of a version in their order, without `mlkm (RKM)` where it repeats `mlkm`."""
-    names = ordered(results.names("system", version=version))
-    return [name for name in names if name != "mlkm (RKM)"] if is_twin(results, version) else names
-
-
-def twin_note(results: Results) -> list[Text]:
-    """What the lines left out would have said."""
-    versions = [version for version in results.names("version") if is_twin(results, version)]
-    if not versions:
-        return []
-    return [
-        Text(
-            f"`mlkm (RKM)` has the errors and bands of `mlkm` in every cell of {' and '.join(versions)}, and no line of"
-            " its own: its fit is one layer."
-        )
-    ]
+    """The systems of a version in their order."""
+    return ordered(results.names("system", version=version))
 
 
 def seeds_column(

@@ -591,23 +591,6 @@ def test_systems_may_have_seeds_of_their_own(small, tmp_path):
     assert "| broken | 7 | 1 |" in text
 
 
-def test_residual_default_that_repeats_the_default_has_no_line_of_its_own(tmp_path):
-    store = store_of(EXPERIMENTS["table5"], tmp_path)
-    for system, seconds in (("mlkm", 1.0), ("mlkm (RKM)", 2.0)):
-        store.append(Cell(WRITTEN, "d = 1", system, 0), "0", {"test_mse": 0.25, "seconds": seconds})
-    write_reports(tmp_path)
-    text = (tmp_path / "table5.md").read_text(encoding="utf-8")
-    assert "| mlkm | **0.25** |" in text
-    assert "| mlkm (RKM) |" not in text
-    assert "its fit is one layer" in text
-    store.append(Cell(WRITTEN, "d = 2", "mlkm", 0), "0", {"test_mse": 0.25})
-    store.append(Cell(WRITTEN, "d = 2", "mlkm (RKM)", 0), "0", {"test_mse": 0.24})
-    write_reports(tmp_path)
-    text = (tmp_path / "table5.md").read_text(encoding="utf-8")
-    assert "| mlkm (RKM) | **0.25** | **0.24** |" in text
-    assert "its fit is one layer" not in text
-
-
 def test_seconds_are_folded_away_at_the_end(written):
     blocks = EXPERIMENTS["table2"].report(store_of(EXPERIMENTS["table2"], written).read(), written)
     assert [isinstance(block, Details) for block in blocks[-2:]] == [False, True]

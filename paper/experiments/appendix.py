@@ -15,7 +15,7 @@ from ..data import CODED, Array, Sample
 from ..experiment import Block, Experiment, Options, Text
 from ..settings import DEFAULT_INIT, Descent, Shape
 from ..store import Cell, Results
-from ..tables import comparison, twin_note
+from ..tables import comparison
 
 BUMPS = {
     "2-D three bumps": ((3, -3, 2), (2, 1, 1), (1, 3, 1)),
@@ -107,7 +107,6 @@ def report(results: Results, folder: Path) -> list[Block]:
             " reversed: the rough layer first. Published bands of these examples were calibrated on the training rows"
             " and are not repeated. The classification study (DryBean) waits for a classifier."
         ),
-        *twin_note(results),
     ]
 
 

@@ -16,7 +16,7 @@ from ..data import AVAILABLE, CODED, NEEDS_YEARS, WRITTEN, Sample, large_years, 
 from ..experiment import Block, Experiment, Options, Text
 from ..settings import DESCENT_LARGE, SHAPE_LARGE
 from ..store import Cell, Results
-from ..tables import comparison, seconds_of_fits, twin_note
+from ..tables import comparison, seconds_of_fits
 
 SYSTEMS = ("NN", "ResNet", "MLKM", "RKM", "mean", "least squares", "CatBoost", "LightGBM", *systems.OURS)
 LAST = 430
@@ -92,7 +92,7 @@ def report(results: Results, folder: Path) -> list[Block]:
     )
     for version in results.names("version"):
         blocks += seconds_of_fits(results, "" if version == AVAILABLE else "table10", [(version, version)])
-    return [*blocks, *twin_note(results)]
+    return [*blocks]
 
 
 EXPERIMENT = Experiment(

@@ -14,7 +14,7 @@ from ..data import CODED, WRITTEN, Sample, example1, example2
 from ..experiment import Block, Experiment, Options
 from ..settings import DESCENT12, KRR_ALPHA, RF_ALPHA, shape12
 from ..store import Cell, Results
-from ..tables import bands, comparison, exact_bands, seconds_of_fits, twin_note
+from ..tables import bands, comparison, exact_bands, seconds_of_fits
 from ._simulated import cells as simulated_cells
 from ._simulated import row_number
 
@@ -91,7 +91,7 @@ def report(name: str, results: Results, folder: Path) -> list[Block]:
         (WRITTEN, f"Seconds of one fit, with the search of KRR and RF, {WRITTEN}"),
         (CODED, f"Seconds of one fit, no search, {CODED}"),
     ]
-    return [*blocks, *twin_note(results), *seconds_of_fits(results, name, timed, SECONDS)]
+    return [*blocks, *seconds_of_fits(results, name, timed, SECONDS)]
 
 
 SECONDS = (

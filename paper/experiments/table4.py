@@ -15,7 +15,7 @@ from ..data import CODED, WRITTEN, Sample, example3
 from ..experiment import Block, Experiment, Options, Text
 from ..settings import SHAPE3, descent3
 from ..store import Cell, Results
-from ..tables import comparison, seconds_of_fits, twin_note
+from ..tables import comparison, seconds_of_fits
 from ._simulated import cells as simulated_cells
 
 FUNCTIONS = {"trig": "trig", "sin-ratio": "sin_ratio", "mix": "mix"}
@@ -86,7 +86,7 @@ def report(results: Results, folder: Path) -> list[Block]:
             " uniform) and 1.906 against 1.381 (mix, uniform)."
         )
     )
-    return [*blocks, *twin_note(results), *seconds_of_fits(results, "table4", [(WRITTEN, "as-written")])]
+    return [*blocks, *seconds_of_fits(results, "table4", [(WRITTEN, "as-written")])]
 
 
 EXPERIMENT = Experiment(

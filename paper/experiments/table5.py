@@ -10,7 +10,7 @@ from ..data import CODED, WRITTEN, example4
 from ..experiment import Block, Experiment, Options, Text
 from ..settings import SHAPE4, descent4
 from ..store import Cell, Results
-from ..tables import comparison, seconds_of_fits, twin_note
+from ..tables import comparison, seconds_of_fits
 from ._simulated import cells as simulated_cells
 from ._simulated import row_number
 
@@ -44,7 +44,7 @@ def report(name: str, results: Results, folder: Path) -> list[Block]:
     ]
     if name == "table5":
         blocks.append(Text("The numbers marked * were computed in the published notebooks and are not in the paper."))
-    return [*blocks, *twin_note(results), *seconds_of_fits(results, name, [(WRITTEN, "as-written")])]
+    return [*blocks, *seconds_of_fits(results, name, [(WRITTEN, "as-written")])]
 
 
 TABLE5, TABLE6 = (

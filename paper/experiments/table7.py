@@ -15,7 +15,7 @@ from ..experiment import Block, Entry, Experiment, Options, Table, Text
 from ..published import published
 from ..settings import DESCENT_SML, SHAPE_SML
 from ..store import Cell, Results
-from ..tables import bands, comparison, exact_bands, number, seconds_of_fits, twin_note
+from ..tables import bands, comparison, exact_bands, number, seconds_of_fits
 
 ALL_ROWS, ADAPTIVE = "mlkm, all rows", "mlkm, adaptive band"
 RF_ALPHA = 1e-2  # that the published search ended at
@@ -147,7 +147,7 @@ def report(results: Results, folder: Path) -> list[Block]:
     )
     blocks += first_draws(results)
     timed = [(version, version) for version in results.names("version")]
-    return [*blocks, *twin_note(results), *seconds_of_fits(results, "table7", timed)]
+    return [*blocks, *seconds_of_fits(results, "table7", timed)]
 
 
 MEASURES = ("test_mse", "train_mse", "seconds", "length", "coverage", "kept", "length_exact", "coverage_exact")

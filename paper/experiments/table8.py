@@ -15,7 +15,7 @@ from ..data import AVAILABLE, AVAILABLE_CODED, CODED, NEEDS_YEARS, WRITTEN, Arra
 from ..experiment import Block, Entry, Experiment, Options, Table, Text
 from ..settings import DESCENT_YEARS, SHAPE_YEARS
 from ..store import Cell, Results
-from ..tables import comparison, ordered, seconds_of_fits, twin_note, with_error
+from ..tables import comparison, ordered, seconds_of_fits, with_error
 
 SYSTEMS = ("RF", "NN", "ResNet", "MLKM", "RKM", "MLKM+", "RKM+", *systems.MISSING, *systems.OURS)
 SAME, TURNS = "MLKM, settings of MLKM+", "MLKM, layers in turn on all rows"  # what else differs between MLKM and MLKM+
@@ -159,7 +159,7 @@ def report(results: Results, folder: Path) -> list[Block]:
     if WRITTEN not in results.names("version"):
         blocks.append(Text(NEEDS_FILE))
     timed = [(version, version) for version in results.names("version")]
-    return [*blocks, *twin_note(results), *seconds_of_fits(results, "table8", timed)]
+    return [*blocks, *seconds_of_fits(results, "table8", timed)]
 
 
 EXPERIMENT = Experiment(

@@ -9,7 +9,7 @@ from ..data import CODED, NEEDS_YEARS, WRITTEN, Sample, small_years, year_versio
 from ..experiment import Block, Experiment, Options, Text
 from ..settings import BOOTSTRAP_YEARS, DESCENT_YEARS, SHAPE_YEARS
 from ..store import Cell, Results
-from ..tables import bands, twin_note
+from ..tables import bands
 from .table8 import NEEDS_FILE
 
 ROWS = {
@@ -90,7 +90,7 @@ def report(results: Results, folder: Path) -> list[Block]:
             " zero; the counts are 271 and 249 of 300 rows, 90.33 % and 83.00 %."
         )
     )
-    return [*blocks, *twin_note(results)]
+    return [*blocks]
 
 
 MEASURES = ("length", "coverage", "kept", "length_exact", "coverage_exact", "seconds")
