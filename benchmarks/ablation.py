@@ -3,7 +3,7 @@
 A lever is an argument of the public constructor, or a field of the policy (`mlkm.auto.policy`). To add one, write a
 line in LEVERS, with a label that completes "without":
 
-    "no-ranks": policy("ranks of inputs", worth_ranks=np.inf),
+    "no-ranks": policy("ranks of inputs", worth_ranks=(np.inf, np.inf)),
 """
 
 from dataclasses import replace
@@ -51,8 +51,8 @@ LEVERS = {
     "matern": arguments("Gaussian kernel: Matern instead", kernels="matern"),
     "laplacian": arguments("Gaussian kernel: Laplacian instead", kernels="laplacian"),
     "no-rough": Model("rough part (RandomFeatureRidge)", OURS["rfr"].build, ours=True),
-    "no-ranks": policy("ranks of inputs", worth_ranks=np.inf),
-    "no-pairs": policy("telling pairs", most_telling=0),
+    "no-ranks": policy("ranks of inputs", worth_ranks=(np.inf, np.inf)),
+    "no-pairs": policy("telling pairs", most_telling=(0, 0)),
     "no-caution": policy("caution with few rows", enough_rows=0),
     "fixed-penalty": arguments("penalty by leave-one-out: 1e-4 instead", penalty=1e-4),
     "two-layers": arguments("single layer: hidden units trained by projection instead", widths=(600, 16)),

@@ -73,7 +73,7 @@ def test_evidence_of_float32_features_is_good_to_1e5(noise):
 def test_gradient_of_the_smooth_objective(kernel, rotation):
     X, Y, weights = problem()
     rng = np.random.default_rng(2)
-    draws = draw(rng, 4, Sizes(4, 6, 7), kernel, smooth.first_pairs(4, 0))
+    draws = draw(rng, 4, Sizes(4, 6, 7), kernel, smooth.first_pairs(4, 0, 200))
     origin = with_rotation(start(4, True)) if rotation else start(4, True)
     objective = smooth._Objective(X, Y, weights, draws, origin, PLAN, np.float64)
     at = objective.origin + 0.1 * rng.normal(size=len(objective.origin))

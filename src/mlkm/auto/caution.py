@@ -24,12 +24,12 @@ def doubtful(n: int, d: int, plan: Plan) -> bool:
 
 def search_pays(rows: Rows, plan: Plan) -> bool:
     """Whether a layer learned from some rows predicts the others better than a plain one does; the others are m rows, a
-    third, or half of up to 100.
+    third, or half of few.
 
     Better is by a share of 1/sqrt(m), about one standard error of such a comparison.
     """
-    n = len(rows)
-    held_out = np.arange(n) % (2 if n <= 100 else 3) == 0
+    n, (few, second, third) = len(rows), plan.policy.held_out
+    held_out = np.arange(n) % (second if n <= few else third) == 0
     part, errors = rows.take(np.flatnonzero(~held_out)), []
     for source in (learn_first_layer(part, plan), plain_layer(part, plan)):
         layer, fit = choose_width(source, part, plan.policy)

@@ -10,9 +10,6 @@ from .._threads import stop_if_asked
 from .._types import Array
 from .policy import Policy
 
-_WINDOW = 4  # steps that are judged together: a single one, the first of a warm start above all, may be short
-_LONGER = 3
-
 
 def climb(
     objective: Callable[[Array], tuple[float, Array]],
@@ -24,16 +21,17 @@ def climb(
     *,
     longer: bool = False,
 ) -> tuple[Array, float]:
-    """Where the negative log evidence per row is low, and its value; a climb ends when four steps together gain less
-    than `least_gain`.
+    """Where the negative log evidence per row is low, and its value; a climb ends when some steps together gain
+    less than `least_gain`.
 
     With `longer`, `max_iter` steps are not the end for a climb that still makes good progress.
     """
     values: list[float] = []
+    window = policy.judged_steps
 
     def enough(intermediate_result: scipy.optimize.OptimizeResult) -> None:
         values.append(float(intermediate_result.fun))
-        if len(values) > _WINDOW and values[-1 - _WINDOW] - values[-1] < (
+        if len(values) > window and values[-1 - window] - values[-1] < (
             least_gain if len(values) < max_iter else policy.good_gain
         ):
             raise StopIteration
@@ -42,7 +40,7 @@ def climb(
         stop_if_asked()
         return objective(x)
 
-    options: Any = {"maxiter": max_iter * (_LONGER if longer else 1), "maxcor": 20, "ftol": 1e-9, "maxls": 10}
+    options: Any = {"maxiter": max_iter * (policy.longer if longer else 1), "maxcor": 20, "ftol": 1e-9, "maxls": 10}
     result = scipy.optimize.minimize(
         unless_stopped, begin, jac=True, method="L-BFGS-B", bounds=bounds, callback=enough, options=options
     )

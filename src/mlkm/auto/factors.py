@@ -9,7 +9,7 @@ from .._types import Array
 from .evidence import kernel_evidence
 
 
-def best_factors(kernels: Sequence[Array], Y: Array, begin: Sequence[float]) -> tuple[float, Array]:
+def best_factors(kernels: Sequence[Array], Y: Array, begin: Sequence[float], max_iter: int) -> tuple[float, Array]:
     """Non-negative factors of a sum of kernels with the largest evidence of Y, and the negative log evidence there."""
 
     def objective(logs: Array) -> tuple[float, Array]:
@@ -22,7 +22,7 @@ def best_factors(kernels: Sequence[Array], Y: Array, begin: Sequence[float]) -> 
         (logs[-1] - 2, 1.0)
     ]  # the last is the noise, which a search has already seen
     result = scipy.optimize.minimize(
-        objective, logs, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 10}
+        objective, logs, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": max_iter}
     )
     return float(result.fun), np.exp(result.x)
 

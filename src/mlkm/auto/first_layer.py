@@ -28,6 +28,7 @@ from ..solvers.ridge import EXACT_ROWS
 from .factors import best_factors, best_two_factors
 from .orders import Sizes, draw, feature_map
 from .plan import Plan
+from .policy import Policy
 from .screen import screen
 from .search import FoundRough, Search, fresh_rows
 from .sizes import NARROW, WIDE, WIDEST, final_sizes, share_of
@@ -81,7 +82,7 @@ def layer_of(source: Prior | Learned, width: int, rough: bool = True) -> Prior:
     bare = _smooth_layer(source, width)
     if source.rough is None or source.variances is None:
         return bare
-    weighted = _weighted(bare, source.variances)
+    weighted = _weighted(bare, source.variances, source.plan.policy)
     return _with_rough(weighted, source, source.rough, source.variances, width) if rough else weighted
 
 
@@ -95,11 +96,12 @@ def _smooth_layer(learned: Learned, width: int) -> Prior:
     linear = np.zeros(d) if plan.linear else None
     if linear is not None:
         linear[learned.kept] = np.exp(p["linear"])
-    sizes = _sizes(learned, width)
-    draws = draw(generator(plan.seed, Purpose.FINAL), len(learned.kept), sizes, plan.kernel, strongest_pairs(p))
+    sizes, pairs = _sizes(learned, width), strongest_pairs(p, plan.policy)
+    draws = draw(generator(plan.seed, Purpose.FINAL), len(learned.kept), sizes, plan.kernel, pairs)
     phi = _embed(feature_map(draws, p), learned.kept, d)
     part = Part(learned.ranks if learned.on_ranks else None, phi, 1.0)
-    return Prior((part,), linear, learned.smooth.noise + 1e-12, sizes.full)
+    noise = learned.smooth.noise + 1e-12
+    return Prior((part,), linear, noise, sizes.full, precise=noise < plan.policy.precise_noise)
 
 
 def _variances(layer: Prior, found: FoundRough, ranks: Warp, rows: Rows, plan: Plan) -> Variances:
@@ -113,7 +115,8 @@ def _variances(layer: Prior, found: FoundRough, ranks: Warp, rows: Rows, plan: P
     smooth_kernel = F @ F.T
     _, alone = best_two_factors(smooth_kernel, Y, weights, layer.noise)
     kernels = [smooth_kernel, part.variance * features(phi, phi.points), np.diag(1 / weights)]
-    _, both = best_factors(kernels, Y, [0.5 * alone[0], 0.5, min(alone[1], part.noise)])
+    begin = [0.5 * alone[0], 0.5, min(alone[1], part.noise)]
+    _, both = best_factors(kernels, Y, begin, plan.policy.rough_variance_steps)
     return Variances(*map(float, both))
 
 
@@ -124,10 +127,12 @@ def _landmarks(found: FoundRough, ranks: Warp, X: Array) -> LandmarkMap:
     return LandmarkMap(warped(ranks, X) if found.on_ranks else X, relevance)
 
 
-def _weighted(layer: Prior, variances: Variances) -> Prior:
+def _weighted(layer: Prior, variances: Variances, policy: Policy) -> Prior:
     root = float(np.sqrt(variances.smooth))
     linear = None if layer.linear is None else layer.linear * root
-    return replace(layer, parts=(replace(layer.parts[0], factor=root),), linear=linear, noise=variances.noise)
+    precise = variances.noise < policy.precise_noise
+    part = replace(layer.parts[0], factor=root)
+    return replace(layer, parts=(part,), linear=linear, noise=variances.noise, precise=precise)
 
 
 def _with_rough(layer: Prior, learned: "Learned", found: FoundRough, variances: Variances, width: int) -> Prior:

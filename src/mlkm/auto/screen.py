@@ -9,8 +9,6 @@ from ..rows import Rows
 from . import smooth
 from .policy import Policy
 
-_WAVES = 3  # of each input in a product
-
 
 def screen(rows: Rows, policy: Policy) -> IntArray:
     """At most `policy.most_inputs` inputs: those with the largest share of y explained by some cosines of their
@@ -19,11 +17,11 @@ def screen(rows: Rows, policy: Policy) -> IntArray:
     if d <= most:
         return np.arange(d)
     target = rows.Y * rows.weights[:, None]
-    share = sum(((waves.T @ target) ** 2).sum(axis=1) for waves in _waves(rows.X, policy.screen_waves))
+    share = sum(((waves.T @ target) ** 2).sum(axis=1) for waves in _waves(rows.X, policy.screen_waves[0]))
     return np.sort(np.argsort(-share, kind="stable")[:most])
 
 
-def _waves(X: Array, n_waves: int = _WAVES) -> list[Array]:
+def _waves(X: Array, n_waves: int) -> list[Array]:
     """cos(pi k u) of the inputs' ranks u in (0, 1), for k = 1..n_waves: uncorrelated with variance 1/2 for every
     input."""
     ranks = (np.argsort(np.argsort(X, axis=0, kind="stable"), axis=0, kind="stable") + 0.5) / len(X)
@@ -36,7 +34,7 @@ def telling_pairs(X: Array, Y: Array, weights: Array, leaders: IntArray, policy:
     An input may act through its partner alone (x_3 of Example 2 does), where neither a search by single inputs nor one
     on random pairs finds it. Under independence a score is chi-squared with 9 degrees of freedom per output.
     """
-    waves = _waves(X)
+    waves = _waves(X, policy.screen_waves[1])
     target = Y * weights[:, None]
     scores: dict[tuple[int, int], float] = {}
     for i in leaders.tolist():
@@ -50,7 +48,7 @@ def telling_pairs(X: Array, Y: Array, weights: Array, leaders: IntArray, policy:
                 pair = (min(i, j), max(i, j))
                 scores[pair] = max(scores.get(pair, 0.0), float(score[j]))
     ordered = sorted(scores, key=lambda pair: -scores[pair])
-    return [pair for pair in ordered[: policy.most_telling] if scores[pair] > policy.pair_chance * Y.shape[1]]
+    return [pair for pair in ordered[: policy.most_telling[0]] if scores[pair] > policy.pair_chance * Y.shape[1]]
 
 
 def missed(X: Array, residuals: Array, weights: Array, leaders: IntArray, policy: Policy) -> IntArray:
@@ -60,7 +58,7 @@ def missed(X: Array, residuals: Array, weights: Array, leaders: IntArray, policy
     A search among many inputs may settle for the strongest: in pumadyn32nm two inputs act through their product with a
     third only. Under independence the scores are chi-squared with 9 and 27 degrees of freedom per output.
     """
-    waves = _waves(X)
+    waves = _waves(X, policy.screen_waves[1])
     strength = np.zeros(X.shape[1])
     for leader in [None, *leaders.tolist()]:
         score = np.zeros((X.shape[1], X.shape[1]))

@@ -87,10 +87,11 @@ class Search:
             )
         if not many:
             return best, kept, started
-        chosen = np.union1d(relevant(best, telling[:10], policy), self._missed(best, kept)[: policy.most_kept])
+        found = relevant(best, telling[: policy.most_telling[1]], policy)
+        chosen = np.union1d(found, self._missed(best, kept)[: policy.most_kept])
         if len(kept) <= policy.most_rotated and len(chosen) > policy.worth_dropping * len(kept):
             return best, kept, None
-        return smooth.restricted(best, chosen), kept[chosen], None
+        return smooth.restricted(best, chosen, policy), kept[chosen], None
 
     def _telling(self, first: smooth.Smooth, kept: IntArray) -> list[tuple[int, int]]:
         """Pairs with one of the most relevant inputs that tell about y."""
@@ -105,7 +106,7 @@ class Search:
         return missed(rows.X[:m, kept], best.residuals, rows.weights[:m], leaders, self.policy)
 
     def _better(self, plain: smooth.Smooth, ranked: smooth.Smooth) -> smooth.Smooth:
-        self.on_ranks = ranked.value < plain.value - self.policy.worth_ranks
+        self.on_ranks = ranked.value < plain.value - self.policy.worth_ranks[0]
         return ranked if self.on_ranks else plain
 
     def finish_smooth(self, begin: smooth.Smooth, kept: IntArray) -> smooth.Smooth:
@@ -125,7 +126,8 @@ class Search:
                 best = turned
         if best.noise < policy.precise_noise:
             # Begin where the system can be factorised; a climb that went astray is not taken.
-            begin = replace(best, parameters=best.parameters | {"noise": np.maximum(best.parameters["noise"], -8.0)})
+            noise = np.maximum(best.parameters["noise"], policy.precise_start)
+            begin = replace(best, parameters=best.parameters | {"noise": noise})
             fine = self.learn(
                 self.on_ranks, kept, policy.rows, max_iter=policy.precise_steps,
                 warm=begin, rotation="rotation" in best.parameters, precise=True,
@@ -144,7 +146,7 @@ class Search:
         values = []
         for candidate in (turned, straight):
             sizes = replace(search_sizes(d, n, self.plan), full=policy.judged_features)
-            pairs = smooth.strongest_pairs(candidate.parameters)
+            pairs = smooth.strongest_pairs(candidate.parameters, policy)
             draws = draw(generator(self.plan.seed, Purpose.JUDGED), d, sizes, self.plan.kernel, pairs)
             F = features(feature_map(draws, candidate.parameters), X)
             if self.plan.linear:
@@ -157,7 +159,7 @@ class Search:
         """Relevances of the Laplacian kernel on few rows, on the inputs or on their ranks."""
         m = self.policy.rough_rows[0]
         plain, ranked = self._learn_rough(False, kept, m), self._learn_rough(True, kept, m)
-        on_ranks = ranked.value < plain.value - self.policy.worth_ranks / 10
+        on_ranks = ranked.value < plain.value - self.policy.worth_ranks[1]
         return FoundRough(ranked if on_ranks else plain, on_ranks, kept)
 
     def finish_rough(self, begin: smooth.Smooth, start: FoundRough) -> FoundRough | None:

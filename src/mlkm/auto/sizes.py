@@ -14,7 +14,8 @@ def search_sizes(d: int, n: int, plan: Plan, *, first: bool = False) -> Sizes:
     in the first climb."""
     stage = 0 if n < plan.policy.tiny_rows else 1 if first else 2
     single, some = plan.policy.single_features[stage], plan.policy.order_features[stage]
-    return available_sizes(d, plan, int(np.clip(400 // d, 3, single)), some, some)
+    shared, least = plan.policy.shared_single
+    return available_sizes(d, plan, int(np.clip(shared // d, least, single)), some, some)
 
 
 def final_sizes(d: int, n: int, plan: Plan, width: int) -> Sizes:
@@ -25,10 +26,10 @@ def final_sizes(d: int, n: int, plan: Plan, width: int) -> Sizes:
     if n < policy.tiny_rows:
         return search_sizes(d, n, plan)
     wide = min(width, WIDE)
-    single = policy.wide_single[wide]
+    single, (shared, least) = policy.wide_single[wide], policy.wide_shared
     full = policy.widest_full if width == WIDEST else share_of(n, policy.wide_full[wide])
     full = policy.exact_features if n <= EXACT_ROWS else full
-    return available_sizes(d, plan, int(np.clip(50 * single // d, 2, single)), policy.wide_pair[wide], full)
+    return available_sizes(d, plan, int(np.clip(shared * single // d, least, single)), policy.wide_pair[wide], full)
 
 
 def share_of(n: int, share: tuple[int, int, int]) -> int:
@@ -48,10 +49,10 @@ def available_sizes(d: int, plan: Plan, single: int, pair: int, full: int) -> Si
 
 
 def _shared(d: int, plan: Plan, D: int) -> Sizes:
-    """D features shared by the orders: a fifth to a third for the single inputs, the rest between pairs and full."""
-    there = available_sizes(d, plan, 1, 1, 1)
+    """D features shared by the orders: up to a third for the single inputs, the rest between pairs and full."""
+    there, (one_in, of_pairs) = available_sizes(d, plan, 1, 1, 1), plan.policy.given_shares
     orders = [there.single, there.pair, there.full]
-    single = (D // d if sum(orders) == 1 else max(1, D // (3 * d))) if there.single and d <= D else 0
+    single = (D // d if sum(orders) == 1 else max(1, D // (one_in * d))) if there.single and d <= D else 0
     rest = D - single * d
-    pair = 0 if not there.pair else (rest if not there.full else int(0.4 * rest))
+    pair = 0 if not there.pair else (rest if not there.full else int(of_pairs * rest))
     return Sizes(single, pair, rest - pair if there.full or not (single or pair) else 0)

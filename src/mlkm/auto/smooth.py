@@ -14,6 +14,7 @@ from .climb import climb
 from .evidence import evidence
 from .orders import Draws, Parameters, Sizes, draw, feature_map, parameter_gradient, start, with_rotation
 from .plan import Plan
+from .policy import Policy
 
 _LEAST_NOISE = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-13}
 
@@ -48,7 +49,7 @@ def learn(
 ) -> Smooth:
     """Climb the evidence with L-BFGS, from the default start or from an earlier result."""
     d, policy = X.shape[1], plan.policy
-    pairs = first_pairs(d, plan.seed) if warm is None else warm.pairs
+    pairs = first_pairs(d, plan.seed, policy.searched_pairs[0]) if warm is None else warm.pairs
     if sizes.pair:
         sizes = replace(sizes, pair=max(sizes.pair, len(pairs)))  # every pair has its feature
     draws = draw(generator(plan.seed, Purpose.SEARCH), d, sizes, plan.kernel, pairs)
@@ -61,7 +62,7 @@ def learn(
     least_gain = 0.0 if precise else policy.least_gain
     x, value = climb(objective, _ravel(begin), objective.bounds, max_iter, least_gain, policy, longer=warm is not None)
     parameters = objective.unravel(x)
-    return Smooth(parameters, best_pairs(parameters), value, *objective.slopes_and_residuals(parameters))
+    return Smooth(parameters, best_pairs(parameters, policy), value, *objective.slopes_and_residuals(parameters))
 
 
 class _Objective:
@@ -139,7 +140,7 @@ def _ravel(parameters: Parameters) -> Array:
     return np.concatenate(list(parameters.values()))
 
 
-def first_pairs(d: int, seed: int, most: int = 200) -> tuple[tuple[int, int], ...]:
+def first_pairs(d: int, seed: int, most: int) -> tuple[tuple[int, int], ...]:
     """Pairs to begin with: all, or as many at random. With two inputs a pair is the full order."""
     every = list(combinations(range(d), 2)) if d > 2 else []
     chosen = generator(seed, Purpose.PAIRS).permutation(len(every))[:most]
@@ -164,8 +165,9 @@ def relevance(p: Parameters) -> Array:
     return np.asarray(total + np.exp(2 * p["linear"]) if "linear" in p else total)
 
 
-def strongest_pairs(p: Parameters, share: float = 0.99) -> tuple[tuple[int, int], ...]:
-    """The fewest pairs that carry this share of the variance of order 2: where the final features go."""
+def strongest_pairs(p: Parameters, policy: Policy) -> tuple[tuple[int, int], ...]:
+    """The fewest pairs that carry most of the variance of order 2: where the final features go."""
+    share, least, most = policy.final_pairs
     variance = np.exp(2 * p["amplitude2"]) * (1 - 1 / np.sqrt(1 + 2 * np.exp(2 * p["scale2"])))
     every = list(combinations(range(len(variance)), 2)) if len(variance) > 2 else []
     if not every:
@@ -173,19 +175,19 @@ def strongest_pairs(p: Parameters, share: float = 0.99) -> tuple[tuple[int, int]
     carried = np.array([variance[i] * variance[j] for i, j in every])
     order = np.argsort(-carried, kind="stable")
     enough = int(np.searchsorted(np.cumsum(carried[order]), share * carried.sum())) + 1
-    return tuple(every[k] for k in order[: min(max(enough, 3), 200)])
+    return tuple(every[k] for k in order[: min(max(enough, least), most)])
 
 
-def restricted(result: Smooth, chosen: IntArray) -> Smooth:
+def restricted(result: Smooth, chosen: IntArray, policy: Policy) -> Smooth:
     """The same result for some of the inputs only."""
     parameters = {name: value if len(value) == 1 else value[chosen] for name, value in result.parameters.items()}
-    return Smooth(parameters, best_pairs(parameters), result.value, result.slopes[chosen], result.residuals)
+    return Smooth(parameters, best_pairs(parameters, policy), result.value, result.slopes[chosen], result.residuals)
 
 
-def best_pairs(p: Parameters, most: int = 200, leaders: int = 3) -> tuple[tuple[int, int], ...]:
+def best_pairs(p: Parameters, policy: Policy) -> tuple[tuple[int, int], ...]:
     """Pairs of relevant inputs, and every pair with one of the few most relevant: an input may act through its partner
     alone."""
-    r = relevance(p)
+    r, (most, leaders) = relevance(p), policy.searched_pairs
     d = len(r)
     if d <= 2:
         return ()

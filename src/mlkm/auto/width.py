@@ -98,7 +98,7 @@ def _balance_of_half(layer: Prior, sums: Products, begin: float, policy: Policy)
 
 def _best_ratio(error: Callable[[float], float], guess: float, policy: Policy) -> float:
     """The penalty of the rough part, relative to that of the smooth part, with the least leave-one-out error."""
-    return best_near(guess, error, step=6.0, most=policy.most_balance, least=1 / policy.most_balance)
+    return best_near(guess, error, policy.balance_step, most=policy.most_balance, least=1 / policy.most_balance)
 
 
 def _balanced(layer: Prior, sums: Products, begin: Balance, policy: Policy) -> tuple[Balance, RidgeFit]:

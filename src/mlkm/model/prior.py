@@ -29,6 +29,7 @@ class Prior:
     linear: Array | None
     noise: float
     n_full: int = 0  # how many features, the last of the first part, are of full order
+    precise: bool = False  # whether sums over many rows are in float64, for fits with next to no noise
 
     def columns(self) -> Iterator[tuple[Part | None, Array | float, slice]]:
         """The walk over the parts: each with its factor and its columns; the linear term, part None, comes last."""
@@ -63,8 +64,8 @@ class Prior:
         return result
 
     def inputs(self, X: Array) -> Array:
-        """X in the precision that sums over many rows are taken in: float32, but for fits with next to no noise."""
-        return X if self.noise < 1e-3 else X.astype(np.float32)
+        """X in the precision that sums over many rows are taken in."""
+        return X if self.precise else X.astype(np.float32)
 
     def machine(self, coefficients: Array, intercept: Array) -> Machine:
         """The one-layer machine of a ridge on those features; prior variances are folded into the weights."""
