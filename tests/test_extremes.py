@@ -1,7 +1,10 @@
 """Sizes at the ends of what numbers can be: the same fit as at size one, or one clear sentence."""
 
+import re
+
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from mlkm import MLKMRegressor, RandomFeatureRidge
 from mlkm.solvers import GradientDescent
@@ -30,6 +33,7 @@ def test_targets_of_any_size(name, size):
     std = model.predict(X[:5], return_std=True)[1]
     assert np.isfinite(std).all()
     assert (std > 0).all()
+    assert model.noise_variance_ >= 0  # beyond the largest number or below the least one, without a warning
 
 
 @pytest.mark.parametrize("size", [2.0**k for k in (-565, 996)], ids="{:.0e}".format)
@@ -73,7 +77,43 @@ def test_a_constant_target_is_predicted_as_it_is(name, constant):
     np.testing.assert_allclose(predicted, constant, rtol=1e-12, atol=1e-280)
 
 
-def test_descent_on_a_nearly_constant_target():
+PUBLISHED = MLKMRegressor.published(
+    (16, 4), 0.5, penalty=1e-4, solver=GradientDescent(max_iter=5), random_state=0
+)  # a few epochs from random weights, which must not show where the target leaves nothing to learn
+
+
+@pytest.mark.parametrize("model", [MODELS["descent"], PUBLISHED], ids=["descent", "published"])
+def test_descent_on_a_nearly_constant_target(model):
+    """In its own units the target was lost in what the initial weights leave: .83 to .86 here."""
     X, y = problem()
-    predicted = MODELS["descent"].fit(X, 1 + 1e-13 * y).predict(X)
+    predicted = model.fit(X, 1 + 1e-13 * y).predict(X)
     np.testing.assert_allclose(predicted, 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("constant", [0.0, 2.5, -1e300])
+def test_the_published_method_on_a_constant_target(constant):
+    """A division by zero, or an overflow, before."""
+    X, y = problem()
+    np.testing.assert_array_equal(PUBLISHED.fit(X, np.full(len(X), constant)).predict(X), constant)
+    both = PUBLISHED.fit(X, np.column_stack([y, np.full(len(X), constant)])).predict(X)
+    np.testing.assert_array_equal(both[:, 1], constant)
+
+
+@pytest.mark.parametrize("penalty", [1e-4, "cv"])
+@pytest.mark.parametrize("size", [1e-300, 1e-170, 1e-160, 1e150, 1e155, 1e300])
+def test_the_published_method_needs_targets_of_an_ordinary_size(size, penalty):
+    """A division by zero, nonsense, overflow warnings or advice on the learning rate before."""
+    X, y = problem()
+    told = f"needs a standard deviation between 1e-30 and 1e+30; got {size * y.std():.3g}: rescale y, or take Gradient"
+    with pytest.raises(ValueError, match=re.escape(told)):
+        clone(PUBLISHED).set_params(penalty=penalty).fit(X, size * y)
+
+
+@pytest.mark.parametrize("size", [2.0**k for k in (-990, 515)], ids="{:.0e}".format)
+@pytest.mark.parametrize("name", ["ridge", "descent"])
+def test_a_penalty_by_cross_validation_for_targets_of_any_size(name, size):
+    """Squares of the unit overflowed."""
+    X, y = problem()
+    given = {"relevance": False, "interactions": "full"} | ({"scale": 1.0} if name == "ridge" else {"scales": 1.0})
+    model = clone(MODELS[name]).set_params(penalty="cv", **given)
+    assert model.fit(X, size * y).penalty_ == model.fit(X, y).penalty_

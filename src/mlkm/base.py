@@ -28,7 +28,7 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         unit = np.where(np.isfinite(self.x_scaler_.sd), self.x_scaler_.sd, 1.0)
         seed = root_seed(self.random_state)
         plan = make_plan(rows.X.shape[1], unit, rotate=cv is not None, seed=seed, **choices)
-        return self._store(train(rows, plan, self.y_scaler_.sd), rows, plan)
+        return self._store(train(rows, plan, self.y_scaler_), rows, plan)
 
     def _rows(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, cv: Any) -> Rows:
         """Validated, merged and standardised rows; stores the scalings."""
@@ -90,7 +90,8 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def noise_variance_(self) -> Any:
         """sigma^2 of `predict(X, return_std=True)`, in squared units of y: a number, or one per output."""
         check_is_fitted(self)
-        noise = self._sigma().noise * self.y_scaler_.sd**2
+        with np.errstate(over="ignore", under="ignore"):  # squares of numbers beyond 1e154
+            noise = (np.sqrt(self._sigma().noise) * self.y_scaler_.sd) ** 2
         return float(noise[0]) if self._single_output else noise
 
     @property

@@ -16,7 +16,7 @@ from ..auto.width import choose_width
 from ..model.features import FeatureMap
 from ..model.machine import Machine, input_gradient, predict, with_last
 from ..model.prior import Prior
-from ..rows import Rows
+from ..rows import Rows, Standardiser
 from ..solvers import GradientDescent, Problem, Solution
 from ..solvers.adds import DivergedError, random_parts
 from ..solvers.closed_form import one_layer, one_layer_solution
@@ -38,39 +38,40 @@ class Fitted:
     prior: Prior | None = None
 
 
-def train(rows: Rows, plan: Plan, unit: Array) -> Fitted:
-    """Fit MLKM or RKM to standardised rows; `unit` holds the standard deviations of the outputs."""
+def train(rows: Rows, plan: Plan, units: Standardiser) -> Fitted:
+    """Fit MLKM or RKM to standardised rows; `units` are those of the outputs."""
     if plan.penalties:
-        plan = plan.with_penalty(_penalty_by_folds(rows, plan, unit))
+        plan = plan.with_penalty(_penalty_by_folds(rows, plan, units))
     parts = _parts(rows, plan) if plan.rotate else None
-    problem = Problem(rows, (), parts, plan.penalty, unit=unit, seed=plan.seed, n_jobs=plan.n_jobs)
+    problem = Problem(rows, (), parts, plan.penalty, units=units, seed=plan.seed, n_jobs=plan.n_jobs)
     if isinstance(plan.solver, GradientDescent):
         return _by_descent(problem, plan, plan.solver)
     return _one_layer(problem, plan) if plan.depth == 1 else _deep(problem, plan)
 
 
-def _penalty_by_folds(rows: Rows, plan: Plan, unit: Array, n_folds: int = 5) -> float:
+def _penalty_by_folds(rows: Rows, plan: Plan, units: Standardiser, n_folds: int = 5) -> float:
     """The candidate with the least squared error on rows left out, as in the paper's five-fold cross-validation."""
     if len(rows) < n_folds:
         raise ValueError(f"penalty='cv' needs at least {n_folds} distinct rows; got n_samples={len(rows)}.")
     folds = random_parts(generator(plan.seed, Purpose.FOLDS), len(rows), n_folds)
     cases = [(penalty, test) for penalty in plan.penalties for test in folds]
-    errors = Parallel(n_jobs=plan.n_jobs)(delayed(_fold_error)(rows, plan, unit, *case) for case in cases)
+    errors = Parallel(n_jobs=plan.n_jobs)(delayed(_fold_error)(rows, plan, units, *case) for case in cases)
     totals = np.reshape(errors, (len(plan.penalties), n_folds)).sum(axis=1)
     if not np.isfinite(totals).any():
         raise ValueError("Gradient descent diverged with every penalty of penalty='cv'; lower learning_rate.")
     return plan.penalties[int(np.argmin(totals))]
 
 
-def _fold_error(rows: Rows, plan: Plan, unit: Array, penalty: float, test: IntArray) -> float:
-    """Squared errors at the rows left out, weighted; infinite where descent diverges."""
+def _fold_error(rows: Rows, plan: Plan, units: Standardiser, penalty: float, test: IntArray) -> float:
+    """Squared errors at the rows left out, weighted, relative to the unit of the largest output; infinite where descent
+    diverges."""
     own = rows.take(np.setdiff1d(np.arange(len(rows)), test))
     try:
-        machines = train(own, replace(plan.with_penalty(penalty), n_jobs=None), unit).solution.machines
+        machines = train(own, replace(plan.with_penalty(penalty), n_jobs=None), units).solution.machines
     except DivergedError:
         return np.inf
     f = np.mean([predict(machine, rows.X[test]) for machine in machines], axis=0)
-    return float(rows.weights[test] @ ((f - rows.Y[test]) ** 2 @ unit**2))
+    return float(rows.weights[test] @ ((f - rows.Y[test]) ** 2 @ (units.sd / units.sd.max()) ** 2))
 
 
 def _one_layer(problem: Problem, plan: Plan) -> Fitted:
@@ -155,10 +156,11 @@ def _parts(rows: Rows, plan: Plan) -> tuple[IntArray, ...]:
 def relevance_of(machines: Sequence[Machine], X: Array, n_outputs: int, most: int = 1000) -> Array:
     """Mean squared gradient of the average fit along each standardised input, as shares of 1."""
     X = X[:most]  # rows are in an order unrelated to their values
-    total = np.zeros(X.shape[1])
-    for output in range(n_outputs):
-        gradient = np.mean([input_gradient(machine, X, output) for machine in machines], axis=0)
-        total += (gradient**2).mean(axis=0)
+    along = np.array(
+        [np.mean([input_gradient(machine, X, k) for machine in machines], axis=0) for k in range(n_outputs)]
+    )
+    along = np.ldexp(along, -np.frexp(np.abs(along).max())[1])  # exact, and no square overflows
+    total = np.asarray((along**2).mean(axis=1).sum(axis=0))
     total[~X.any(axis=0)] = 0  # an input that does not vary
     share = total.sum()
     return total / share if share > 0 else np.full(len(total), 1 / len(total))

@@ -104,10 +104,12 @@ def train(
                 if epoch - best_epoch >= patience:
                     break
             states = [(machine, velocity) for machine, velocity, _ in results]
-        if not best_loss < 2 * float(np.mean([loss(machine, data) for machine in starts])):
+        with np.errstate(over="ignore", invalid="ignore"):
+            begun = float(np.mean([loss(machine, data) for machine in starts]))
+        if not best_loss < 2 * begun:
             raise DivergedError(
-                f"Gradient descent diverged: the loss is {losses[-1]:.3g} after {len(losses)} epochs; lower"
-                f" learning_rate={max(step.rates):g}."
+                f"Gradient descent diverged: the loss is {losses[-1]:.3g} after {len(losses)} epochs, on targets of"
+                f" standard deviation {np.max(data.unit):.3g}; lower learning_rate={max(step.rates):g} or target_sd."
             )
         best = states if best_epoch == len(losses) == end else stretch(checkpoint_epoch, best_epoch, checkpoint)
     return Trained(tuple(state[0] for state in best), losses, len(losses))

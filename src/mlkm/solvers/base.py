@@ -4,7 +4,7 @@ of problem to one kind of solution.
 Solvers clone, print and search like any scikit-learn estimator: `GridSearchCV(model, {"solver__learning_rate": ...})`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +13,9 @@ from sklearn.base import BaseEstimator
 from .._types import Array, IntArray
 from ..model.machine import Machine
 from ..model.prior import Prior
-from ..rows import Rows
+from ..rows import Rows, Standardiser
+
+_AS_THEY_ARE = Standardiser(np.zeros(1), np.ones(1), np.zeros(1, dtype=bool))
 
 
 @dataclass(frozen=True)
@@ -22,8 +24,7 @@ class Problem:
 
     `starts` holds feature maps and initial weights, one machine per rotation. `parts` are the subsamples I_1..I_K of
     cross-fitting; None trains every layer on all rows. A penalty of None is the solver's to choose, from `guess`.
-    `prior` gives the features of layer 1 their variances, and `unit` is the standard deviation of every output in its
-    own units.
+    `prior` gives the features of layer 1 their variances, and `units` lead back to the outputs in their own units.
     """
 
     rows: Rows
@@ -32,7 +33,7 @@ class Problem:
     penalty: float | None = None
     guess: float = 1e-6
     prior: Prior | None = None
-    unit: Array = field(default_factory=lambda: np.ones(1))
+    units: Standardiser = _AS_THEY_ARE
     seed: int = 0
     n_jobs: int | None = None
 

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from .. import _checks as check
-from .._types import Array
+from .._types import Array, BoolArray
 from ..model.machine import Machine, with_last
 from . import adds
 from .base import Problem, Solution, Solver
@@ -18,12 +18,15 @@ from .closed_form import leave_one_out_of_last_layer
 from .data import seen_by
 from .step import Step
 
+_CONSTANT = 1e-12  # of the mean: targets that vary by less, in their own units, have hardly a digit left
+_ORDINARY = (1e-30, 1e30)  # standard deviations in own units: with L layers, products of as many weights grow with them
+
 
 class GradientDescent(Solver):
     """The paper's descent: all layers jointly, or with `cv` Algorithm 1 (ADDS), one layer at a time on its own
     subsample.
 
-    Memory is O(block x D + sum_l D_l D_(l+1)), whatever the number of rows.
+    Memory is O(block x D + sum_l D_l D_(l+1)) beside the rows and the fit's own standardised copy of them.
 
     Parameters
     ----------
@@ -45,8 +48,9 @@ class GradientDescent(Solver):
         Initial weights are uniform on [-initial, initial], or on [low, high]; biases are zero.
     target_sd : float, "own" or "auto", default="auto"
         The standard deviation of the centred targets that descent sees: it sets how fast hidden layers move relative to
-        the last one. "own" leaves them in their own units, as the paper does. "auto" is 12, at which the learning rate
-        does not depend on the units of y (`benchmarks/faithful.py --target-sd` compares values).
+        the last one. "own" leaves them in their own units, as the paper does: their standard deviation must then lie
+        between 1e-30 and 1e30, and below 1e-12 of their mean they count as constant. "auto" is 12, at which the
+        learning rate does not depend on the units of y (`benchmarks/faithful.py --target-sd` compares values).
 
     Examples
     --------
@@ -112,27 +116,40 @@ class GradientDescent(Solver):
     def solve(self, problem: Problem) -> Solution:
         """Descend from the starts, on targets of the standard deviation asked for; give the machines back for targets
         of standard deviation 1."""
-        sd = (
-            problem.unit
-            if self.target_sd == "own"
-            else np.full(1, 12.0 if self.target_sd == "auto" else self.target_sd)
-        )
+        sd, varies = self._targets(problem)
         penalty = 1e-4 if problem.penalty is None else problem.penalty
         depth = problem.starts[0].depth
         runs = adds.rotations(problem.parts, depth)
         rates = [float(rate) for rate in check.per_layer("learning_rate", self.learning_rate, depth)]
         step = Step(tuple(rates), self.momentum, self.batch_size, penalty, self.steps)
         trained = adds.train(
-            problem.starts, runs, seen_by(problem.rows, problem.starts[0].maps[0], unit=sd), step,
+            problem.starts, runs, seen_by(problem.rows, problem.starts[0].maps[0], unit=sd * varies), step,
             max_iter=self.max_iter, patience=self.patience, tol=self.tol, seed=problem.seed, n_jobs=problem.n_jobs,
         )  # fmt: skip
-        varies = problem.rows.Y.any(axis=0)  # an output that does not vary needs no weights
         machines = tuple(_divided(machine, np.where(varies, sd, np.inf)) for machine in trained.machines)
         errors = [leave_one_out_of_last_layer(machine, problem.rows, penalty) for machine in machines]
-        trace, unit = [loss / float(np.mean(sd**2)) for loss in trained.losses], float(np.mean(sd**2))
+        unit = float(np.mean(sd**2))
+        trace = [loss / unit for loss in trained.losses]
         # Hidden weights carry the scaled targets, the last layer was scaled back.
         hidden_penalty = penalty / unit
         return Solution(machines, trace, min(trace), trained.n_iter, penalty, hidden_penalty, np.mean(errors, axis=0))
+
+    def _targets(self, problem: Problem) -> tuple[Array, BoolArray]:
+        """The standard deviations of the outputs that descent sees, and which outputs vary: the others need no
+        weights."""
+        varies = np.asarray(problem.rows.Y.any(axis=0))
+        if self.target_sd != "own":
+            return np.full(1, 12.0 if self.target_sd == "auto" else self.target_sd), varies
+        sd = problem.units.sd
+        varies = varies & (sd > _CONSTANT * np.abs(problem.units.mean))
+        least, most = _ORDINARY
+        extreme = sd[varies & ~((least <= sd) & (sd <= most))]
+        if len(extreme):
+            raise ValueError(
+                f"Descent on targets in their own units needs a standard deviation between {least:g} and {most:g}; got"
+                f" {extreme[0]:.3g}: rescale y, or take GradientDescent(target_sd='auto')."
+            )
+        return np.where(varies, sd, 1.0), varies
 
 
 def _divided(machine: Machine, sd: Array) -> Machine:
