@@ -165,6 +165,25 @@ def test_the_penalty_by_five_fold_cross_validation(solver):
     assert chosen[5.0] > chosen[0.0]
 
 
+def test_the_solver_may_be_named():
+    """scikit-learn's clone spoke of an object that is none before."""
+    assert MLKMRegressor.published((8, 3), solver="gradient").solver == GradientDescent(target_sd="own")
+    for wrong in ("ridge", "sgd", Ridge()):
+        with pytest.raises(ValueError, match=r"^Algorithm 1 is solver='gradient' or a GradientDescent.*; got .+\.$"):
+            MLKMRegressor.published((8, 3), solver=wrong)
+
+
+def test_a_name_has_no_settings():
+    """An AttributeError of a str before."""
+    X, y = problem()
+    model = MLKMRegressor((8, 3), solver="gradient")
+    with pytest.raises(
+        ValueError, match=r"^solver__max_iter is a setting of a solver object, and solver='gradient' is"
+    ):
+        GridSearchCV(model, {"solver__max_iter": [2]}, cv=2).fit(X, y)
+    assert model.set_params(solver=GradientDescent(), solver__max_iter=2).solver.max_iter == 2
+
+
 def test_cross_validation_needs_five_rows():
     X, y = problem(4)
     with pytest.raises(ValueError, match=r"^penalty='cv' needs at least 5 distinct rows; got n_samples=4\.$"):

@@ -12,7 +12,7 @@ from .base import KernelMachine
 from .kernels import KernelLike
 from .model.features import Interactions
 from .model.scales import Geometric
-from .solvers import GradientDescent, Solver
+from .solvers import BY_NAME, GradientDescent, Solver
 
 Auto: TypeAlias = Literal["auto"]
 
@@ -144,7 +144,7 @@ class _MultiLayer(KernelMachine):
         kernels: KernelLike | Sequence[KernelLike] = "gaussian",
         penalty: float | Literal["cv"] = "cv",
         cv: Literal["rotate"] | Iterable[Any] | Any | None = "rotate",
-        solver: GradientDescent | None = None,
+        solver: GradientDescent | Literal["gradient"] = "gradient",
         n_jobs: int | None = None,
         random_state: RandomState = None,
     ) -> Self:
@@ -159,13 +159,27 @@ class _MultiLayer(KernelMachine):
         >>> MLKMRegressor.published(widths=(32, 8), penalty=1e-3).solver
         GradientDescent(target_sd='own')
         """
-        solver = GradientDescent() if solver is None else clone(solver)
-        if isinstance(solver, GradientDescent) and is_auto(solver.target_sd):
-            solver.set_params(target_sd="own")
+        descent = BY_NAME["gradient"]() if isinstance(solver, str) and solver == "gradient" else solver
+        if not isinstance(descent, GradientDescent):
+            raise ValueError(f"Algorithm 1 is solver='gradient' or a GradientDescent(...) of its own; got {solver!r}.")
+        descent = clone(descent)
+        if is_auto(descent.target_sd):
+            descent.set_params(target_sd="own")
         return cls(
             widths, kernels, scales, interactions="full", relevance=False, linear=False,
-            penalty=penalty, cv=cv, solver=solver, n_jobs=n_jobs, random_state=random_state,
+            penalty=penalty, cv=cv, solver=descent, n_jobs=n_jobs, random_state=random_state,
         )  # fmt: skip
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name; `solver__learning_rate` and the like are those of a solver given as an object."""
+        solver, nested = params.get("solver", self.solver), [name for name in params if name.startswith("solver__")]
+        if nested and isinstance(solver, str):
+            raise ValueError(
+                f"{nested[0]} is a setting of a solver object, and solver={solver!r} is a short name for one with its"
+                " defaults; give the object, as in solver=GradientDescent()."
+            )
+        super().set_params(**params)
+        return self
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to inputs X (n, d) and targets y (n,) or (n, k)."""
