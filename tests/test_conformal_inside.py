@@ -142,6 +142,7 @@ def test_steps_before_a_frozen_one_are_fitted():
         ({"method": "cross", "cv": "rotate"}, np.eye(100), "cv must be a number of folds, a splitter"),
         ({"method": "cross", "cv": [([0], [1])]}, np.eye(100), "must cover every row"),
         ({"method": "cross", "cv": GroupKFold(3)}, np.eye(100), r"needs to know which rows to keep together"),
+        ({"score": "residual", "cv": GroupKFold(3)}, np.eye(100), r"needs to know which rows to keep together"),
         ({"method": "cross", "cv": "loo"}, np.eye(100), "closed form"),
         ({"score": "quantile"}, np.full((100, 2), np.nan), "finite numbers"),
         ({"score": "quantile"}, pd.DataFrame({"a": ["x", "y"] * 50}), "finite numbers"),
@@ -154,6 +155,16 @@ def test_what_cannot_work_is_refused_before_anything_is_fitted(counters, paramet
     with pytest.raises(ValueError, match=message):
         ConformalRegressor(CountedRidge(), random_state=0, **parameters).fit(X, np.arange(float(len(X))))
     assert CountedRidge.calls == []
+
+
+def test_folds_by_groups_are_no_matter_where_residuals_have_a_closed_form():
+    X, y, _ = make_example1(100, 4, random_state=0)
+    model = RandomFeatureRidge(20, scale=1.0, random_state=0)
+    bands = [ConformalRegressor(model, score="residual", cv=cv, random_state=0).fit(X, y) for cv in (5, GroupKFold(3))]
+    np.testing.assert_array_equal(*(band.predict_interval(X)[1] for band in bands))
+    deep = MLKMRegressor((8, 3), solver=GradientDescent(max_iter=2), random_state=0)
+    with pytest.raises(ValueError, match=r"needs to know which rows to keep together: fit\(X, y, groups=...\)\.$"):
+        ConformalRegressor(deep, score="residual", cv=GroupKFold(3), random_state=0).fit(X, y)
 
 
 def test_quantiles_check_what_the_last_step_sees_before_it_is_fitted(counters, cars):

@@ -48,6 +48,11 @@ def has_std(model: Any) -> bool:
     return predict is not None and "return_std" in signature(predict).parameters
 
 
+def may_have_closed_form(model: Any) -> bool:
+    """Whether the last step, once fitted, may know its fit without any row."""
+    return hasattr(type(last_step(model)), "has_closed_form_")
+
+
 def has_closed_form(model: Any) -> bool:
     """Whether the last step knows its fit without any row exactly."""
     return bool(getattr(last_step(model), "has_closed_form_", False))

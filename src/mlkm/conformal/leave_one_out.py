@@ -8,7 +8,7 @@ import numpy as np
 
 from .._types import Array, IntArray
 from .cross import LeftOutBase, RowScores
-from .inside import fit_regressor, has_closed_form, last_step, seen_by_last
+from .inside import fit_regressor, has_closed_form, last_step, may_have_closed_form, seen_by_last
 from .request import Request, Shift
 from .scores import Recipe, columns, least_unit, score_for, unit_of_outputs
 
@@ -53,7 +53,7 @@ def fit_leave_one_out(estimator: Any, recipe: Recipe, X: Any, y: Array, weights:
     score = score_for(recipe.score, estimator)
     if score not in ("absolute", "variance"):
         raise ValueError(f"cv='loo' goes with score='absolute' or 'variance'; got {score!r}.")
-    if not hasattr(type(last_step(estimator)), "has_closed_form_"):
+    if not may_have_closed_form(estimator):
         raise ValueError(_no_closed_form(estimator))
     shift = Shift.of(weights)
     model, seen = fit_regressor(estimator, X, y, None if shift is None else shift.weights)

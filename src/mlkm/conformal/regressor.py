@@ -16,7 +16,6 @@ from .._levels import exact_levels
 from .._seeds import root_seed
 from .._types import Array, RandomState
 from ..estimators import MLKMRegressor
-from ..rows.folds import keeps_groups_together
 from ..rows.weights import checked_weights, given_weights
 from .bootstrap import Bootstrap, fit_bootstrap
 from .cross import Cross, fit_cross
@@ -25,7 +24,7 @@ from .kept import FitRows, Kept, to_calibrate
 from .leave_one_out import LeaveOneOut, fit_leave_one_out
 from .naming import WithScoreParameter
 from .request import Request
-from .scores import Recipe, as_targets, check_folds, fit_scored, score_for
+from .scores import Recipe, as_targets, check_folds, check_groups, fit_scored, score_for
 from .split import Split, calibrate, rows_kept
 
 Band: TypeAlias = Split | Cross | LeaveOneOut | Bootstrap
@@ -119,8 +118,8 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
                 raise ValueError("method='bootstrap' knows no groups; take method='split' or 'cross'.")
             groups_of(groups, len(Y))
             groups = np.asarray(groups)
-        elif self.method == "cross" and keeps_groups_together(self.cv):
-            raise ValueError(f"cv={self.cv!r} needs to know which rows to keep together: fit(X, y, groups=...).")
+        elif self.method == "cross":
+            check_groups(self.cv, groups)
         recipe = Recipe(score, level, self.cv, root_seed(self.random_state))
         band: Band
         kept: Kept | None = None

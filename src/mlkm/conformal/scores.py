@@ -19,8 +19,17 @@ from sklearn.model_selection import check_cv, cross_val_predict
 from sklearn.utils import check_array
 
 from .._types import Array
-from ..rows.folds import groups_for
-from .inside import fit_arguments, fit_regressor, has_closed_form, has_std, is_frozen, last_step, seen_by_last
+from ..rows.folds import groups_for, keeps_groups_together
+from .inside import (
+    fit_arguments,
+    fit_regressor,
+    has_closed_form,
+    has_std,
+    is_frozen,
+    last_step,
+    may_have_closed_form,
+    seen_by_last,
+)
 from .quantile import QuantileBand, check_rows, dense_numbers, fit_quantiles
 
 SCORES = ("auto", "variance", "absolute", "residual", "quantile")
@@ -124,6 +133,12 @@ def check_folds(cv: Any) -> None:
         check_cv(cv)
 
 
+def check_groups(cv: Any, groups: Any) -> None:
+    """Refuse a splitter that keeps groups together where none are given."""
+    if groups is None and keeps_groups_together(cv):
+        raise ValueError(f"cv={cv!r} needs to know which rows to keep together: fit(X, y, groups=...).")
+
+
 def fit_scored(
     estimator: Any, recipe: Recipe, X: Any, y: Array, weights: Array | None = None, groups: Any = None
 ) -> Scored:
@@ -132,6 +147,8 @@ def fit_scored(
     fit_arguments(last_step(estimator), weights)
     if score == "quantile":
         check_rows(len(y))
+    if score == "residual" and not (is_frozen(estimator) or may_have_closed_form(estimator)):
+        check_groups(recipe.cv, groups)
     check = {"check": dense_numbers} if score == "quantile" else {}
     model, seen = fit_regressor(estimator, X, y, weights, **check)
     if score == "residual":
@@ -168,6 +185,7 @@ def _left_out_residuals(model: Any, seen: Any, y: Array, weights: Array | None, 
         return np.asarray(last.leave_one_out(seen, y).residuals)
     if is_frozen(model):
         return columns(y) - columns(last.predict(seen))
+    check_groups(cv, groups)
     folds, arguments = check_cv(5 if isinstance(cv, str) else cv), fit_arguments(last, weights)
     own = groups_for(folds, groups)
     return columns(y) - columns(cross_val_predict(clone(last), seen, y, groups=own, cv=folds, params=arguments))
