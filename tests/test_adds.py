@@ -196,6 +196,7 @@ def test_a_longer_run_begins_like_a_shorter_one():
     assert long[:60] == short
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [None, 16])
 def test_the_result_does_not_depend_on_n_jobs(batch_size):
     X, y, _ = make_example1(120, 4, random_state=0)

@@ -22,6 +22,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.slow
 def test_demo_prints_a_table_and_saves_a_picture(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "150")
     picture = tmp_path / "components.png"

@@ -53,6 +53,7 @@ def draws(n_draws, n, d=2, seed=0):
     return X, X.sum(axis=2) + (0.5 + X[:, :, 0]) * (rng.exponential(size=(n_draws, n)) - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "score"),
     [(FAST, s) for s in ("variance", "absolute")] + [(Ridge(), "residual"), (DummyRegressor(), "absolute")],
@@ -86,6 +87,7 @@ def test_quantile_score_covers():
     assert 0.9 - 3.5 * se <= hits.mean() <= 0.905 + 3.5 * se
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("score", "cv"), [("absolute", 5), ("variance", 5), ("absolute", "loo"), ("variance", "loo")])
 def test_cross_is_near_its_level(score, cv):
     """150 draws of 200 rows: at least 1 - 2 alpha, and within 2 points of 1 - alpha; the standard error is about 0.3

@@ -25,6 +25,7 @@ CHECKED = [
 ]
 
 
+@pytest.mark.slow
 @parametrize_with_checks(CHECKED)
 def test_scikit_learn(estimator, check):
     """No expected failures."""
@@ -279,6 +280,7 @@ def test_fitted_attributes(model):
     assert fitted.n_iter_ >= 1
 
 
+@pytest.mark.slow
 def test_relevance_finds_the_inputs_that_matter():
     X = np.random.default_rng(0).normal(size=(300, 5))
     y = np.sin(X[:, 1])

@@ -45,6 +45,7 @@ def test_inputs_of_any_size(name, size):
     np.testing.assert_allclose(MODELS[name].fit(size * X, y).predict(size * X), plain, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_inputs_far_from_zero(name):
     """A standard deviation of 1 beside 1e13 was dropped without a word; 9 bits of it are left, and used."""

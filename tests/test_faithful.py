@@ -1,12 +1,14 @@
 """The published run, as its authors coded it."""
 
 import numpy as np
+import pytest
 
 from mlkm import MLKMRegressor
 from mlkm.datasets import make_example1
 from mlkm.solvers import GradientDescent
 
 
+@pytest.mark.slow
 def test_the_published_run_reaches_the_published_error():
     """Example 1, d = 4, t = 0.3, 32-8, gamma 1, rate 1e-3, momentum 0.9, batches of 128: 1.207 as published, here the
     mean of three seeds."""

@@ -142,6 +142,7 @@ def test_leave_one_out_leaves_out_all_copies():
     assert ridge(F, Y, weights, 0.1).loo_residuals[3, 0] == pytest.approx(Y[3, 0] - predicted[0], rel=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("Machine", [MLKMRegressor, RKMRegressor])
 @pytest.mark.parametrize("cv", [None, "rotate"])
 def test_depth_by_projection(Machine, cv):

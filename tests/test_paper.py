@@ -26,6 +26,7 @@ from mlkm.datasets import example1_truth
 from mlkm.model.machine import forward, jacobian, output_factors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [4, 8, 16, 32, 64, 128])
 @pytest.mark.parametrize("example", [1, 2])
 def test_kernel_ridge_on_the_published_seeds_gives_the_published_column(example, d):

@@ -132,6 +132,7 @@ def excess(make, n, seed, **options):
     return float(np.mean((MLKMRegressor(random_state=seed).fit(X, y).predict(X_test) - f) ** 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "n", "options", "bar"),
     [
@@ -182,6 +183,7 @@ def test_a_linear_term_that_is_asked_for_is_there_with_few_rows():
         assert np.any(weights[-21:-1] != 0) == there
 
 
+@pytest.mark.slow
 def test_the_layer_is_wide_where_leave_one_out_asks_for_it():
     """A smooth function of one input is served by a narrow layer; one that wiggles in three inputs jointly is not."""
     rng = np.random.default_rng(4)
@@ -210,6 +212,7 @@ def test_a_penalty_does_not_drift_where_little_noise_leaves_it_open():
     np.testing.assert_allclose(model.predict(edge), np.sin(6 * edge[:, 0] ** 2), atol=0.2)
 
 
+@pytest.mark.slow
 def test_folds_on_both_sides_of_the_exact_rows_share_one_layer():
     rng = np.random.default_rng(6)
     X = rng.uniform(-1, 1, size=(3001, 2))

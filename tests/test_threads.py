@@ -218,6 +218,7 @@ for repeat in range(3):
 """
 
 
+@pytest.mark.slow
 def test_two_fits_in_two_threads_leave_the_limits_and_equal_fits_alone():
     """They took 18 to 97 s, or left the limits changed, where limits were not counted; 1 s now. Fits are equal but for
     rounding in products outside the searches, which may have another number of threads."""
