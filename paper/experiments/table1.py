@@ -114,10 +114,12 @@ def report(results: Results, folder: Path) -> list[Block]:
     text = (
         "Example 1 with d = 8. RF and both layers of MLKM have D = sqrt(n) log n features; Table 1's exponents are for"
         " that D and leave out logarithms. The paper counts one gradient pass for MLKM; a fit takes hundreds. Memory is"
-        " what numpy allocates at most during the fit; MLKM here keeps the n by D features of the first layer, which"
-        " the paper's count leaves out, and RF works through its rows in blocks where there are many, which is faster"
-        " and smaller than its count. The default is not traced beyond n = 2000. Slopes are over all sizes but the"
-        " smallest. At these sizes KRR's cubic part is still mixed with its quadratic one."
+        " what numpy allocates at most during the fit. MLKM's descent goes through its rows in blocks of 2^20 features,"
+        " 8 MB an array, whatever n is; up to n = 2000 all rows are one block, so that n D still counts. The rest is"
+        " matrices of D by D, which are the n log^2 n of the claim: over these sizes the slope mixes both. RF works"
+        " through its rows in blocks, too, where there are many, which is faster and smaller than its count. The"
+        " default is not traced beyond n = 2000. Slopes are over all sizes but the smallest. At these sizes KRR's cubic"
+        " part is still mixed with its quadratic one."
     )
     return [*blocks, Figure("Seconds and peak memory of a fit against n", path), Text(text)]
 
