@@ -88,9 +88,10 @@ class JointMap:
 
 @features.register
 def _(phi: JointMap, X: Array) -> Array:
-    return np.hstack(
-        [features(part, X if warp is None else warped(warp, X).astype(X.dtype, copy=False)) for warp, part in phi.parts]
+    parts = (
+        features(part, X if warp is None else warped(warp, X).astype(X.dtype, copy=False)) for warp, part in phi.parts
     )
+    return np.hstack([np.zeros((len(X), 0), X.dtype), *parts])
 
 
 @pullback.register

@@ -136,8 +136,9 @@ def forward(machine: Machine, X: Array, first: Array | None = None) -> Tape:
     return Tape(hidden, turned, affine(machine.layers[-1][0], h))
 
 
-def predict(machine: Machine, X: Array, block: int = 4096) -> Array:
-    """f(x) for every row, computed in blocks of rows."""
+def predict(machine: Machine, X: Array, entries: int = 2**24) -> Array:
+    """f(x) for every row, computed in blocks of rows, each with a table of features of at most so many entries."""
+    block = int(np.clip(entries // machine.maps[0].n_features if machine.maps[0].n_features else 4096, 16, 4096))
     return np.vstack([forward(machine, X[start : start + block]).output for start in range(0, len(X), block)])
 
 

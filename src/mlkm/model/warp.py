@@ -37,6 +37,17 @@ def fit_warp(X: Array, weights: Array) -> Warp:
     return Warp(tuple(knots), tuple(values))
 
 
+def coarser(warp: Warp, gap: float = 0.1) -> Warp:
+    """The same map with knots that are at least so far apart, but for the last: the first value of every other cell."""
+    knots, values = [], []
+    for k, v in zip(warp.knots, warp.values, strict=True):
+        first_of_cell = np.flatnonzero(np.diff(np.floor((k - k[0]) / gap), prepend=-1) > 0)
+        chosen = np.union1d(first_of_cell[::2], len(k) - 1)
+        knots.append(k[chosen])
+        values.append(v[chosen])
+    return Warp(tuple(knots), tuple(values))
+
+
 def warped(warp: Warp, X: Array) -> Array:
     columns = [np.interp(x, k, v) for x, k, v in zip(X.T, warp.knots, warp.values, strict=True)]
     return np.stack(columns, axis=1)

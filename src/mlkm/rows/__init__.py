@@ -1,16 +1,19 @@
 """What a fit sees of its data: distinct weighted rows, standardised."""
 
 from .distinct import Rows, blocks, distinct_rows, plain_rows
+from .fence import Fence, fit_fence
 from .folds import folds_of, splits_of
 from .scaling import Standardiser, standardiser
 from .weights import checked_weights, given_weights, scale_of
 
 __all__ = [
+    "Fence",
     "Rows",
     "Standardiser",
     "blocks",
     "checked_weights",
     "distinct_rows",
+    "fit_fence",
     "folds_of",
     "given_weights",
     "plain_rows",
