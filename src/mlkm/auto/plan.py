@@ -14,7 +14,7 @@ from ..model.features import Interactions, as_orders
 from ..model.scales import Geometric, check_scale
 from ..solvers import BY_NAME, GradientDescent, Ridge, Solver, VariableProjection
 from ..solvers.base import as_solver
-from .policy import Policy, current_policy
+from .policy import Policy, current_policy, with_effort
 
 DESCENT_WIDTHS = (256, 16)  # the paper's shape from 16 inputs on
 PENALTIES = tuple(10.0**k for k in range(-7, 1))  # candidates of penalty="cv", as in the paper's searches
@@ -89,6 +89,7 @@ def make_plan(
     landmarks: bool = False,
     rotate: bool = False,
     n_jobs: int | None = None,
+    effort: str = "balanced",
 ) -> Plan:
     """Check every choice. `unit` holds the inputs' standard deviations: given scales of layer 1 are in the units of
     X."""
@@ -119,8 +120,18 @@ def make_plan(
         rotate=rotate,
         seed=seed,
         n_jobs=n_jobs,
-        policy=current_policy(),
+        policy=with_effort(current_policy(), effort),
     )
+
+
+def is_automatic(scales: Any, solver: Any) -> bool:
+    """Whether the scale of layer 1 is left to the default, which then keeps inputs and predictions within limits."""
+    first = scales[0] if isinstance(scales, (tuple, list)) and len(scales) else scales
+    return is_auto(first) and not (isinstance(solver, GradientDescent) or is_text(solver, "gradient"))
+
+
+def is_text(value: Any, text: str) -> bool:
+    return isinstance(value, str) and value == text
 
 
 def _solver(solver: Any, depth: int) -> Solver:

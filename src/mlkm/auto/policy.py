@@ -21,9 +21,10 @@ that keep a climb from overflowing. Shape and candidate penalties of descent (`a
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-__all__ = ["Policy", "current_policy", "policy_context"]
+__all__ = ["EFFORTS", "Policy", "current_policy", "policy_context", "with_effort"]
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,24 @@ class Policy:
 
     # --- how far predictions go
     beyond: float = 2.0  # ranges of the training targets by which a prediction may leave them; against nonsense far out
+
+    # --- the sum of kernels of the default, and who stands beside it (benchmarks/kernels.py)
+    draws: int = 2  # searches whose kernels are summed: on warped and on raw targets, on other rows where there are
+    joint_rows: int = 800  # rows of a search: each evaluation is n^3
+    first_joint_rows: int = 400  # of its first climb, which goes most of the way
+    joint_steps: tuple[int, int] = (20, 20)  # of its climb by scales, and of the one that also turns directions
+    joint_frequencies: int = 4  # of order 1 per input while searching; each is a cosine and a sine
+    final_frequencies: int = 5  # and in the fit
+    joint_prior: tuple[float, float] = (0.02, 0.05)  # nats per squared distance from the start: amplitudes, scales
+    most_turned: int = 25  # inputs up to which directions turn; d^2 parameters
+    gaps: int = 40_000_000  # distances of a search that are kept; fewer rows where inputs are many
+    weigh_rows: int = 800  # rows by which the kernels' variances and the noise are chosen
+    weigh_steps: int = 12
+    kernel_rows: int = 20_000  # rows up to which the kernel is solved on all of them; its matrix takes 4 n^2 bytes
+    solve_rows: int = 20_000  # of which so many are taken
+    stack_rows: int = 1000  # rows up to which ridge and the mean stand beside the kernels, weighed on rows held out
+    fifths: tuple[int, int] = (100, 400)  # rows up to which all five fifths are held out in turn, or two of them
+    bootstraps: int = 30  # over which the weights of that stack are averaged
 
     # --- few rows: is a search to be trusted? (ablation: no-caution)
     few_rows: int = 300  # rows up to which a search must prove itself on rows held out,
@@ -133,6 +152,29 @@ class Policy:
 
     # --- hidden layers
     worth_depth: float = 0.9  # share of the one-layer error, on many rows held out, below which hidden layers are used
+
+
+EFFORTS: dict[str, dict[str, Any]] = {
+    "fast": {
+        "draws": 1,
+        "joint_rows": 500,
+        "first_joint_rows": 300,
+        "weigh_rows": 500,
+        "weigh_steps": 8,
+        "solve_rows": 4000,
+        "fifths": (60, 100),
+    },
+    "balanced": {},
+    "best": {"draws": 4, "joint_rows": 1000, "joint_steps": (30, 40), "weigh_rows": 1200, "fifths": (400, 1000)},
+}
+
+
+def with_effort(policy: Policy, effort: str) -> Policy:
+    """The policy with the sizes of that effort."""
+    if not isinstance(effort, str) or effort not in EFFORTS:
+        names = ", ".join(map(repr, EFFORTS))
+        raise ValueError(f"effort must be one of {names}; got {effort!r}.")
+    return replace(policy, **EFFORTS[effort])
 
 
 _CURRENT: ContextVar[Policy] = ContextVar("policy", default=Policy())  # noqa: B039, a frozen dataclass

@@ -1,0 +1,214 @@
+"""The evidence of a sum of kernels on some hundred rows, exactly, and its gradient in every parameter:
+
+    K = F F' + a^2 exp(-|B (x - x')|^2 / 2) + v^2 exp(-sum_j gamma_j |r_j - r'_j|) + s^2 diag(1/w)
+
+with F the features of order 1 and the linear term, B = (I + A) diag(b) scales and turns the inputs x, and r are the
+inputs' ranks. Every input has a slope, an amplitude and a scale of its own in order 1, a scale b_j and a relevance
+gamma_j; what does not help gets no variance. The smooth kernels see the inputs, the rough one their ranks, so that
+neither scale has to be chosen.
+
+A is the one set of parameters that grows like d^2. Its prior makes a turned input one of many: an entry has variance
+1/(4 d), so that what the others add to an input has a fourth of the input's own variance.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from scipy.stats import norm
+
+from .._types import Array, IntArray
+from ..model.features import FeatureMap
+from ..model.gaussians import GaussianMap
+from ..model.landmarks import LandmarkMap
+from ..model.sum_kernel import SumKernel, Term
+from ..model.warp import Warp
+from .climb import climb
+from .evidence import kernel_evidence
+from .policy import Policy
+
+Parameters: TypeAlias = dict[str, Array]
+_UNSEEN = 3e-3  # gamma of an input that moves the rough kernel by less than a hundredth over all of its range
+_LEAST_NOISE = 1e-8  # of the variance of y: what can be factorised in float64
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows of a search: inputs and their ranks (m, d), targets (m, k) and weights."""
+
+    X: Array
+    ranks: Array
+    Y: Array
+    weights: Array
+
+    def of(self, kept: IntArray, m: int | None = None) -> "Sample":
+        """Some of the inputs only, and of the rows the first m."""
+        return Sample(self.X[:m, kept], self.ranks[:m, kept], self.Y[:m], self.weights[:m])
+
+
+def start(d: int, linear: bool) -> Parameters:
+    """Where a search begins: every part of about the same variance, scales that shrink with the number of inputs."""
+    h = np.log(d)
+    parameters = {
+        "amplitude1": np.full(d, -h / 2 - 0.7),
+        "scale1": np.zeros(d),
+        "full": np.array([-0.7]),
+        "scale": np.full(d, -h / 2),
+        "rough": np.array([-0.7]),
+        "relevance": np.full(d, -h / 2),
+        "noise": np.array([-0.6]),
+    }
+    return parameters | {"linear": np.full(d, -h / 2 - 1)} if linear else parameters
+
+
+def turned(parameters: Parameters) -> Parameters:
+    """The same kernel, with directions that can turn."""
+    d = len(parameters["scale"])
+    return parameters | {"turn": np.zeros(d * d)}
+
+
+def restricted(parameters: Parameters, kept: IntArray) -> Parameters:
+    """The parameters of some of the inputs."""
+    return {name: value[kept] if len(value) > 1 else value for name, value in parameters.items() if name != "turn"}
+
+
+def matrix_of(p: Parameters) -> Array:
+    """B = (I + A) diag(b)."""
+    d = len(p["scale"])
+    turn = np.eye(d) + p["turn"].reshape(d, d) if "turn" in p else np.eye(d)
+    return np.asarray(turn * np.exp(p["scale"]))
+
+
+def relevance(p: Parameters) -> Array:
+    """The prior variance that moving one standardised input brings, over all parts."""
+    single = np.exp(2 * p["amplitude1"]) * (1 - 1 / np.sqrt(1 + 2 * np.exp(2 * p["scale1"])))
+    squares = (matrix_of(p) ** 2).sum(axis=0)
+    smooth = np.exp(2 * p["full"]) * (1 - 1 / np.sqrt(1 + 2 * squares))
+    rough = np.exp(2 * p["rough"]) * (1 - np.exp(-np.exp(p["relevance"])))
+    linear = np.exp(2 * p["linear"]) if "linear" in p else 0.0
+    return np.asarray(single + smooth + rough + linear)
+
+
+def frequencies(n_features: int) -> Array:
+    """Evenly spaced quantiles of |N(0, 1)|, each for a cosine and a sine: in one dimension few of them replace many
+    random ones."""
+    return np.asarray(norm.ppf(0.5 + (np.arange(n_features) + 0.5) / (2 * n_features)))
+
+
+def sum_kernel(p: Parameters, ranks: Warp, kept: IntArray, d: int, n_frequencies: int) -> SumKernel:
+    """The kernel on all d inputs at the parameters of some, with points yet to be given."""
+    q, m = frequencies(n_frequencies), len(kept)
+    omega = np.zeros((d, 2 * m * len(q)))
+    columns = np.arange(m * len(q)).reshape(m, len(q))
+    for sine in (0, m * len(q)):
+        omega[np.repeat(kept, len(q)), (columns + sine).ravel()] = np.outer(np.exp(p["scale1"]), q).ravel()
+    phases = np.repeat([0.0, -np.pi / 2], m * len(q))
+    amplitudes = np.tile(np.repeat(np.exp(p["amplitude1"]) / np.sqrt(len(q)), len(q)), 2)
+    matrix, gamma = np.zeros((m, d)), np.zeros(d)
+    matrix[:, kept], gamma[kept] = matrix_of(p), np.exp(p["relevance"])
+    gamma[gamma < _UNSEEN] = 0
+    nowhere = np.zeros((0, d))
+    terms = (
+        Term(None, FeatureMap(omega, phases, amplitudes), 1.0),
+        Term(None, GaussianMap(nowhere, matrix), float(np.exp(2 * p["full"][0]))),
+        Term(ranks, LandmarkMap(nowhere, gamma), float(np.exp(2 * p["rough"][0]))),
+    )
+    linear = np.zeros(d) if "linear" in p else None
+    if linear is not None:
+        linear[kept] = np.exp(p["linear"])
+    return SumKernel(terms, linear)
+
+
+def learn(sample: Sample, begin: Parameters, policy: Policy, max_iter: int) -> tuple[Parameters, float]:
+    """Climb the evidence from `begin`: the parameters, and the negative log evidence per row."""
+    objective = JointEvidence(sample, begin, policy)
+    x, value = climb(objective, objective.ravel(begin), objective.bounds, max_iter, policy.least_gain, policy)
+    return objective.unravel(x), value
+
+
+class JointEvidence:
+    """Negative log evidence and prior, per row, as a function of the flat parameter vector."""
+
+    def __init__(self, sample: Sample, like: Parameters, policy: Policy) -> None:
+        self.X, self.weights = sample.X, sample.weights
+        d = self.X.shape[1]
+        self.Y = sample.Y - sample.weights @ sample.Y / sample.weights.sum()
+        ranks = sample.ranks.astype(np.float32)
+        self.gaps = np.stack([np.abs(r[:, None] - r).ravel() for r in ranks.T])
+        self.q = frequencies(policy.joint_frequencies)
+        self.names, self.sizes = list(like), [value.size for value in like.values()]
+        origin = start(d, "linear" in like)
+        self.origin = np.concatenate([origin.get(name, np.zeros(like[name].size)) for name in self.names])
+        widths = {"turn": 2.0 * d, "scale1": policy.joint_prior[1], "scale": policy.joint_prior[1]}
+        widths["relevance"] = policy.joint_prior[1]
+        self.prior = np.concatenate(
+            [np.full(like[name].size, widths.get(name, policy.joint_prior[0])) for name in self.names]
+        )
+        limits = {"turn": (-5.0, 5.0), "noise": (-9.0, 2.5)}
+        self.bounds = [limits.get(name, (-8.0, 4.0)) for name in self.names for _ in range(like[name].size)]
+
+    def ravel(self, parameters: Parameters) -> Array:
+        return np.concatenate([parameters[name] for name in self.names])
+
+    def unravel(self, vector: Array) -> Parameters:
+        return dict(zip(self.names, np.split(vector, np.cumsum(self.sizes)[:-1]), strict=True))
+
+    def __call__(self, vector: Array) -> tuple[float, Array]:
+        p, (m, k) = self.unravel(vector), self.Y.shape
+        waves, linear = self._waves(p), self._linear(p)
+        F = np.hstack([part.reshape(m, -1) for part in waves] + ([linear] if linear is not None else []))
+        B = matrix_of(p)
+        smooth = float(np.exp(2 * p["full"][0])) * _gaussian(self.X @ B.T)
+        gamma: Array = np.exp(p["relevance"]).astype(np.float32)
+        rough: Array = np.float32(np.exp(2 * p["rough"][0])) * np.exp(-(gamma @ self.gaps)).reshape(m, m)
+        noise = float(np.exp(2 * p["noise"][0]))
+        K = F @ F.T
+        K += smooth
+        K += rough
+        K[np.diag_indices(m)] += (noise + _LEAST_NOISE) / self.weights
+        value, G = kernel_evidence(K, self.Y)
+        gradient = self._of_features(p, waves, linear, 2 * G @ F)
+        gradient |= self._of_smooth(p, B, G * smooth) | self._of_rough(p, gamma, G, rough)
+        gradient["noise"] = np.array([2 * noise * float(np.diag(G) @ (1 / self.weights))])
+        away, scale = vector - self.origin, 1 / (m * k)
+        flat = np.concatenate([np.asarray(gradient[name], np.float64) for name in self.names])
+        return value + scale * float(self.prior @ away**2), flat + 2 * scale * self.prior * away
+
+    def _angles(self, p: Parameters) -> Array:
+        return np.asarray(self.X[:, :, None] * (np.exp(p["scale1"])[:, None] * self.q))
+
+    def _waves(self, p: Parameters) -> tuple[Array, Array]:
+        """Cosines and sines of order 1, each (m, d, frequencies)."""
+        theta, size = self._angles(p), (np.exp(p["amplitude1"]) / np.sqrt(len(self.q)))[:, None]
+        return size * np.cos(theta), size * np.sin(theta)
+
+    def _linear(self, p: Parameters) -> Array | None:
+        return self.X * np.exp(p["linear"]) if "linear" in p else None
+
+    def _of_features(self, p: Parameters, waves: tuple[Array, Array], linear: Array | None, dF: Array) -> Parameters:
+        cosines, sines = waves
+        width = cosines[0].size
+        d_cos, d_sin = (dF[:, at : at + width].reshape(cosines.shape) for at in (0, width))
+        gradient = {
+            "amplitude1": np.einsum("mdq,mdq->d", d_cos, cosines) + np.einsum("mdq,mdq->d", d_sin, sines),
+            "scale1": np.einsum("mdq,mdq->d", d_sin * cosines - d_cos * sines, self._angles(p)),
+        }
+        return gradient if linear is None else gradient | {"linear": (dF[:, 2 * width :] * linear).sum(axis=0)}
+
+    def _of_smooth(self, p: Parameters, B: Array, Q: Array) -> Parameters:
+        """sum_ij Q_ij (x_i - x_j)(x_i - x_j)' / 2 carries all of it."""
+        moved = self.X.T @ (Q.sum(axis=1)[:, None] * self.X) - self.X.T @ (Q @ self.X)
+        dB = -2 * B @ moved
+        gradient = {"full": np.array([2 * Q.sum()]), "scale": (dB * B).sum(axis=0)}
+        return gradient | {"turn": (dB * np.exp(p["scale"])).ravel()} if "turn" in p else gradient
+
+    def _of_rough(self, p: Parameters, gamma: Array, G: Array, rough: Array) -> Parameters:
+        P = G.astype(np.float32)
+        P *= rough
+        return {"rough": np.array([2 * P.sum(dtype=np.float64)]), "relevance": -(self.gaps @ P.ravel()) * gamma}
+
+
+def _gaussian(U: Array) -> Array:
+    """exp(-|u - u'|^2 / 2) between all rows."""
+    squares = 0.5 * np.einsum("mr,mr->m", U, U)
+    return np.asarray(np.exp(np.minimum(U @ U.T - squares[:, None] - squares, 0)))
