@@ -10,11 +10,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._seeds import root_seed
 from ._types import Array, RandomState
-from .auto.plan import Plan, make_plan
+from .auto.plan import Plan, is_automatic, make_plan
 from .fit.train import Fitted, train
 from .model.machine import predict
-from .rows import Rows, checked_weights, distinct_rows, folds_of, standardiser
-from .variance import FitSummary, LeftOut, Variance, left_out_fits, places
+from .rows import Rows, checked_weights, distinct_rows, fit_fence, folds_of, standardiser
+from .variance import LARGEST, FitSummary, LeftOut, StackSummary, StackVariance, Variance, places
 
 
 class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -24,15 +24,19 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, cv: Any = None, **choices: Any) -> Self:
         """Validate, plan, train, store."""
-        rows = self._rows(X, y, sample_weight, cv)
+        rows = self._rows(X, y, sample_weight, cv, careful=is_automatic(choices["scales"], choices["solver"]))
         unit = np.where(np.isfinite(self.x_scaler_.sd), self.x_scaler_.sd, 1.0)
         seed = root_seed(self.random_state)
         plan = make_plan(rows.X.shape[1], unit, rotate=cv is not None, seed=seed, **choices)
         return self._store(train(rows, plan, self.y_scaler_), rows, plan)
 
-    def _rows(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, cv: Any) -> Rows:
-        """Validated, merged and standardised rows; stores the scalings."""
+    def _rows(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, cv: Any, careful: bool = True) -> Rows:
+        """Validated, merged and standardised rows; stores the scalings. Where `careful`, inputs far beyond all others
+        are held."""
         inputs, targets = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
+        self._fence, self._careful = fit_fence(inputs, careful), careful
+        if careful:
+            inputs = np.clip(inputs, self._fence.low, self._fence.high)
         weights, fold = checked_weights(sample_weight, len(inputs)), folds_of(cv, inputs, targets)
         self._single_output = targets.ndim == 1
         rows = distinct_rows(inputs, targets.astype(np.float64).reshape(len(targets), -1), weights, fold)
@@ -69,10 +73,17 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             low, high = (self.y_scaler_.backward(end) for end in (rows.Y.min(axis=0), rows.Y.max(axis=0)))
             beyond = plan.policy.beyond * (high - low) if plan.automatic else np.inf
             self._limits = low - beyond, high + beyond
-        summary = FitSummary(fitted.prior, solution.penalty, solution.hidden_penalty, solution.loo_error)
-        self._training = rows, summary
+        self._training = rows, self._summary(fitted)
         self.__dict__.pop("_variance", None)
         return self
+
+    @staticmethod
+    def _summary(fitted: Fitted) -> FitSummary | StackSummary:
+        """What the variance needs to know of the fit."""
+        solution, stack = fitted.solution, fitted.stack
+        if stack is None:
+            return FitSummary(fitted.prior, solution.penalty, solution.hidden_penalty, solution.loo_error)
+        return StackSummary(stack.kernel, stack.noise, stack.shares, stack.ridge_penalty, stack.loo_error)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the factorisation behind `return_std`, which is made again when needed."""
@@ -80,10 +91,15 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         state.pop("_variance", None)
         return state
 
-    def _sigma(self) -> Variance:
+    def _sigma(self) -> Variance | StackVariance:
         """The factorised variance estimator, made at first use."""
         if not hasattr(self, "_variance"):
-            self._variance = Variance(self.machines_, *self._training)
+            rows, fit = self._training
+            self._variance: Variance | StackVariance = (
+                StackVariance(self.machines_[0], rows, fit)
+                if isinstance(fit, StackSummary)
+                else Variance(self.machines_, rows, fit)
+            )
         return self._variance
 
     @property
@@ -106,7 +122,10 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Whether the fit without a row is known exactly (`leave_one_out`, `left_out_predictions`): one layer, solved
         in closed form."""
         check_is_fitted(self)
-        return self._training[1].prior is not None and len(self.machines_) == 1
+        rows, fit = self._training
+        if isinstance(fit, StackSummary):
+            return len(rows) <= LARGEST
+        return fit.prior is not None and len(self.machines_) == 1
 
     def leave_one_out(self, X: ArrayLike, y: ArrayLike) -> LeftOut:
         """The rows of the fit, each seen by the fit without it: residuals y - f_{-i}(x_i) = r_i / (1 - h_i) and
@@ -117,12 +136,13 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         variance = self._closed_form()
         inputs, targets = validate_data(self, X, y, reset=False, multi_output=True, y_numeric=True, dtype=np.float64)
-        Z, Y = self.x_scaler_.forward(inputs), self.y_scaler_.forward(targets.reshape(len(inputs), -1).astype(float))
+        Z, Y = self._inputs(inputs), self.y_scaler_.forward(targets.reshape(len(inputs), -1).astype(float))
         place = places(variance.rows, Z, Y)
         f, std = variance.predict(Z)
-        left = np.where(place < 0, 1.0, variance.room[place])[:, None]
-        std = np.where(place[:, None] < 0, std, np.sqrt(variance.noise / left))
-        return LeftOut((Y - f) / left * self.y_scaler_.sd, std * self.y_scaler_.sd, place)
+        new = place[:, None] < 0
+        std = np.where(new, std, np.sqrt(variance.noise / variance.room[place][:, None]))
+        residuals = np.where(new, Y - f, variance.left_out_residuals[place])
+        return LeftOut(residuals * self.y_scaler_.sd, std * self.y_scaler_.sd, place)
 
     def left_out_predictions(self, X: ArrayLike) -> Array:
         """f_{-i}(x), the prediction at every row of X by the fit without one copy of each distinct training row:
@@ -132,12 +152,11 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         s_i(x) the weight of the row in the fit at x.
         """
         variance = self._closed_form()
-        Z = self.x_scaler_.forward(validate_data(self, X, reset=False, dtype=np.float64))
-        f, weights = left_out_fits(variance, Z)
-        changes = weights[:, :, None] * (variance.residuals / variance.room[:, None])
-        return np.clip(self.y_scaler_.backward(f[:, None, :] - changes), *self._limits)
+        Z = self._inputs(validate_data(self, X, reset=False, dtype=np.float64))
+        f, _ = variance.predict(Z)
+        return np.clip(self.y_scaler_.backward(f[:, None, :] - variance.left_out_changes(Z)), *self._limits)
 
-    def _closed_form(self) -> Variance:
+    def _closed_form(self) -> Variance | StackVariance:
         if not self.has_closed_form_:
             raise ValueError(
                 "Leave-one-out is known for one layer in closed form; this fit has hidden layers, rotations or descent:"
@@ -160,11 +179,29 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         about as long as a fit with all choices given.
         """
         check_is_fitted(self)
-        Z = self.x_scaler_.forward(validate_data(self, X, reset=False, dtype=np.float64))
+        Z = self._inputs(validate_data(self, X, reset=False, dtype=np.float64))
         if not return_std:
             return self._in_units(np.mean([predict(machine, Z) for machine in self.machines_], axis=0))
         f, sigma = self._sigma().predict(Z)
         return self._in_units(f), self._shaped(sigma * self.y_scaler_.sd)
+
+    def outside(self, X: ArrayLike) -> Array:
+        """How far every row is outside the training data: the largest distance of an input from the range of its
+        training values, in units of that range; 0 inside. What a fit says of rows far outside is its prior, not data.
+
+        Examples
+        --------
+        >>> from mlkm import MLKMRegressor
+        >>> model = MLKMRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+        >>> model.outside([[1.5], [3.0]])
+        array([0. , 0.5])
+        """
+        check_is_fitted(self)
+        return self._fence.outside(validate_data(self, X, reset=False, dtype=np.float64))
+
+    def _inputs(self, X: Array) -> Array:
+        """Standardised inputs; with automatic scales no further out than a range beyond the training values."""
+        return self.x_scaler_.forward(self._fence.held(X) if self._careful else X)
 
     def _in_units(self, f: Array) -> Array:
         """Predictions in the units of y, within the limits."""

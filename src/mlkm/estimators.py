@@ -120,6 +120,7 @@ class _MultiLayer(KernelMachine):
         penalty: float | Literal["auto", "cv"] = "auto",
         cv: Literal["rotate"] | Iterable[Any] | Any | None = None,
         solver: Literal["auto", "ridge", "projection", "gradient"] | Solver = "auto",
+        effort: Literal["fast", "balanced", "best"] = "balanced",
         n_jobs: int | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -132,6 +133,7 @@ class _MultiLayer(KernelMachine):
         self.penalty = penalty
         self.cv = cv
         self.solver = solver
+        self.effort = effort
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -199,6 +201,7 @@ class _MultiLayer(KernelMachine):
             residual=self._residual,
             landmarks=True,
             n_jobs=self.n_jobs,
+            effort=self.effort,
         )
 
 
@@ -207,8 +210,8 @@ _PARAMETERS = """
     ----------
     widths : sequence of int or "auto", default="auto"
         D_1..D_L, the number of random features of each layer; `(256, 16)` is the paper's d-256-16-1. "auto" is one
-        layer of hundreds to thousands of features: smooth random features of all interaction orders, and a rough part
-        at landmarks where the data have one.
+        layer whose features are kernels at all training rows: smooth ones on learned directions and a rough one on
+        ranks, each input with relevances of its own.
     kernels : str, kernel, sequence of these or "auto", default="auto"
         One kernel for all layers or one per layer: "gaussian", "matern", "laplacian", "cauchy" or an object of
         `mlkm.kernels`.
@@ -234,6 +237,9 @@ _PARAMETERS = """
         How the weights are found: an object of `mlkm.solvers` with settings of its own, or its short name. `Ridge()` is
         the closed form of a single layer; `VariableProjection()` trains hidden layers, the last layer exact;
         `GradientDescent()` is the paper's descent. "auto" takes the first for one layer and the second for more.
+    effort : "fast", "balanced" or "best", default="balanced"
+        How much time the default takes: the rows and the number of searches, and the rows that are solved on. Nothing
+        else is changed by it, and nothing where `widths`, `scales` and the like are given.
     n_jobs : int or None, default=None
         Rotations run side by side. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -248,7 +254,8 @@ _PARAMETERS = """
     loss_curve_ : list of float
         The overall loss after each epoch, for targets of variance 1.
     loo_error_ : float
-        Mean squared leave-one-out error of the last layer, layers below held fixed, in squared units of y.
+        Mean squared leave-one-out error, in squared units of y. The default reports, with up to 1000 rows, the error of
+        rows that neither search nor fit had seen; above, and with `widths` given, features are held fixed.
     penalty_, scales_, widths_ : float, tuple, tuple
         What was used; scales of layer 1 are for standardised inputs.
     feature_relevance_ : array of shape (d,)

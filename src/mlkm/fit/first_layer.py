@@ -9,7 +9,9 @@ from ..auto.first_layer import Learned, learn_first_layer
 from ..auto.plan import Plan
 from ..auto.scale import scale_by_leave_one_out
 from ..model.features import FeatureMap, draw_features
+from ..model.gaussians import GaussianMap
 from ..model.prior import Part, Prior
+from ..model.sum_kernel import SumKernel
 from ..rows import Rows
 
 
@@ -48,3 +50,12 @@ def scale_of(first: Prior) -> Array:
     frequencies = next(part.phi.frequencies for part in first.parts if isinstance(part.phi, FeatureMap))
     seen = np.maximum((frequencies != 0).sum(axis=1), 1)
     return np.asarray(np.sqrt((frequencies**2).sum(axis=1) / seen))
+
+
+def scale_of_kernel(kernel: SumKernel, d: int) -> Array:
+    """Likewise for a sum of kernels: the root mean square of the scales of its Gaussian terms, by their variances."""
+    terms = [(term.variance, term.phi.matrix) for term in kernel.terms if isinstance(term.phi, GaussianMap)]
+    total = sum(variance for variance, _ in terms)
+    if not total:
+        return np.zeros(d)
+    return np.asarray(np.sqrt(sum(variance * (B**2).sum(axis=0) for variance, B in terms) / total))

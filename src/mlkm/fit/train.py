@@ -16,26 +16,31 @@ from ..auto.width import choose_width
 from ..model.features import FeatureMap
 from ..model.machine import Machine, input_gradient, predict, with_last
 from ..model.prior import Prior
+from ..model.warp import coarser
 from ..rows import Rows, Standardiser
 from ..solvers import GradientDescent, Problem, Solution
 from ..solvers.adds import DivergedError, random_parts
 from ..solvers.closed_form import one_layer, one_layer_solution
 from ..solvers.projection import held_out
 from ..solvers.ridge import ridge
-from .first_layer import drawn_features, first_layer, scale_of
+from .first_layer import drawn_features, first_layer, scale_of, scale_of_kernel
+from .kernel import KernelFit, fit_kernel
 from .start import deeper_maps, starts_near, uniform_starts
+
+_ENTRIES = 20_000_000  # of features by which the gradient of kernels is looked at
 
 
 @dataclass(frozen=True)
 class Fitted:
     """What the solver found, on standardised inputs and targets, with the sizes and scales in use. `prior` belongs to
-    one layer in closed form, whose ridge is on features of unit prior variance."""
+    one layer in closed form, whose ridge is on features of unit prior variance, `stack` to the default's kernels."""
 
     solution: Solution
     widths: tuple[int, ...]
     scales: tuple[Any, ...]
     relevance: Array
     prior: Prior | None = None
+    stack: KernelFit | None = None
 
 
 def train(rows: Rows, plan: Plan, units: Standardiser) -> Fitted:
@@ -46,7 +51,18 @@ def train(rows: Rows, plan: Plan, units: Standardiser) -> Fitted:
     problem = Problem(rows, (), parts, plan.penalty, units=units, seed=plan.seed, n_jobs=plan.n_jobs)
     if isinstance(plan.solver, GradientDescent):
         return _by_descent(problem, plan, plan.solver)
+    if plan.rough and problem.penalty is None and parts is None and len(rows) <= plan.policy.kernel_rows:
+        return _by_kernels(problem.rows, plan)
     return _one_layer(problem, plan) if plan.depth == 1 else _deep(problem, plan)
+
+
+def _by_kernels(rows: Rows, plan: Plan) -> Fitted:
+    """The default: kernels on all rows."""
+    fit = fit_kernel(rows, plan)
+    error = fit.loo_error
+    solution = Solution((fit.machine,), [], float(error.sum()), 1, fit.noise / len(rows), 0.0, error)
+    widths, scales = (fit.machine.maps[0].n_features,), (scale_of_kernel(fit.kernel, rows.X.shape[1]),)
+    return Fitted(solution, widths, scales, relevance_of_kernels(fit.machine, rows.X, rows.Y.shape[1]), stack=fit)
 
 
 def _penalty_by_folds(rows: Rows, plan: Plan, units: Standardiser, n_folds: int = 5) -> float:
@@ -156,11 +172,23 @@ def _parts(rows: Rows, plan: Plan) -> tuple[IntArray, ...]:
 def relevance_of(machines: Sequence[Machine], X: Array, n_outputs: int, most: int = 1000) -> Array:
     """Mean squared gradient of the average fit along each standardised input, as shares of 1."""
     X = X[:most]  # rows are in an order unrelated to their values
-    along = np.array(
-        [np.mean([input_gradient(machine, X, k) for machine in machines], axis=0) for k in range(n_outputs)]
-    )
-    along = np.ldexp(along, -np.frexp(np.abs(along).max())[1])  # exact, and no square overflows
-    total = np.asarray((along**2).mean(axis=1).sum(axis=0))
+    total = np.zeros(X.shape[1])
+    for output in range(n_outputs):
+        gradient = np.mean([input_gradient(machine, X, output) for machine in machines], axis=0)
+        total += (gradient**2).mean(axis=0)
+    return _shares(total, X)
+
+
+def relevance_of_kernels(machine: Machine, X: Array, n_outputs: int) -> Array:
+    """The same for kernels on ranks. Ranks of close values are steep, and a gradient there would say nothing about the
+    fit: they are looked at with coarser steps."""
+    joint = machine.maps[0]
+    parts = tuple((None if warp is None else coarser(warp), phi) for warp, phi in joint.parts)
+    most = int(np.clip(_ENTRIES // max(joint.n_features, 1), 100, 1000))
+    return relevance_of([replace(machine, maps=(replace(joint, parts=parts),))], X, n_outputs, most)
+
+
+def _shares(total: Array, X: Array) -> Array:
     total[~X.any(axis=0)] = 0  # an input that does not vary
     share = total.sum()
     return total / share if share > 0 else np.full(len(total), 1 / len(total))

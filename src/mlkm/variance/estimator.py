@@ -81,6 +81,18 @@ class Variance:
         leverage = np.concatenate([side.leverage(self.rows.X[at])[1] for at in at_rows])
         return np.maximum(1 - leverage * self.rows.counts / self.rows.copies, 1e-12)
 
+    @property
+    def left_out_residuals(self) -> Array:
+        """For one layer: y_i - f_{-i}(x_i), (distinct rows, k)."""
+        return np.asarray(self.residuals / self.room[:, None])
+
+    def left_out_changes(self, X: Array) -> Array:
+        """For one layer: f - f_{-i} at X without one copy of each distinct training row i, (rows of X, distinct rows,
+        k)."""
+        (side,) = self.sides[0]
+        weights = side.smoother(X, self.rows) / self.rows.copies
+        return np.asarray(weights[:, :, None] * self.left_out_residuals)
+
     def _block(self, X: Array) -> tuple[Array, Array]:
         means, leverages = [], []
         for of_machine in self.sides:

@@ -6,7 +6,6 @@ import numpy as np
 
 from .._types import Array, IntArray
 from ..rows.distinct import Rows
-from .estimator import Variance
 
 
 @dataclass(frozen=True)
@@ -17,13 +16,6 @@ class LeftOut:
     residuals: Array
     std: Array
     place: IntArray
-
-
-def left_out_fits(variance: Variance, X: Array) -> tuple[Array, Array]:
-    """f at X, (b, k), and what one copy of every distinct training row adds to it per unit of its left-out residual,
-    (b, n)."""
-    side, rows = variance.sides[0][0], variance.rows
-    return side.leverage(X)[0], side.smoother(X, rows) / rows.copies
 
 
 def places(rows: Rows, X: Array, Y: Array) -> IntArray:

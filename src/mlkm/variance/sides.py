@@ -121,7 +121,7 @@ def _primal(gradients: Gradients, rows: Rows) -> Primal:
     sums = gram(lambda at: gradients.rows(rows.X[at])[1], nothing, rows.counts, block=block_size(p))
     A = gradients.scaled(gradients.scaled(sums.FF).T)
     A[np.diag_indices(p)] += n
-    inverse, _ = lapack.dtrtri(_cholesky(A), lower=1, overwrite_c=1)
+    inverse, _ = lapack.dtrtri(cholesky(A), lower=1, overwrite_c=1)
     degrees = p - n * float(np.einsum("ij,ij->", inverse, inverse))
     M = gradients.folded(inverse)
     exact = Primal(gradients, M, sums.f_mean, n, degrees + 1, triangular=not np.triu(M, 1).any())
@@ -155,13 +155,13 @@ def _dual(gradients: Gradients, rows: Rows) -> Dual:
     K -= means[:, None]
     K += shares @ means
     K[np.diag_indices(len(K))] += n / counts
-    L = _cholesky(K)
+    L = cholesky(K)
     inverse, _ = lapack.dtrtri(L, lower=1)
     degrees = len(K) - float((inverse**2).sum(axis=0) @ (n / counts))
     return Dual(gradients, L, pairs, means, n, shares, degrees + 1)
 
 
-def _cholesky(A: Array) -> Array:
+def cholesky(A: Array) -> Array:
     """L with LL' = A, in float64; a matrix that is singular to rounding gets the least multiple of the identity that
     makes it positive."""
     jitter = 0.0

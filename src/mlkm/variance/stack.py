@@ -1,0 +1,185 @@
+"""The variance and leave-one-out of the default: a sum of kernels and, with few rows, ridge and the mean beside it.
+
+Given its shares a stack of linear smoothers is one: with S_t the smoother of member t and p_t its share,
+
+    f_{-i}(x) = sum_t p_t (f_t(x) - S_t(x)_i r_{t,i} / (1 - S_t(x_i)_i)).
+
+The variance of f is the posterior variance of the kernels. What formulas do not know is how well the kernels were
+learned: the noise is sized so that the standard deviations of rows left out agree with the errors of rows that no
+search had seen.
+
+Up to `LARGEST` rows all of this is exact. Above, the posterior is that of so many of the rows, with noise lower in
+proportion.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import lapack, solve_triangular
+
+from .._types import Array
+from ..model.machine import Machine, predict
+from ..model.sum_kernel import SumKernel
+from ..rows import Rows
+from ..solvers.dual import EXACT
+from .sides import cholesky, row_blocks
+
+LARGEST = EXACT
+
+
+@dataclass(frozen=True)
+class StackSummary:
+    """The kernel, the noise variance of its solve, the shares of kernel, ridge and mean, the penalty of ridge, and the
+    error of rows left out for every output."""
+
+    kernel: SumKernel
+    noise: float
+    shares: tuple[float, float, float]
+    ridge_penalty: float
+    loo_error: Array
+
+
+class Smoother(Protocol):
+    """A member: how much every training row counts at x, and in its own fit."""
+
+    def weights(self, X: Array) -> Array: ...
+
+    @property
+    def own(self) -> Array: ...
+
+
+@dataclass(frozen=True)
+class KernelSmoother:
+    """C = (K + s diag(1/w))^{-1} by its factor L, and the weights g = C1 / 1'C1 of the rows in the intercept."""
+
+    kernel: SumKernel
+    X: Array
+    L: Array
+    ridge: Array
+
+    @cached_property
+    def total(self) -> Array:
+        """C 1."""
+        ones = np.ones(len(self.X))
+        half = solve_triangular(self.L, ones, lower=True, check_finite=False)
+        return np.asarray(solve_triangular(self.L, half, lower=True, trans="T", check_finite=False))
+
+    def weights(self, X: Array) -> Array:
+        z = solve_triangular(self.L, self.kernel.matrix(self.X, X), lower=True, check_finite=False)
+        A: Array = solve_triangular(self.L, z, lower=True, trans="T", check_finite=False).T
+        return np.asarray(A + np.outer(1 - A.sum(axis=1), self.total / self.total.sum()))
+
+    @cached_property
+    def own(self) -> Array:
+        inverse, _ = lapack.dtrtri(self.L, lower=1)
+        diagonal = np.einsum("ij,ij->j", inverse, inverse) - self.total**2 / self.total.sum()
+        return np.asarray(1 - self.ridge * diagonal)
+
+    def posterior(self, X: Array) -> Array:
+        """The variance that the rows leave at x, that of the intercept included."""
+        k = self.kernel.matrix(self.X, X)
+        z = solve_triangular(self.L, k, lower=True, check_finite=False)
+        of_kernel = np.maximum(self.kernel.diagonal(X) - np.einsum("mn,mn->n", z, z), 0)
+        return np.asarray(of_kernel + (1 - self.total @ k) ** 2 / self.total.sum())
+
+
+@dataclass(frozen=True)
+class RidgeSmoother:
+    """Ridge on the inputs, as `mlkm.solvers.ridge` has it; without inputs, the mean."""
+
+    rows: Rows
+    penalty: float | None
+
+    @cached_property
+    def _inverse(self) -> tuple[Array, Array]:
+        rows, n = self.rows, len(self.rows)
+        mean = rows.weights @ rows.X / n
+        centred = rows.X - mean
+        A = centred.T @ (rows.weights[:, None] * centred) / n
+        A[np.diag_indices(len(A))] += self.penalty or 0.0
+        return mean, np.asarray(np.linalg.pinv(A, hermitian=True), np.float64)
+
+    def weights(self, X: Array) -> Array:
+        share = self.rows.weights / len(self.rows)
+        if self.penalty is None:
+            return np.tile(share, (len(X), 1))
+        mean, inverse = self._inverse
+        return np.asarray(share * (1 + (X - mean) @ inverse @ (self.rows.X - mean).T))
+
+    @property
+    def own(self) -> Array:
+        return np.diag(self.weights(self.rows.X))
+
+
+class StackVariance:
+    """sigma_y(x) of the default's fit, and its leave-one-out, factorised once."""
+
+    def __init__(self, machine: Machine, rows: Rows, fit: StackSummary, largest: int = LARGEST) -> None:
+        self.machine, self.rows, self.fit = machine, rows, fit
+        self.residuals = rows.Y - predict(machine, rows.X)
+        some = rows.take(slice(0, largest))
+        self.kernel = _factorised(fit.kernel, some, fit.noise * len(some) / len(rows))
+        self.unit = float(fit.noise * rows.counts.sum() / len(rows))  # the noise of one copy of a row
+        at = slice(0, 1000)
+        if len(some) == len(rows):  # without a row, f has the variance 1 / (1 - h) - 1 there
+            own = np.minimum(self.kernel.own[at] / rows.copies[at], 1 - 1e-12)
+            relative = fit.shares[0] * own / (1 - own)
+        else:
+            relative = self._relative(rows.X[at])
+        self.noise = fit.loo_error / (1 + float(np.average(relative, weights=rows.weights[at])))
+
+    def _relative(self, X: Array) -> Array:
+        """The variance of f in units of that of the noise."""
+        pieces = row_blocks(len(X), len(self.kernel.X))
+        return np.concatenate([self.kernel.posterior(X[at]) for at in pieces]) * (self.fit.shares[0] / self.unit)
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        """f and sigma_y, both (n, k)."""
+        return predict(self.machine, X), np.sqrt(self.noise * (1 + self._relative(X)[:, None]))
+
+    def _members(self) -> Iterator[tuple[float, Smoother]]:
+        """Those that have a share."""
+        every: list[Smoother] = [
+            self.kernel,
+            RidgeSmoother(self.rows, self.fit.ridge_penalty),
+            RidgeSmoother(self.rows, None),
+        ]
+        return ((share, member) for share, member in zip(self.fit.shares, every, strict=True) if share > 0)
+
+    @cached_property
+    def room(self) -> Array:
+        """1 - h_i at every distinct training row, h_i the weight of one copy of it in the stack."""
+        own = sum(share * member.own for share, member in self._members())
+        return np.asarray(np.maximum(1 - own / self.rows.copies, 1e-12))
+
+    @cached_property
+    def _missed(self) -> list[Array]:
+        """What every member misses of a row that it has not seen."""
+        result = []
+        for _, member in self._members():
+            room = np.maximum(1 - member.own / self.rows.copies, 1e-12)
+            result.append((self.rows.Y - member.weights(self.rows.X) @ self.rows.Y) / room[:, None])
+        return result
+
+    @property
+    def left_out_residuals(self) -> Array:
+        """y_i - f_{-i}(x_i), (distinct rows, k)."""
+        pairs = zip(self._members(), self._missed, strict=True)
+        return np.asarray(sum(share * missed for (share, _), missed in pairs))
+
+    def left_out_changes(self, X: Array) -> Array:
+        """f - f_{-i} at X without one copy of each distinct training row i, (rows of X, distinct rows, k)."""
+        total = np.zeros((len(X), len(self.rows), self.rows.Y.shape[1]))
+        for (share, member), missed in zip(self._members(), self._missed, strict=True):
+            total += share * (member.weights(X) / self.rows.copies)[:, :, None] * missed
+        return total
+
+
+def _factorised(kernel: SumKernel, rows: Rows, noise: float) -> KernelSmoother:
+    ridge = noise / rows.weights
+    K = kernel.gram(rows.X)
+    K[np.diag_indices(len(K))] += ridge
+    return KernelSmoother(kernel, rows.X, cholesky(K), ridge)

@@ -1,0 +1,228 @@
+"""The default's kernels: equal ways to compute them, gradients against differences, solves against dense algebra."""
+
+import numpy as np
+import pytest
+
+from mlkm import MLKMRegressor
+from mlkm.auto import joint
+from mlkm.auto.kernels import drawn_in
+from mlkm.auto.policy import Policy
+from mlkm.auto.stack import convex_weights
+from mlkm.auto.weigh import best_noise, leave_one_out, weigh
+from mlkm.model.features import features, pullback
+from mlkm.model.gaussians import GaussianMap
+from mlkm.model.machine import predict
+from mlkm.model.warp import fit_warp, warped
+from mlkm.rows import fit_fence, plain_rows
+from mlkm.solvers import conjugate, dual
+from mlkm.variance.stack import StackSummary, StackVariance
+
+
+def kernel_and_rows(n=60, d=3, seed=0, outputs=1):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    Y = np.stack([np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(n) for _ in range(outputs)], axis=1)
+    rows = plain_rows(X, Y, rng.uniform(0.5, 2, n))
+    p = joint.turned(joint.start(d, linear=True))
+    p = {name: value + 0.2 * rng.standard_normal(value.shape) for name, value in p.items()}
+    return joint.sum_kernel(p, fit_warp(X, np.ones(n)), np.arange(d), d, 4), rows
+
+
+def close(found, expected, slope, step):
+    """Whether a gradient agrees with a central difference, for a function with distances in float32."""
+    return abs(found - expected) <= 0.02 * abs(expected) + slope / step
+
+
+def test_the_ways_to_compute_a_kernel_agree():
+    kernel, rows = kernel_and_rows(n=300)
+    K = kernel.matrix(rows.X, rows.X)
+    np.testing.assert_allclose(K, sum(kernel.matrices(rows.X, rows.X)), rtol=1e-12)
+    np.testing.assert_allclose(kernel.gram(rows.X), K, rtol=1e-10)
+    np.testing.assert_allclose(kernel.diagonal(rows.X), np.diag(K), rtol=1e-12)
+    alpha = np.random.default_rng(1).standard_normal((300, 2))
+    machine = kernel.machine(rows.X, alpha, np.array([1.0, -2.0]))
+    np.testing.assert_allclose(predict(machine, rows.X[:50]), K[:50] @ alpha + [1.0, -2.0], rtol=1e-9, atol=1e-9)
+
+
+def test_the_gradient_of_gaussian_features_is_that_of_differences():
+    rng = np.random.default_rng(0)
+    phi, X, G = (
+        GaussianMap(rng.normal(size=(7, 3)), rng.normal(size=(2, 3))),
+        rng.normal(size=(5, 3)),
+        rng.normal(size=(5, 7)),
+    )
+    step = 1e-6
+    for j, e in enumerate(np.eye(3)):
+        slope = (features(phi, X + step * e) - features(phi, X - step * e)) / (2 * step)
+        np.testing.assert_allclose(pullback(phi, X, G)[:, j], (G * slope).sum(axis=1), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_gradient_of_the_joint_evidence_is_that_of_differences(turned):
+    _, rows = kernel_and_rows(n=50)
+    rng = np.random.default_rng(2)
+    ranks = warped(fit_warp(rows.X, rows.weights), rows.X)
+    begin = joint.start(3, linear=True)
+    begin = joint.turned(begin) if turned else begin
+    evidence = joint.JointEvidence(joint.Sample(rows.X, ranks, rows.Y, rows.weights), begin, Policy())
+    x = evidence.ravel(begin) + 0.2 * rng.standard_normal(len(evidence.ravel(begin)))
+    _, gradient = evidence(x)
+    step = 1e-3
+    for k, e in enumerate(np.eye(len(x))):
+        difference = (evidence(x + step * e)[0] - evidence(x - step * e)[0]) / (2 * step)
+        assert close(gradient[k], difference, 1e-6, step), k
+
+
+def test_the_gradient_of_leave_one_out_is_that_of_differences():
+    kernel, rows = kernel_and_rows(n=40, outputs=2)
+    matrices = kernel.matrices(rows.X, rows.X)
+    objective = leave_one_out(matrices, rows.Y, rows.weights)
+    x = np.log([0.5, 1.0, 2.0, 0.3, 0.1])
+    _, gradient = objective(x)
+    for k, e in enumerate(1e-5 * np.eye(5)):
+        np.testing.assert_allclose(
+            gradient[k], (objective(x + e)[0] - objective(x - e)[0]) / 2e-5, rtol=1e-5, atol=1e-8
+        )
+
+
+def test_weighing_lowers_leave_one_out_and_the_noise_is_its_minimum():
+    kernel, rows = kernel_and_rows(n=80)
+    matrices, begin = kernel.matrices(rows.X, rows.X), np.array([0.5, 0.5, 0.5, 0.5, 1.0])
+    objective = leave_one_out(matrices, rows.Y, rows.weights)
+    found = weigh(matrices, rows.Y, rows.weights, begin, 20)
+    assert objective(np.log(found))[0] < objective(np.log(begin))[0]
+    K = sum(matrices)
+    noise = best_noise(K, rows.Y, rows.weights)
+    here, *near = (leave_one_out([K], rows.Y, rows.weights)(np.log([1.0, noise * f]))[0] for f in (1, 0.2, 0.5, 2, 5))
+    assert here <= min(near) + 1e-3
+
+
+def test_the_exact_solve_and_its_leave_one_out_are_those_of_refits():
+    kernel, rows = kernel_and_rows(n=40, outputs=2)
+    fit = dual.solve_dual(kernel, rows, 0.05)
+    for i in (0, 7, 39):
+        kept = np.delete(np.arange(40), i)
+        others = plain_rows(rows.X[kept], rows.Y[kept], rows.weights[kept])
+        alone = dual.solve_dual(kernel, others, 0.05 / rows.weights[kept].mean())
+        missed = rows.Y[i] - predict(kernel.machine(others.X, alone.alpha, alone.intercept), rows.X[[i]])[0]
+        np.testing.assert_allclose(fit.loo_residuals[i], missed, atol=1e-5)  # kernels in float32
+
+
+def test_conjugate_gradients_reach_the_exact_solve(monkeypatch):
+    kernel, rows = kernel_and_rows(n=900, seed=3)
+    exact = dual.solve_dual(kernel, rows, 0.3)
+    monkeypatch.setattr(dual, "EXACT", 100)
+    monkeypatch.setattr(conjugate, "LANDMARKS", 200)
+    near = dual.solve_dual(kernel, rows, 0.3)
+    new = np.random.default_rng(4).standard_normal((200, 3))
+    f, g = (predict(kernel.machine(rows.X, fit.alpha, fit.intercept), new) for fit in (exact, near))
+    assert np.sqrt(np.mean((f - g) ** 2)) < 0.02 * f.std()
+    np.testing.assert_allclose(near.loo_error, exact.loo_error, rtol=0.2)
+
+
+@pytest.mark.parametrize("shares", [(1.0, 0.0, 0.0), (0.6, 0.3, 0.1)])
+def test_leave_one_out_of_a_stack_is_that_of_its_members(shares):
+    kernel, rows = kernel_and_rows(n=30)
+    fit = dual.solve_dual(kernel, rows, 0.05)
+    machine = kernel.machine(rows.X, fit.alpha, fit.intercept)
+    stack = StackVariance(machine, rows, StackSummary(kernel, 0.05, shares, 0.1, np.array([0.2])))
+    new = np.random.default_rng(5).standard_normal((4, 3))
+    i, weights = 11, rows.weights
+    kept = np.delete(np.arange(30), i)
+    others = plain_rows(rows.X[kept], rows.Y[kept], weights[kept])
+    alone = dual.solve_dual(kernel, others, 0.05 / weights[kept].mean())
+    mean = weights[kept] @ rows.Y[kept] / weights[kept].sum()
+    centre = weights[kept] @ rows.X[kept] / weights[kept].sum()
+
+    def without(X):
+        C = rows.X[kept] - centre
+        A = C.T @ (weights[kept][:, None] * C) + 30 * 0.1 * np.eye(3)
+        line = mean + (X - centre) @ np.linalg.solve(A, C.T @ (weights[kept][:, None] * (rows.Y[kept] - mean)))
+        members = predict(kernel.machine(others.X, alone.alpha, alone.intercept), X), line, np.tile(mean, (len(X), 1))
+        return sum(share * member for share, member in zip(shares, members, strict=True))
+
+    np.testing.assert_allclose(stack.left_out_residuals[i], rows.Y[i] - without(rows.X[[i]])[0], atol=1e-5)
+    together = sum(share * (member.weights(new) @ rows.Y) for share, member in stack._members())
+    np.testing.assert_allclose(together - stack.left_out_changes(new)[:, i], without(new), atol=1e-5)
+
+
+def test_convex_weights_are_convex_and_find_the_better_member():
+    rng = np.random.default_rng(0)
+    Y = rng.standard_normal((200, 1))
+    members = np.stack([Y + 0.1 * rng.standard_normal(Y.shape), rng.standard_normal(Y.shape), np.zeros_like(Y)])
+    found = convex_weights(members, Y, np.ones(200), rng, 20)
+    assert found.min() >= 0
+    assert found.sum() == pytest.approx(1)
+    assert found[0] > 0.9
+
+
+def test_targets_are_drawn_in():
+    y = np.exp(2 * np.random.default_rng(0).standard_normal((500, 1)))
+    z = drawn_in(y)
+    assert np.abs(z).max() < 4 < np.abs((y - y.mean()) / y.std()).max()
+    np.testing.assert_array_equal(drawn_in(np.ones((30, 1))), np.ones((30, 1)))
+
+
+def test_fences_hold_an_outlying_cell_and_leave_others_alone():
+    X = np.random.default_rng(0).standard_normal((130, 2))
+    fence = fit_fence(X)
+    np.testing.assert_array_equal(fence.held(X), X)
+    far = X.copy()
+    far[3, 0] = 1e4
+    assert fit_fence(far).high[0] < 100
+    rare = np.zeros((50, 1))
+    rare[7] = 1  # the only one of its kind is no outlier
+    assert fit_fence(rare).high[0] == 1
+
+
+def test_one_outlying_cell_does_not_carry_predictions_away():
+    rng = np.random.default_rng(1)
+    X, new = rng.standard_normal((130, 3)), rng.standard_normal((500, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(130)
+    far = X.copy()
+    far[5, 2] = 1e4
+    truth = np.sin(2 * new[:, 0]) + new[:, 1]
+    errors = [np.sqrt(np.mean((MLKMRegressor().fit(Z, y).predict(new) - truth) ** 2)) for Z in (X, far)]
+    assert errors[1] < 2 * errors[0] + 0.05
+
+
+def test_predictions_far_outside_stay_calm_and_outside_tells():
+    rng = np.random.default_rng(2)
+    X = rng.uniform(-2, 2, (40, 1))
+    model = MLKMRegressor().fit(X, np.sin(2 * X[:, 0]) + 0.1 * rng.standard_normal(40))
+    assert np.abs(model.predict([[1e6], [-1e6], [30.0]])).max() < 3
+    low, high = X.min(), X.max()
+    np.testing.assert_allclose(model.outside([[0.0], [high + (high - low)]]), [0.0, 1.0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "d"), [(10, 1), (30, 5), (100, 10)])
+def test_pure_noise_is_predicted_about_as_well_as_by_the_mean(n, d):
+    """The mean of eight draws: a single one of ten rows may be 10 % off by chance."""
+    ratios = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X, y, new = rng.standard_normal((n, d)), rng.standard_normal(n), rng.standard_normal((400, d))
+        f = MLKMRegressor(random_state=seed).fit(X, y).predict(new)
+        ratios.append((1 + np.mean(f**2)) / (1 + y.mean() ** 2))
+    assert np.sqrt(np.mean(ratios)) < 1.1
+
+
+@pytest.mark.slow
+def test_the_error_of_a_search_among_many_inputs_is_honest():
+    """30 rows of 1000 inputs: leave-one-out after the search was 1e-7 where the true error was .018."""
+    rng = np.random.default_rng(3)
+    X, new = rng.standard_normal((30, 1000)), rng.standard_normal((400, 1000))
+    model = MLKMRegressor().fit(X, X[:, 0] + 0.1 * rng.standard_normal(30))
+    true = np.mean((model.predict(new) - new[:, 0]) ** 2) + 0.01
+    assert 0.3 < model.loo_error_ / true < 3
+    std = model.predict(new, return_std=True)[1]
+    assert 0.3 < np.mean(std**2) / true < 4
+
+
+def test_efforts_are_names():
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    for effort in ("fast", "balanced", "best"):
+        assert MLKMRegressor(effort=effort).fit(X, X[:, 0]).score(X, X[:, 0]) > 0.99
+    with pytest.raises(ValueError, match="effort must be one of 'fast', 'balanced', 'best'; got 'quick'"):
+        MLKMRegressor(effort="quick").fit(X, X[:, 0])
