@@ -4,7 +4,7 @@
 2. Several searches (`joint`), on other rows where there are enough of them: the first on targets drawn in by a power
    transform, which heavy tails do not mislead, the next on the targets as they are, and so on in turn.
 3. Variances of all their kernels and of the noise by leave-one-out (`weigh`), on rows that no search has seen where
-   there are enough.
+   there are enough, else on the last ones.
 
 Nothing is chosen between: searches that found little get little variance.
 """
@@ -113,7 +113,7 @@ def _weighed(kernel: SumKernel, noise: float, rows: Rows, plan: Plan) -> Learned
     """The kernel with the variances that leave-one-out asks for."""
     policy, n = plan.policy, len(rows)
     seen = policy.draws * policy.joint_rows
-    begin = seen if n >= seen + policy.weigh_rows // 2 else max(0, n - policy.weigh_rows)
+    begin = min(seen, max(0, n - policy.weigh_rows))
     some = rows.take(slice(begin, min(n, begin + policy.weigh_rows)))
     matrices = kernel.matrices(some.X, some.X)
     Y = some.Y - some.weights @ some.Y / len(some)
