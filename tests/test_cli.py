@@ -16,7 +16,7 @@ MODELS = [
     "random features, one scale",
     "+ single inputs and pairs",
     "+ relevances learned",
-    "+ rough part = MLKM",
+    "+ kernels at all rows = MLKM",
     "MLKM as published",
     "RKM as published",
 ]

@@ -100,9 +100,9 @@ def _table(title: str, results: "Sequence[Result]", n_steps: int) -> Table:
 def _reading(smooth: bool) -> str:
     """How to read the table."""
     last = (
-        "Without the staircase there is nothing rough to find, and the last step buys nothing."
+        "Without the staircase there is nothing rough to find."
         if smooth
-        else "The rough part is for the staircase: with --smooth, which leaves it out, that step buys nothing."
+        else "The last step follows the staircase; with --smooth there is none."
     )
     return (
         "The noise has variance 1: excess is what a fit adds to it, and the shortest band that covers 95 % has length"

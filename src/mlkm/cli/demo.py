@@ -2,8 +2,8 @@
 95 % band.
 
 The data are Example 2 of the paper with ten inputs, of which the first acts through three others as well, and a
-staircase in the fifth: something for relevances, for pairs of inputs and for the rough part to find. They were chosen
-to show each step; `mlkm demo --seed 3` draws rows on which the rough part is not used.
+staircase in the fifth: something for relevances, for pairs of inputs and for the rough kernel to find. They were chosen
+to show each step.
 """
 
 import time
@@ -89,7 +89,7 @@ def steps_to_mlkm(seed: int) -> list[tuple[str, Any]]:
         ("random features, one scale", RandomFeatureRidge(interactions="full", **one_scale)),
         ("+ single inputs and pairs", RandomFeatureRidge(interactions=(1, 2, "full"), **one_scale)),
         ("+ relevances learned", RandomFeatureRidge(random_state=seed)),
-        ("+ rough part = MLKM", MLKMRegressor(random_state=seed)),
+        ("+ kernels at all rows = MLKM", MLKMRegressor(random_state=seed)),
     ]
 
 
