@@ -3,14 +3,12 @@
 A lever is an argument of the public constructor, or a field of the policy (`mlkm.auto.policy`). To add one, write a
 line in LEVERS, with a label that completes "without":
 
-    "no-ranks": policy("ranks of inputs", worth_ranks=(np.inf, np.inf)),
+    "one-search": policy("second search", draws=1),
 """
 
 from dataclasses import replace
 from functools import partial
 from typing import Any
-
-import numpy as np
 
 from mlkm import MLKMRegressor
 from mlkm.auto.policy import Policy, policy_context
@@ -45,18 +43,18 @@ def policy(label: str, **fields: Any) -> Model:
 LEVERS = {
     "default": arguments("the default"),
     "no-relevance": arguments("relevance: one scale for all inputs", relevance=False),
-    "full-only": arguments("orders 1 and 2", interactions="full"),
-    "additive-only": arguments("order 2 and full order", interactions=1),
+    "full-only": arguments("kernels of single inputs and the rough one: features of full order", interactions="full"),
+    "additive-only": arguments("full order and the rough kernel: features of single inputs", interactions=1),
     "no-linear": arguments("linear term", linear=False),
-    "matern": arguments("Gaussian kernel: Matern instead", kernels="matern"),
-    "laplacian": arguments("Gaussian kernel: Laplacian instead", kernels="laplacian"),
-    "no-rough": Model("rough part (RandomFeatureRidge)", OURS["rfr"].build, ours=True),
-    "no-ranks": policy("ranks of inputs", worth_ranks=(np.inf, np.inf)),
-    "no-pairs": policy("telling pairs", most_telling=(0, 0)),
-    "no-caution": policy("caution with few rows", enough_rows=0),
-    "fixed-penalty": arguments("penalty by leave-one-out: 1e-4 instead", penalty=1e-4),
+    "matern": arguments("Gaussian kernel: Matern features instead", kernels="matern"),
+    "laplacian": arguments("Gaussian kernel: Laplacian features instead", kernels="laplacian"),
+    "features": Model("kernels: features of the same kernel (RandomFeatureRidge)", OURS["rfr"].build, ours=True),
+    "landmarks": policy("all rows: features and landmarks instead", kernel_rows=0),
+    "fixed-penalty": arguments("noise by leave-one-out: features with penalty 1e-4 instead", penalty=1e-4),
     "two-layers": arguments("single layer: hidden units trained by projection instead", widths=(600, 16)),
-    "no-second-look": policy("second look at inputs in the residuals", residual_chance=(np.inf, np.inf)),
-    "always-wide": policy("width by leave-one-out: always wide", worth_width=0.0),
-    "no-rotation": policy("matrix of scales", most_rotated=0),
+    "one-search": policy("second search", draws=1),
+    "no-turning": policy("directions that turn", most_turned=0),
+    "as-learned": policy("variances by leave-one-out", weigh_steps=0),
+    "alone": policy("ridge and the mean beside few rows", stack_rows=0),
+    "all-inputs": policy("choice of inputs", none_dropped=10**6),
 }

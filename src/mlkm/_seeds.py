@@ -20,15 +20,11 @@ class Purpose(IntEnum):
     WEIGHTS = 7  # initial weights, by rotation
     PARTS = 8  # subsamples of cross-fitting
     FOLDS = 9  # of penalty="cv"
-    SEARCH = 20  # features while searching
-    PAIRS = 21  # pairs to begin a search with
-    JUDGED = 22  # features that judge a matrix of scales
     FINAL = 30  # features of the layer that was learned
     STACK = 31  # bootstraps of the weights of a stack
     QUANTILES = 40  # features of quantile fits
     BOOTSTRAP = 50  # samples, by replicate
     PROJECTION = 60  # combinations of gradients, by pair
-    SIGNS = 61  # by which the diagonal of an inverse is estimated
     SLICES = 70  # directions of the worst slice
 
 

@@ -11,10 +11,11 @@ A is the one set of parameters that grows like d^2. Its prior makes a turned inp
 1/(4 d), so that what the others add to an input has a fourth of the input's own variance.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
+import scipy.linalg
 from scipy.stats import norm
 
 from .._types import Array, IntArray
@@ -41,9 +42,13 @@ class Sample:
     Y: Array
     weights: Array
 
-    def of(self, kept: IntArray, m: int | None = None) -> "Sample":
-        """Some of the inputs only, and of the rows the first m."""
-        return Sample(self.X[:m, kept], self.ranks[:m, kept], self.Y[:m], self.weights[:m])
+    def of(self, kept: IntArray) -> "Sample":
+        """Some of the inputs only."""
+        return Sample(self.X[:, kept], self.ranks[:, kept], self.Y, self.weights)
+
+    def take(self, at: slice) -> "Sample":
+        """Some of the rows."""
+        return Sample(self.X[at], self.ranks[at], self.Y[at], self.weights[at])
 
 
 def start(d: int, linear: bool) -> Parameters:
@@ -65,11 +70,6 @@ def turned(parameters: Parameters) -> Parameters:
     """The same kernel, with directions that can turn."""
     d = len(parameters["scale"])
     return parameters | {"turn": np.zeros(d * d)}
-
-
-def restricted(parameters: Parameters, kept: IntArray) -> Parameters:
-    """The parameters of some of the inputs."""
-    return {name: value[kept] if len(value) > 1 else value for name, value in parameters.items() if name != "turn"}
 
 
 def matrix_of(p: Parameters) -> Array:
@@ -119,11 +119,28 @@ def sum_kernel(p: Parameters, ranks: Warp, kept: IntArray, d: int, n_frequencies
     return SumKernel(terms, linear)
 
 
-def learn(sample: Sample, begin: Parameters, policy: Policy, max_iter: int) -> tuple[Parameters, float]:
-    """Climb the evidence from `begin`: the parameters, and the negative log evidence per row."""
+def predicted(p: Parameters, sample: Sample, others: Sample) -> Array:
+    """What the fit to a sample predicts at other rows."""
+    mean = sample.weights @ sample.Y / sample.weights.sum()
+    K = _between(p, sample, sample)
+    K[np.diag_indices(len(K))] += (float(np.exp(2 * p["noise"][0])) + _LEAST_NOISE) / sample.weights
+    return np.asarray(mean + _between(p, others, sample) @ scipy.linalg.solve(K, sample.Y - mean, assume_a="pos"))
+
+
+def _between(p: Parameters, a: Sample, b: Sample) -> Array:
+    """The kernel between the rows of two samples."""
+    nothing, d = Warp((), ()), a.X.shape[1]
+    kernel = sum_kernel(p, nothing, np.arange(d), d, 4)
+    plain = replace(kernel, terms=tuple(replace(t, warp=None) for t in kernel.terms))
+    smooth = replace(plain, terms=plain.terms[:2])
+    return smooth.matrix(a.X, b.X) + replace(plain, terms=plain.terms[2:], linear=None).matrix(a.ranks, b.ranks)
+
+
+def learn(sample: Sample, begin: Parameters, policy: Policy, max_iter: int) -> Parameters:
+    """Climb the evidence from `begin`."""
     objective = JointEvidence(sample, begin, policy)
-    x, value = climb(objective, objective.ravel(begin), objective.bounds, max_iter, policy.least_gain, policy)
-    return objective.unravel(x), value
+    begin_at = objective.ravel(begin)
+    return objective.unravel(climb(objective, begin_at, objective.bounds, max_iter, policy.least_gain))
 
 
 class JointEvidence:

@@ -1,6 +1,6 @@
 """The kernels of the default, learned from samples of the rows, and their variances.
 
-1. Which inputs go on: all of a few, of many those that a search by random features finds (`search`).
+1. Which inputs go on: all of a few, of many those that tell something of y (`inputs`).
 2. Several searches (`joint`), on other rows where there are enough of them: the first on targets drawn in by a power
    transform, which heavy tails do not mislead, the next on the targets as they are, and so on in turn.
 3. Variances of all their kernels and of the noise by leave-one-out (`weigh`), on rows that no search has seen where
@@ -21,16 +21,13 @@ from ..model.sum_kernel import SumKernel, joined
 from ..model.warp import Warp, fit_warp, warped
 from ..rows import Rows
 from . import joint
+from .inputs import by_chance, telling_inputs
 from .plan import Plan
 from .policy import Policy
-from .screen import screen
-from .search import Search
 from .weigh import weigh
 
 _LOST = 1e-3  # variance of a rough term, relative to the noise, below which it is dropped
-_SPREAD = 3.0  # standard deviations to which warped targets are held
 _LEAST_TO_WARP = 20  # rows for a power to be told
-_GONE = 1e-3  # relevance, relative to the largest, of inputs that are left away after the first climb, if below noise
 
 
 @dataclass(frozen=True)
@@ -43,25 +40,45 @@ class LearnedKernel:
 
 def learn_kernel(rows: Rows, plan: Plan) -> LearnedKernel:
     """Steps 1 to 3."""
-    policy, ranks = plan.policy, fit_warp(rows.X, rows.weights)
-    kept = relevant_inputs(rows, plan, ranks)
-    samples = [_sample(rows, ranks, at, k) for k, at in enumerate(_samples(rows, kept, policy))]
+    policy, ranks, d = plan.policy, fit_warp(rows.X, rows.weights), rows.X.shape[1]
+    kept, begin = begun(rows, ranks, plan)
+    samples = [_sample(rows, ranks, at, k, policy) for k, at in enumerate(_samples(rows, kept, policy))]
+    begins = [begin, *[None] * (len(samples) - 1)]
     found, other = side_by_side(
-        lambda: [_search(sample, kept, plan) for sample in samples[::2]],
-        lambda: [_search(sample, kept, plan) for sample in samples[1::2]],
+        lambda: [_search(*pair, kept, plan) for pair in zip(samples[::2], begins[::2], strict=True)],
+        lambda: [_search(*pair, kept, plan) for pair in zip(samples[1::2], begins[1::2], strict=True)],
     )
-    found, d = found + other, rows.X.shape[1]
-    kernels = [joint.sum_kernel(p, ranks, chosen, d, policy.final_frequencies) for p, chosen in found]
-    noise = float(np.exp(2 * np.mean([p["noise"][0] for p, _ in found])))
+    found += other
+    kernels = [joint.sum_kernel(p, ranks, kept, d, policy.joint_frequencies) for p in found]
+    noise = float(np.exp(2 * np.mean([p["noise"][0] for p in found])))
     return _weighed(joined(kernels), noise, rows, plan)
 
 
-def relevant_inputs(rows: Rows, plan: Plan, ranks: Warp) -> IntArray:
-    """Inputs that go on."""
-    kept = screen(rows, plan.policy)
-    if len(kept) <= plan.policy.none_dropped or len(rows) < plan.policy.tiny_rows:
-        return kept
-    return Search(rows, ranks, plan).begin(kept)[1]
+def begun(rows: Rows, ranks: Warp, plan: Plan) -> tuple[IntArray, joint.Parameters]:
+    """The inputs that go on, and a climb by their scales on some rows, from which the first search goes on.
+
+    All of a few inputs go on. Of many those that tell something of y; then the less relevant half leaves, again and
+    again, as long as rows that the climb has not seen are predicted no worse; and those come back that tell something
+    of what is left there.
+    """
+    policy, m = plan.policy, plan.policy.first_joint_rows
+    kept = telling_inputs(rows.X, rows.Y, rows.weights, policy)
+    seen = _sample(rows, ranks, slice(0, m + policy.checked_rows), 0, policy)
+    some, others = seen.take(slice(0, m)), seen.take(slice(m, None))
+
+    p = _climbed(some.of(kept), plan)
+    if rows.X.shape[1] <= policy.none_dropped or len(others.Y) < policy.none_dropped:
+        return kept, p
+    left = others.Y - joint.predicted(p, some.of(kept), others.of(kept))
+    while len(kept) > policy.none_dropped:
+        half = kept[np.sort(np.argsort(-joint.relevance(p), kind="stable")[: (len(kept) + 1) // 2])]
+        fewer = _climbed(some.of(half), plan)
+        now = others.Y - joint.predicted(fewer, some.of(half), others.of(half))
+        if others.weights @ (now**2).sum(axis=1) > others.weights @ (left**2).sum(axis=1):
+            break
+        kept, p, left = half, fewer, now
+    both = np.union1d(kept, by_chance(others.X, left, others.weights, policy))
+    return (kept, p) if len(both) == len(kept) else (both, _climbed(some.of(both), plan))
 
 
 def _samples(rows: Rows, kept: IntArray, policy: Policy) -> list[slice]:
@@ -71,15 +88,15 @@ def _samples(rows: Rows, kept: IntArray, policy: Policy) -> list[slice]:
     return [slice(begin, begin + m) for begin in (min(k * m, n - m) for k in range(policy.draws))]
 
 
-def _sample(rows: Rows, ranks: Warp, at: slice, k: int) -> joint.Sample:
+def _sample(rows: Rows, ranks: Warp, at: slice, k: int, policy: Policy) -> joint.Sample:
     """The rows of search k; targets are drawn in for every other one."""
     Y, weights = rows.Y[at], rows.weights[at]
     if k % 2 == 0:
-        Y = drawn_in(Y)
+        Y = drawn_in(Y, policy.spread)
     return joint.Sample(rows.X[at], warped(ranks, rows.X[at]), Y, weights / weights.mean())
 
 
-def drawn_in(Y: Array) -> Array:
+def drawn_in(Y: Array, spread: float) -> Array:
     """Targets made nearly normal by Yeo and Johnson's transform, without their tails."""
     if len(Y) < _LEAST_TO_WARP:
         return Y
@@ -87,26 +104,24 @@ def drawn_in(Y: Array) -> Array:
     for y in Y.T:
         if np.ptp(y) > 0:
             z = PowerTransformer().fit_transform(y[:, None])[:, 0]
-            y = np.clip(z, -_SPREAD, _SPREAD) if np.isfinite(z).all() and z.std() > 0 else y
+            y = np.clip(z, -spread, spread) if np.isfinite(z).all() and z.std() > 0 else y
         columns.append(y / (y.std() or 1.0))
     return np.stack(columns, axis=1)
 
 
-def _search(sample: joint.Sample, kept: IntArray, plan: Plan) -> tuple[joint.Parameters, IntArray]:
-    """One search: by scales, then among the inputs that matter with directions that may turn."""
-    policy = plan.policy
-    first, second = policy.joint_steps
-    p, _ = joint.learn(sample.of(kept, policy.first_joint_rows), joint.start(len(kept), plan.linear), policy, first)
-    size = joint.relevance(p)
-    chosen = np.flatnonzero(size >= min(_GONE * size.max(), float(np.exp(2 * p["noise"][0]))))
-    here = sample.of(kept[chosen])
-    if 2 * len(chosen) < len(kept):  # what was learned among inputs that are gone may mislead
-        some = sample.of(kept[chosen], policy.first_joint_rows)
-        p, _ = joint.learn(some, joint.start(len(chosen), plan.linear), policy, first)
-    else:
-        p = joint.restricted(p, chosen) if len(kept) > 1 else p
-    begin = joint.turned(p) if 1 < len(chosen) <= policy.most_turned else p
-    return joint.learn(here, begin, policy, second)[0], kept[chosen]
+def _search(sample: joint.Sample, begin: joint.Parameters | None, kept: IntArray, plan: Plan) -> joint.Parameters:
+    """One search: by scales on some of the rows, then on all with directions that may turn."""
+    policy, here = plan.policy, sample.of(kept)
+    if begin is None:
+        begin = _climbed(here.take(slice(0, policy.first_joint_rows)), plan)
+    turn = 1 < len(kept) <= policy.most_turned
+    return joint.learn(here, joint.turned(begin) if turn else begin, policy, policy.joint_steps[1])
+
+
+def _climbed(sample: joint.Sample, plan: Plan) -> joint.Parameters:
+    """By scales, from the start."""
+    begin = joint.start(sample.X.shape[1], plan.linear)
+    return joint.learn(sample, begin, plan.policy, plan.policy.joint_steps[0])
 
 
 def _weighed(kernel: SumKernel, noise: float, rows: Rows, plan: Plan) -> LearnedKernel:

@@ -104,7 +104,7 @@ def make_plan(
     searched, has_linear = check.yes_no_auto("relevance", relevance), check.yes_no_auto("linear", linear)
     learned = at[0] is None and searched is not False and not by_descent
     rough = landmarks and learned and given is None and is_auto(kernels) and is_auto(interactions)
-    mixed: Interactions = (1, 2, "full") if learned else "full"
+    mixed: Interactions = (1, "full") if learned else "full"
     return Plan(
         widths=given,
         kernels=tuple(Gaussian() if is_auto(name) else as_kernel(name) for name in layers),

@@ -10,16 +10,15 @@ from ..solvers.ridge import ridge
 from .plan import Plan
 
 
-def scale_by_leave_one_out(rows: Rows, plan: Plan) -> Array:
-    """The scale with the smallest leave-one-out error of a small fit to some rows."""
-    some, policy = rows.take(slice(0, plan.policy.scale_rows)), plan.policy
+def scale_by_leave_one_out(rows: Rows, plan: Plan, relative: Array) -> Array:
+    """The scale, times the inputs' relative ones, with the smallest leave-one-out error of a small fit to some rows."""
+    n, D, factors = plan.policy.scale_search
+    some = rows.take(slice(0, n))
     d = some.X.shape[1]
-    unit = 1 / np.sqrt(max(plan.orders))
+    unit = (relative if np.ptp(relative) else relative[0]) / np.sqrt(max(plan.orders))
     errors = {}
-    for factor in policy.scale_factors:
-        phi = draw_features(
-            generator(plan.seed, Purpose.FEATURES), d, policy.scale_features, plan.kernel, factor * unit, plan.orders
-        )
+    for factor in factors:
+        phi = draw_features(generator(plan.seed, Purpose.FEATURES), d, D, plan.kernel, factor * unit, plan.orders)
         F = features(phi, some.X)
         F = np.hstack([F, some.X]) if plan.linear else F
         errors[factor] = ridge(F, some.Y, some.weights).loo_error.mean()

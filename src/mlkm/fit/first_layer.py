@@ -4,44 +4,39 @@ import numpy as np
 
 from .._seeds import Purpose, generator
 from .._types import Array
-from ..auto.caution import doubtful, plain_layer, search_pays
-from ..auto.first_layer import Learned, learn_first_layer
+from ..auto.first_layer import learn_first_layer, relevant_scales, width_of
 from ..auto.plan import Plan
 from ..auto.scale import scale_by_leave_one_out
 from ..model.features import FeatureMap, draw_features
-from ..model.gaussians import GaussianMap
 from ..model.prior import Part, Prior
-from ..model.sum_kernel import SumKernel
 from ..rows import Rows
 
-
-def first_layer(rows: Rows, plan: Plan) -> Prior | Learned:
-    """What the plan asks for layer 1."""
-    n, d = rows.X.shape
-    learnable = tuple(q for q in plan.orders if q in (1, 2, d))
-    too_few = plan.n_features is not None and len(learnable) > plan.n_features
-    if not plan.learned or learnable != plan.orders or too_few:
-        return _drawn(rows, plan)
-    if doubtful(n, d, plan) and not search_pays(rows, plan):
-        return plain_layer(rows, plan)
-    return learn_first_layer(rows, plan)
+_LEAST = 3  # rows from which there is something to learn
 
 
-def drawn_features(rows: Rows, plan: Plan, D: int) -> tuple[FeatureMap, Array]:
-    """D features at one scale for all inputs, the given one, or the best by leave-one-out; and that scale."""
+def first_layer(rows: Rows, plan: Plan) -> Prior:
+    """What the plan asks for layer 1. Orders between one and all inputs are drawn, with the inputs' learned scales."""
+    d = rows.X.shape[1]
+    if not plan.learned or len(rows) < _LEAST or not rows.X.any():
+        return _drawn(rows, plan, np.ones(d))
+    if set(plan.orders) <= {1, d} and (plan.n_features or len(plan.orders)) >= len(plan.orders):
+        return learn_first_layer(rows, plan)
+    return _drawn(rows, plan, relevant_scales(rows, plan))
+
+
+def drawn_features(rows: Rows, plan: Plan, D: int, relative: Array) -> tuple[FeatureMap, Array]:
+    """D features at the given scale, or at one for all inputs, times their relative ones, with the least leave-one-out
+    error; and that scale."""
     scale = plan.scales[0]
     if scale is None:
-        scale = scale_by_leave_one_out(rows, plan)
-    return draw_features(
-        generator(plan.seed, Purpose.FEATURES), rows.X.shape[1], D, plan.kernel, scale, plan.orders
-    ), scale
+        scale = scale_by_leave_one_out(rows, plan, relative)
+    rng = generator(plan.seed, Purpose.FEATURES)
+    return draw_features(rng, rows.X.shape[1], D, plan.kernel, scale, plan.orders), scale
 
 
-def _drawn(rows: Rows, plan: Plan) -> Prior:
+def _drawn(rows: Rows, plan: Plan, relative: Array) -> Prior:
     n, d = rows.X.shape
-    factor, least, most = plan.policy.drawn_features
-    D = int(np.clip(factor * np.sqrt(n) * np.log(n + 1), least, most)) if plan.n_features is None else plan.n_features
-    phi, _ = drawn_features(rows, plan, D)
+    phi, _ = drawn_features(rows, plan, plan.n_features or width_of(n, plan.policy), relative)
     return Prior((Part(None, phi, 1.0),), np.ones(d) if plan.linear else None, 1e-2)
 
 
@@ -50,12 +45,3 @@ def scale_of(first: Prior) -> Array:
     frequencies = next(part.phi.frequencies for part in first.parts if isinstance(part.phi, FeatureMap))
     seen = np.maximum((frequencies != 0).sum(axis=1), 1)
     return np.asarray(np.sqrt((frequencies**2).sum(axis=1) / seen))
-
-
-def scale_of_kernel(kernel: SumKernel, d: int) -> Array:
-    """Likewise for a sum of kernels: the root mean square of the scales of its Gaussian terms, by their variances."""
-    terms = [(term.variance, term.phi.matrix) for term in kernel.terms if isinstance(term.phi, GaussianMap)]
-    total = sum(variance for variance, _ in terms)
-    if not total:
-        return np.zeros(d)
-    return np.asarray(np.sqrt(sum(variance * (B**2).sum(axis=0) for variance, B in terms) / total))

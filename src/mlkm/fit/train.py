@@ -9,25 +9,22 @@ from joblib import Parallel, delayed
 
 from .._seeds import Purpose, generator
 from .._types import Array, IntArray
-from ..auto.first_layer import layer_of
+from ..auto.first_layer import scale_of_kernel
 from ..auto.plan import Plan
-from ..auto.sizes import NARROW, WIDE
-from ..auto.width import choose_width
-from ..model.features import FeatureMap
 from ..model.machine import Machine, input_gradient, predict, with_last
 from ..model.prior import Prior
 from ..model.warp import coarser
 from ..rows import Rows, Standardiser
 from ..solvers import GradientDescent, Problem, Solution
 from ..solvers.adds import DivergedError, random_parts
-from ..solvers.closed_form import one_layer, one_layer_solution
+from ..solvers.closed_form import one_layer
 from ..solvers.projection import held_out
 from ..solvers.ridge import ridge
-from .first_layer import drawn_features, first_layer, scale_of, scale_of_kernel
+from .first_layer import drawn_features, first_layer, scale_of
 from .kernel import KernelFit, fit_kernel
 from .start import deeper_maps, starts_near, uniform_starts
 
-_ENTRIES = 20_000_000  # of features by which the gradient of kernels is looked at
+_ENTRIES = 4_000_000  # of features by which the gradient of kernels is looked at
 
 
 @dataclass(frozen=True)
@@ -91,29 +88,18 @@ def _fold_error(rows: Rows, plan: Plan, units: Standardiser, penalty: float, tes
 
 
 def _one_layer(problem: Problem, plan: Plan) -> Fitted:
-    """The closed form: as wide as leave-one-out asks for, or with a penalty or parts given by the solver as it is."""
-    source = first_layer(problem.rows, plan)
-    if problem.penalty is None and (problem.parts is None or len(problem.parts) == 1):
-        prior, fit = choose_width(source, problem.rows, plan.policy)
-        solution = one_layer_solution(prior, [fit])
-    else:
-        prior = layer_of(source, WIDE)
-        solution = plan.solver.solve(replace(problem, prior=prior))
+    """The closed form."""
+    prior = first_layer(problem.rows, plan)
+    solution = plan.solver.solve(replace(problem, prior=prior))
     return _fitted(problem.rows, solution, (solution.machines[0].maps[0].n_features,), (scale_of(prior),), prior)
 
 
 def _deep(problem: Problem, plan: Plan) -> Fitted:
     """Hidden layers from the one-layer solution; without parts, only where rows held out say that they pay."""
-    rows, source = problem.rows, first_layer(problem.rows, plan)
-    if problem.penalty is None:
-        prior, fit = choose_width(source, rows, plan.policy)
-    else:
-        prior = layer_of(source, NARROW)
-        fit = one_layer(prior, rows, problem.penalty)
+    rows, prior = problem.rows, first_layer(problem.rows, plan)
+    fit = one_layer(prior, rows, problem.penalty)
     alone = prior.machine(fit.coefficients, fit.intercept)
     phi = prior.parts[0].phi
-    if not isinstance(phi, FeatureMap) or prior.parts[0].warp is not None:
-        phi = alone.maps[0]
     n_runs = 1 if problem.parts is None else len(problem.parts)
     starts = starts_near(alone, (phi, *deeper_maps(plan)), rows.X, n_runs, plan)
     solution = plan.solver.solve(replace(problem, starts=starts, guess=fit.penalty))
@@ -149,7 +135,7 @@ def _with_one_layer(machine: Machine, alone: Machine) -> Machine:
 def _by_descent(problem: Problem, plan: Plan, solver: GradientDescent) -> Fitted:
     """The paper's method as written: joint gradient descent, or ADDS on the given parts."""
     widths = plan.widths or ()
-    phi, scale = drawn_features(problem.rows, plan, widths[0])
+    phi, scale = drawn_features(problem.rows, plan, widths[0], np.ones(problem.rows.X.shape[1]))
     n_runs = 1 if problem.parts is None else len(problem.parts)
     maps = (phi, *deeper_maps(plan))
     starts = uniform_starts(maps, problem.rows.Y.shape[1], n_runs, plan, solver.initial_range())

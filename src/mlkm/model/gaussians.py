@@ -27,9 +27,9 @@ class GaussianMap:
 
 @features.register
 def _(phi: GaussianMap, X: Array) -> Array:
-    """Squared distances by one matrix product: |u|^2 - 2 u'v + |v|^2."""
-    B = phi.matrix.T.astype(X.dtype)
-    U, V = X @ B, phi.points.astype(X.dtype, copy=False) @ B
+    """Squared distances by one matrix product, |u|^2 - 2 u'v + |v|^2, in the precision of the points."""
+    B = phi.matrix.T.astype(phi.points.dtype)
+    U, V = X.astype(B.dtype, copy=False) @ B, phi.points @ B
     K: Array = U @ V.T
     K -= 0.5 * np.einsum("nr,nr->n", U, U)[:, None]
     K -= 0.5 * np.einsum("nr,nr->n", V, V)

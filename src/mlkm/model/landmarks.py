@@ -28,11 +28,17 @@ class LandmarkMap:
         return len(self.points)
 
 
+def scaled_points(phi: LandmarkMap, X: Array) -> Array:
+    """The inputs that are looked at, times their relevance: numbers whose l1 distance is the exponent. In float64 and
+    row by row, the way `cdist` is fastest with."""
+    seen = np.flatnonzero(phi.relevance)
+    return np.ascontiguousarray(X[:, seen] * phi.relevance[seen], np.float64)
+
+
 @features.register
 def _(phi: LandmarkMap, X: Array) -> Array:
-    seen = np.flatnonzero(phi.relevance)
-    gamma = phi.relevance[seen]
-    distances = cdist(X[:, seen] * gamma, phi.points[:, seen] * gamma, "cityblock").astype(X.dtype, copy=False)
+    distances = cdist(scaled_points(phi, X), scaled_points(phi, phi.points), "cityblock")
+    distances = distances.astype(phi.points.dtype, copy=False)
     np.negative(distances, out=distances)
     return np.exp(distances, out=distances)
 

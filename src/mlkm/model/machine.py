@@ -21,7 +21,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .._types import Array
-from .features import angles, features, pullback
+from .features import JointMap, angles, features, pullback
+from .warp import warped
 
 Weights: TypeAlias = tuple[Array, ...]
 Layers: TypeAlias = tuple[Weights, ...]
@@ -138,8 +139,22 @@ def forward(machine: Machine, X: Array, first: Array | None = None) -> Tape:
 
 def predict(machine: Machine, X: Array, entries: int = 2**24) -> Array:
     """f(x) for every row, computed in blocks of rows, each with a table of features of at most so many entries."""
-    block = int(np.clip(entries // machine.maps[0].n_features if machine.maps[0].n_features else 4096, 16, 4096))
-    return np.vstack([forward(machine, X[start : start + block]).output for start in range(0, len(X), block)])
+    phi, X = machine.maps[0], np.ascontiguousarray(X)  # the same sums whatever the order in memory
+    block = int(np.clip(entries // phi.n_features if phi.n_features else 4096, 16, 4096))
+    several = machine.depth == 1 and isinstance(phi, JointMap) and len(phi.parts) > 1
+    f = _by_parts if several else lambda m, rows: forward(m, rows).output
+    return np.vstack([f(machine, X[start : start + block]) for start in range(0, len(X), block)])
+
+
+def _by_parts(machine: Machine, X: Array) -> Array:
+    """f(x) of one layer of several maps: the sum of what each of them adds, in its own precision."""
+    W, at = machine.layers[0][0], 0
+    total = np.tile(W[-1], (len(X), 1)).astype(np.float64)
+    for warp, part in machine.maps[0].parts:
+        F = features(part, X if warp is None else warped(warp, X))
+        total += F @ W[at : at + part.n_features].astype(F.dtype)
+        at += part.n_features
+    return total + X @ W[at:-1] if machine.linear else total
 
 
 def backward(machine: Machine, tape: Tape, cotangent: Array) -> Factors:

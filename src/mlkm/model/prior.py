@@ -28,7 +28,6 @@ class Prior:
     parts: tuple[Part, ...]
     linear: Array | None
     noise: float
-    n_full: int = 0  # how many features, the last of the first part, are of full order
     precise: bool = False  # whether sums over many rows are in float64, for fits with next to no noise
 
     def columns(self) -> Iterator[tuple[Part | None, Array | float, slice]]:

@@ -6,9 +6,9 @@ A term is cosines (their products are its kernel), the Gaussian kernel on learne
 on ranks. The fit on rows z_1..z_n is f(x) = sum_i alpha_i K(x, z_i) + a: one layer whose features are the terms'.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -18,7 +18,7 @@ from .._types import Array
 from ..rows import blocks
 from .features import FeatureMap, JointMap, features
 from .gaussians import GaussianMap
-from .landmarks import LandmarkMap
+from .landmarks import LandmarkMap, scaled_points
 from .machine import Machine
 from .warp import Warp, warped
 
@@ -39,9 +39,9 @@ class Term:
         """The rows of X as this kernel sees them."""
         return X if self.warp is None else warped(self.warp, X).astype(X.dtype, copy=False)
 
-    def at(self, X: Array) -> Map:
+    def at(self, X: Array, dtype: Any) -> Map:
         """The map with its features at the rows of X; cosines stay as they are."""
-        return self.phi if isinstance(self.phi, FeatureMap) else replace(self.phi, points=self.seen(X))
+        return self.phi if isinstance(self.phi, FeatureMap) else replace(self.phi, points=self.seen(X).astype(dtype))
 
     def codes(self, X: Array) -> Array:
         """Numbers per row from which the kernel between two rows follows: their product, or their distance."""
@@ -50,18 +50,18 @@ class Term:
             return features(self.phi, Z) * Z.dtype.type(np.sqrt(self.variance))
         if isinstance(self.phi, GaussianMap):
             return Z @ self.phi.matrix.T.astype(Z.dtype)
-        return Z[:, self.phi.relevance > 0] * self.phi.relevance[self.phi.relevance > 0].astype(Z.dtype)
+        return scaled_points(self.phi, Z)
 
-    def between(self, a: Array, b: Array) -> Array:
+    def between(self, a: Array, b: Array, dtype: Any) -> Array:
         """v K for all pairs of rows, by their codes."""
         if isinstance(self.phi, FeatureMap):
             product: Array = a @ b.T
             return product
-        K = (
-            -cdist(a, b, "cityblock").astype(a.dtype)
-            if isinstance(self.phi, LandmarkMap)
-            else _minus_half_squares(a, b)
-        )
+        if isinstance(self.phi, GaussianMap):
+            K = _minus_half_squares(a, b)
+        else:
+            K = cdist(a, b, "cityblock").astype(dtype, copy=False)
+            np.negative(K, out=K)
         np.exp(K, out=K)
         K *= K.dtype.type(self.variance)
         return K
@@ -73,6 +73,15 @@ def _minus_half_squares(a: Array, b: Array) -> Array:
     K -= 0.5 * np.einsum("nr,nr->n", a, a)[:, None]
     K -= 0.5 * np.einsum("nr,nr->n", b, b)
     return np.minimum(K, 0, out=K)
+
+
+def compressed(F: Array) -> Array:
+    """Fewer columns with the same products of rows, to the precision of F: its leading principal directions."""
+    if F.shape[1] == 0:
+        return F
+    values, V = np.linalg.eigh((F.T @ F).astype(np.float64))
+    lost = np.cumsum(np.maximum(values, 0)) < np.finfo(F.dtype).eps * values.sum()
+    return F @ V[:, ~lost].astype(F.dtype)
 
 
 @dataclass(frozen=True)
@@ -90,38 +99,57 @@ class SumKernel:
     def matrices(self, A: Array, B: Array) -> list[Array]:
         """K_t(a, b) with its variance, for all rows a of A and b of B: one for every term, the linear one last."""
         own, others = self.codes(A), self.codes(B)
-        result = [term.between(a, b) for term, a, b in zip(self.terms, own, others, strict=False)]
+        result = [term.between(a, b, A.dtype) for term, a, b in zip(self.terms, own, others, strict=False)]
         return result if self.linear is None else [*result, own[-1] @ others[-1].T]
 
     def matrix(self, A: Array, B: Array) -> Array:
         """K(a, b) for all rows a of A and b of B."""
         K: Array = np.empty((len(A), len(B)), A.dtype)
         own, others = self.codes(A), self.codes(B)
+        left, right = self._products(own), self._products(others)
         for at in blocks(len(A), _TALL):
-            self._fill(K[at], [codes[at] for codes in own], others)
+            self._fill(K[at], [codes[at] for codes in own], others, left[at], right)
+        return K
+
+    def strips(self, X: Array) -> Iterator[tuple[slice, Array]]:
+        """K(x, x') by strips of rows x, each for the rows x' from its own first one on: the upper triangle."""
+        own = self.codes(X)
+        P = compressed(self._products(own))
+        for at in blocks(len(X), _TALL):
+            stop_if_asked()
+            strip: Array = np.empty((at.stop - at.start, len(X) - at.start), X.dtype)
+            others = [codes[at.start :] for codes in own]
+            self._fill(strip, [codes[at] for codes in own], others, P[at], P[at.start :])
+            yield at, strip
+
+    def upper(self, X: Array) -> Array:
+        """K(x, x') for all pairs of rows of X, its upper triangle; squares on the diagonal are whole."""
+        K: Array = np.zeros((len(X), len(X)), X.dtype)
+        for at, strip in self.strips(X):
+            K[at, at.start :] = strip
         return K
 
     def gram(self, X: Array) -> Array:
-        """K(x, x') for all pairs of rows of X: one triangle, and its mirror image."""
-        n, own = len(X), self.codes(X)
-        K: Array = np.empty((n, n), X.dtype)
-        for at in blocks(n, _TALL):
-            stop_if_asked()
-            self._fill(K[at, at.start :], [codes[at] for codes in own], [codes[at.start :] for codes in own])
-            K[at.stop :, at] = K[at, at.stop :].T
+        """K(x, x') for all pairs of rows of X."""
+        K = self.upper(X)
+        for at in blocks(len(X), _TALL):
+            K[at.start :, at] = K[at, at.start :].T
         return K
 
-    def _fill(self, K: Array, own: list[Array], others: list[Array]) -> None:
-        """In pieces that stay in a processor's cache; products of features at once."""
-        products = [t for t, term in enumerate(self.terms) if isinstance(term.phi, FeatureMap)]
-        products += [len(self.terms)] if self.linear is not None else []
-        K[:] = 0
-        if products:
-            K += np.hstack([own[t] for t in products]) @ np.hstack([others[t] for t in products]).T
+    def _products(self, codes: list[Array]) -> Array:
+        """The codes of all terms whose kernel is their product, side by side."""
+        parts = [own for term, own in zip(self.terms, codes, strict=False) if isinstance(term.phi, FeatureMap)]
+        parts += [codes[-1]] if self.linear is not None else []
+        return np.hstack(parts) if parts else np.zeros((len(codes[0]), 0), codes[0].dtype)
+
+    def _fill(self, K: Array, own: list[Array], others: list[Array], left: Array, right: Array) -> None:
+        """In pieces that stay in a processor's cache."""
         for at in blocks(K.shape[1], _WIDE):
+            piece: Array = left @ right[at].T
             for term, a, b in zip(self.terms, own, others, strict=False):
                 if not isinstance(term.phi, FeatureMap):
-                    K[:, at] += term.between(a, b[at])
+                    piece += term.between(a, b[at], K.dtype)
+            K[:, at] = piece
 
     def diagonal(self, X: Array) -> Array:
         """K(x, x) for every row."""
@@ -137,11 +165,12 @@ class SumKernel:
         linear = None if self.linear is None else self.linear * np.sqrt(factors[-1])
         return SumKernel(terms, linear)
 
-    def machine(self, X: Array, alpha: Array, intercept: Array) -> Machine:
-        """sum_i alpha_i K(x, x_i) + a as a machine of one layer; alpha is (n, k)."""
+    def machine(self, X: Array, alpha: Array, intercept: Array, single: bool = False) -> Machine:
+        """sum_i alpha_i K(x, x_i) + a as a machine of one layer; alpha is (n, k). Kernels are in float32
+        if `single`."""
         maps, weights = [], []
         for term in self.terms:
-            maps.append((term.warp, term.at(X)))
+            maps.append((term.warp, term.at(X, np.float32 if single else np.float64)))
             own = features(term.phi, term.seen(X)).T @ alpha if isinstance(term.phi, FeatureMap) else alpha
             weights.append(term.variance * own)
         if self.linear is not None:

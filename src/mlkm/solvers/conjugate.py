@@ -8,11 +8,11 @@ eigenvectors U and eigenvalues l give the preconditioner
 in which nothing cancels: it is positive in any precision.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from scipy.linalg import blas
 
 from .._threads import stop_if_asked
 from .._types import Array
@@ -35,11 +35,10 @@ class Preconditioner:
         return np.asarray(r - self.U @ (self.shrink[:, None] * inner))
 
 
-def preconditioner(K: Array, ridge: Array) -> Preconditioner:
-    """For the system K, with the ridge on its diagonal."""
-    n, s = len(K), float(np.mean(ridge))
-    M = min(LANDMARKS, n)
-    C = np.ascontiguousarray(K[:, :M])
+def preconditioner(rows: Array, ridge: Array) -> Preconditioner:
+    """For a system K with the ridge on its diagonal, whose first rows are given: those of the landmarks."""
+    M, s = len(rows), float(np.mean(ridge))
+    C = np.ascontiguousarray(rows.T)
     C[np.diag_indices(M)] -= ridge[:M].astype(C.dtype)
     A = C[:M].astype(np.float64)
     A[np.diag_indices(M)] += 1e-5 * np.trace(A) / M
@@ -52,34 +51,78 @@ def preconditioner(K: Array, ridge: Array) -> Preconditioner:
     return Preconditioner(U, (1 - (values[0] + s) / (values + s)).astype(U.dtype))
 
 
-def conjugate_gradients(
-    K: Array, Y: Array, ridge: Array, precondition: Preconditioner, tolerance: float = TOLERANCE
-) -> Array:
-    """alpha (n, k) with K alpha near Y, each column until what is missing is a share of what the fit leaves of Y, ridge
-    times alpha. K is float32, symmetric and has the ridge on its diagonal."""
-    alpha, residual = np.zeros_like(Y), Y.copy()
-    z = precondition(residual)
-    direction, size = z.copy(), (residual * z).sum(axis=0)
-    going = np.arange(Y.shape[1])
-    for _ in range(_STEPS):
-        stop_if_asked()
-        image = _product(K, direction)
-        step = size / np.maximum((direction * image).sum(axis=0), 1e-300)
-        alpha[:, going] += step * direction
-        residual -= step * image
-        left = ((ridge[:, None] * alpha[:, going]) ** 2).sum(axis=0)
-        far = (residual**2).sum(axis=0) > tolerance**2 * left
-        if not far.any():
-            break
-        going, residual, direction, size = going[far], residual[:, far], direction[:, far], size[far]
-        z = precondition(residual)
-        new = (residual * z).sum(axis=0)
-        direction = z + (new / np.maximum(size, 1e-300)) * direction
-        size = new
-    return alpha
+@dataclass(frozen=True)
+class System:
+    """K with the ridge on its diagonal, in strips of rows, each from its own diagonal on; and its preconditioner.
+
+    An intercept that is not penalised means that alpha sums to zero: the directions are held to that, and to zero at
+    rows that are left out.
+    """
+
+    strips: list[Array]
+    ridge: Array
+    precondition: Preconditioner
+
+    @classmethod
+    def of(cls, strips: Iterable[tuple[slice, Array]], ridge: Array) -> "System":
+        """The system of a kernel's strips, which are kept."""
+        kept = []
+        for at, strip in strips:
+            strip[np.diag_indices(len(strip))] += ridge[at].astype(strip.dtype)
+            kept.append(strip)
+        return cls(kept, ridge, preconditioner(_first_rows(kept, LANDMARKS), ridge))
+
+    def solve(self, Y: Array, alpha: Array, rows: int) -> tuple[Array, Array, Array]:
+        """alpha (n, k) of a fit to the first `rows` rows of Y, from one that may be near, the intercept, and
+        Y - K alpha: each column until what is missing is a share of what the fit leaves of Y, ridge times alpha."""
+        alpha = alpha.copy()
+        residual = Y - self._product(alpha) if alpha.any() else Y.copy()
+        z = self._held(self.precondition(self._held(residual, rows)), rows)
+        direction, size = z.copy(), (residual * z).sum(axis=0)
+        for _ in range(_STEPS):
+            stop_if_asked()
+            image = self._product(direction)
+            step = size / np.maximum((direction * image).sum(axis=0), 1e-300)
+            alpha += step * direction
+            residual -= step * image
+            held = self._held(residual, rows)
+            left = ((self.ridge[:, None] * alpha) ** 2).sum(axis=0)
+            if ((held**2).sum(axis=0) <= TOLERANCE**2 * left).all():
+                break
+            z = self._held(self.precondition(held), rows)
+            new = (held * z).sum(axis=0)
+            direction = z + (new / np.maximum(size, 1e-300)) * direction
+            size = new
+        return alpha, residual[:rows].mean(axis=0), residual
+
+    def _held(self, V: Array, rows: int) -> Array:
+        """Summing to zero, and zero from `rows` on."""
+        held = np.zeros_like(V)
+        held[:rows] = V[:rows] - V[:rows].mean(axis=0)
+        return held
+
+    def _product(self, V: Array) -> Array:
+        """K V: every strip is read once, for what stands right of the diagonal and for its mirror image below."""
+        own, begin = V.astype(np.float32), 0
+        total = np.zeros_like(own)
+        for strip in self.strips:
+            end = begin + len(strip)
+            total[begin:end] += strip @ own[begin:]
+            total[end:] += strip[:, len(strip) :].T @ own[begin:end]
+            begin = end
+        return total.astype(np.float64)
 
 
-def _product(K: Array, V: Array) -> Array:
-    """K V, column by column: with one triangle of K half of the memory is read."""
-    columns = [blas.ssymv(1.0, K.T, v, lower=1) for v in V.T.astype(np.float32)]
-    return np.stack(columns, axis=1).astype(np.float64)
+def _first_rows(strips: list[Array], most: int) -> Array:
+    """The first rows of K, whole, from its strips."""
+    n = strips[0].shape[1]
+    rows: Array = np.zeros((min(most, n), n), strips[0].dtype)
+    begin = 0
+    for strip in strips:
+        end = min(begin + len(strip), len(rows))
+        rows[begin:end, begin:] = strip[: end - begin]
+        rows[end:, begin:end] = strip[: end - begin, end - begin : len(rows) - begin].T
+        begin = end
+        if end == len(rows):
+            return rows
+    return rows

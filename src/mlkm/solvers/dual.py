@@ -5,7 +5,7 @@ y_i by alpha_i / [(K + sigma^2/w)^{-1}]_ii, and the diagonal of the inverse at t
 rows and columns of the factor alone, inverted: no inverse of the whole is formed. Kernel and factor are in float32
 where the noise allows it, and the solution is refined with residuals in float64.
 
-Above, by conjugate gradients (`mlkm.solvers.conjugate`), with the diagonal of the inverse estimated by random signs.
+Above, by conjugate gradients (`mlkm.solvers.conjugate`); errors are those of some rows that are left out together.
 """
 
 from dataclasses import dataclass
@@ -14,48 +14,37 @@ from typing import Any
 import numpy as np
 from scipy.linalg import get_lapack_funcs
 
-from .._seeds import Purpose, generator
 from .._types import Array
 from ..model.sum_kernel import SumKernel
 from ..rows import Rows, blocks
-from .conjugate import conjugate_gradients, preconditioner
+from .conjugate import System
 
 EXACT = 8000  # rows up to which a factor takes seconds; n^3/3
 _LEFT_OUT = 1000  # rows at which errors are measured
 _ROUNDED = 1e-4  # noise variance, relative to the kernel's, from which float32 will do
 _TALL = 512  # rows of a product in float64 at a time
-_ROUGHLY = 0.1  # to which share of its residuals each of them is solved
-_SIGNS = 6  # right-hand sides from which the diagonal of an inverse is estimated
 
 
 @dataclass(frozen=True)
 class DualFit:
-    """alpha (n, k), the intercept (k,), and squared errors of rows left out: their weighted means (k,)."""
+    """alpha (n, k), the intercept (k,), what is missed of the last rows by fits without them (m, k), and the weighted
+    means of its squares (k,)."""
 
     alpha: Array
     intercept: Array
+    missed: Array
     loo_error: Array
-    loo_residuals: Array  # of the last rows, (m, k)
+    single: bool  # whether float32 was precise enough for the kernel
 
 
 def solve_dual(kernel: SumKernel, rows: Rows, noise: float) -> DualFit:
-    """The fit on all rows with the noise variance given; the intercept is not penalised.
-
-    With C the inverse, the intercept is a = 1'CY / 1'C1, alpha = C (Y - 1a), and without row i the fit misses y_i by
-    alpha_i / (C_ii - (C1)_i^2 / 1'C1).
-    """
-    n, weights = len(rows), rows.weights
-    ridge, m = noise / weights, min(n, _LEFT_OUT)
-    targets = np.hstack([rows.Y - rows.weights @ rows.Y / n, np.ones((n, 1))])
-    solve = _by_factor if n <= EXACT else _by_gradients
-    solved, diagonal = solve(kernel, rows.X, targets, ridge, m)
-    ones = solved[:, -1:]
-    shift = ones.T @ targets[:, :-1] / ones.sum()
-    alpha = solved[:, :-1] - ones * shift
-    own = diagonal - ones[n - m :, 0] ** 2 / ones.sum()
-    left_out = alpha[n - m :] / np.maximum(own, 1e-12 / ridge[n - m :])[:, None]
-    last = weights[n - m :]
-    return DualFit(alpha, (weights @ rows.Y / n) + shift[0], last @ left_out**2 / last.sum(), left_out)
+    """The fit on all rows with the noise variance given; the intercept is not penalised."""
+    mean = rows.weights @ rows.Y / len(rows)
+    solve = _by_factor if len(rows) <= EXACT else _by_gradients
+    alpha, shift, missed = solve(kernel, rows.X, rows.Y - mean, noise / rows.weights)
+    last = rows.weights[-len(missed) :]
+    single = _rounds(kernel, rows.X, noise / rows.weights)
+    return DualFit(alpha, mean + shift, missed, last @ missed**2 / last.sum(), single)
 
 
 def solvable_rows(kernel: SumKernel, rows: Rows, noise: float) -> Rows:
@@ -66,8 +55,8 @@ def solvable_rows(kernel: SumKernel, rows: Rows, noise: float) -> Rows:
 
 
 def kernel_matrix(kernel: SumKernel, X: Array, ridge: Array, single: bool) -> Array:
-    """K + diag(ridge), in float32 where `single`."""
-    K = kernel.gram(X.astype(np.float32) if single else X)
+    """K + diag(ridge), its upper triangle, in float32 where `single`."""
+    K = kernel.upper(X.astype(np.float32) if single else X)
     K[np.diag_indices(len(K))] += ridge.astype(K.dtype)
     return K
 
@@ -77,25 +66,33 @@ def _rounds(kernel: SumKernel, X: Array, ridge: Array) -> bool:
     return bool(ridge.min() > _ROUNDED * float(np.mean(kernel.diagonal(X[:200]))))
 
 
-def _by_factor(kernel: SumKernel, X: Array, Y: Array, ridge: Array, m: int) -> tuple[Array, Array]:
-    """C Y, and the diagonal of C at the last m rows."""
-    n, single = len(X), _rounds(kernel, X, ridge)
+def _by_factor(kernel: SumKernel, X: Array, Y: Array, ridge: Array) -> tuple[Array, Array, Array]:
+    """alpha, the intercept, and what the fit without each of the last rows misses of it.
+
+    With C the inverse, the intercept is a = 1'CY / 1'C1, alpha = C (Y - 1a), and without row i the fit misses y_i by
+    alpha_i / (C_ii - (C1)_i^2 / 1'C1).
+    """
+    n, m, single = len(X), min(len(X), _LEFT_OUT), _rounds(kernel, X, ridge)
     K = kernel_matrix(kernel, X, ridge, single)
     kept = K.copy() if single else K
     functions: Any = get_lapack_funcs(("potrf", "potrs", "trtri"), (K,))
     potrf, potrs, trtri = functions
-    L = _factor(K, potrf)
-    alpha = potrs(L, Y.astype(K.dtype), lower=1)[0].astype(np.float64)
+    L, targets = _factor(K, potrf), np.hstack([Y, np.ones((n, 1))])
+    solved = potrs(L, targets.astype(K.dtype), lower=1)[0].astype(np.float64)
     if single:
         for _ in range(2):
-            missing = Y - _times(kept, alpha)
-            alpha += potrs(L, missing.astype(K.dtype), lower=1)[0]
+            solved += potrs(L, (targets - _times(kept, solved)).astype(K.dtype), lower=1)[0]
     corner = trtri(np.asfortranarray(L[n - m :, n - m :]), lower=1)[0]
-    return alpha, np.einsum("ij,ij->j", corner, corner, dtype=np.float64)
+    diagonal = np.einsum("ij,ij->j", corner, corner, dtype=np.float64)
+    ones = solved[:, -1:]
+    shift = ones.T @ Y / ones.sum()
+    alpha = solved[:, :-1] - ones * shift
+    own = diagonal - ones[n - m :, 0] ** 2 / ones.sum()
+    return alpha, shift[0], alpha[n - m :] / np.maximum(own, 1e-12 / ridge[n - m :])[:, None]
 
 
 def _factor(K: Array, potrf: Any) -> Array:
-    """The lower Cholesky factor. K is symmetric and in C order, so that its transpose is itself in Fortran order; a
+    """The lower Cholesky factor. K has its upper triangle in C order, its transpose the lower one in Fortran order; a
     matrix that is singular to rounding gets the least multiple of the identity that makes it positive."""
     jitter, most = 0.0, float(np.abs(np.diagonal(K)).max())
     while True:
@@ -106,18 +103,23 @@ def _factor(K: Array, potrf: Any) -> Array:
 
 
 def _times(K: Array, alpha: Array) -> Array:
-    """K alpha with sums in float64."""
-    return np.vstack([K[at].astype(np.float64) @ alpha for at in blocks(len(K), _TALL)])
+    """K alpha with sums in float64, from the upper triangle of K."""
+    total = np.zeros_like(alpha)
+    for at in blocks(len(K), _TALL):
+        right = K[at, at.start :].astype(np.float64)
+        square = right[:, : at.stop - at.start]
+        square[:] = np.triu(square) + np.triu(square, 1).T
+        total[at] += right @ alpha[at.start :]
+        total[at.stop :] += right[:, at.stop - at.start :].T @ alpha[at]
+    return total
 
 
-def _by_gradients(kernel: SumKernel, X: Array, Y: Array, ridge: Array, m: int) -> tuple[Array, Array]:
-    """C Y by conjugate gradients, and with it the diagonal of C at the last m rows: for signs z drawn at random, the
-    mean of z times the solution for z."""
-    n = len(Y)
-    K = kernel_matrix(kernel, X, ridge, single=True)
-    precondition = preconditioner(K, ridge)
-    alpha = conjugate_gradients(K, Y, ridge, precondition)
-    signs = np.where(generator(0, Purpose.SIGNS).integers(0, 2, (n, _SIGNS)) == 1, 1.0, -1.0)
-    diagonal = (conjugate_gradients(K, signs, ridge, precondition, _ROUGHLY) * signs).mean(axis=1)
-    # 1 - h_i lies between 0 and 1, and is not below what a draw of signs may make of it
-    return alpha, np.clip(diagonal, 0.05 / ridge, 1 / ridge)[n - m :]
+def _by_gradients(kernel: SumKernel, X: Array, Y: Array, ridge: Array) -> tuple[Array, Array, Array]:
+    """The same by conjugate gradients: first without the last rows, which gives the errors there, then with all of them
+    from the solution found."""
+    system = System.of(kernel.strips(X.astype(np.float32)), ridge)
+    fewer = len(Y) - min(_LEFT_OUT, len(Y) // 8)
+    alpha, shift, residual = system.solve(Y, np.zeros_like(Y), fewer)
+    missed = residual[fewer:] - shift
+    alpha, shift, _ = system.solve(Y, alpha, len(Y))
+    return alpha, shift, missed
