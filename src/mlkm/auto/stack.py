@@ -13,13 +13,31 @@ _SUM = 1e3  # how heavily the sum of the weights is held to one
 
 
 def convex_weights(predictions: Array, Y: Array, weights: Array, rng: np.random.Generator, bootstraps: int) -> Array:
-    """Weights (members,) for predictions (members, rows, outputs) of Y (rows, outputs)."""
-    total = np.zeros(len(predictions))
+    """Weights (members,) for predictions (members, rows, outputs) of Y (rows, outputs); the last member is the mean.
+
+    Chance lets a member look better than the mean, the more so the fewer the rows. With s the mean square by which the
+    combination leaves the mean and e its error, chance is worth about 2 e / m per member, and the combination is drawn
+    towards the mean as much as that asks for: not noticeably where e is small beside s.
+    """
+    found = _averaged(predictions, Y, weights, rng, bootstraps, 0.0)
+    combined, mean, share = np.tensordot(found, predictions, axes=1), predictions[-1], weights / weights.sum()
+    left, moved = (float((share @ part**2).sum()) for part in (Y - combined, combined - mean))
+    if moved == 0:
+        return found
+    return _averaged(predictions, Y, weights, rng, bootstraps, 2 * len(predictions) * left / (len(Y) * moved))
+
+
+def _averaged(
+    predictions: Array, Y: Array, weights: Array, rng: np.random.Generator, bootstraps: int, drawn: float
+) -> Array:
+    """Over bootstraps: the weights with the least error, plus `drawn` times the mean square by which the mean is left."""
+    total, mean = np.zeros(len(predictions)), predictions[-1]
     for _ in range(bootstraps):
         own = np.sqrt(weights * rng.exponential(size=len(weights)))[:, None]
-        A = np.stack([(own * f).ravel() for f in predictions], axis=1)
-        b = (own * Y).ravel()
+        A = np.stack([(own * (f - mean)).ravel() for f in predictions], axis=1)
+        b = (own * (Y - mean)).ravel()
         held = _SUM * (np.abs(A).max() or 1.0)
-        found = nnls(np.vstack([A, np.full((1, A.shape[1]), held)]), np.append(b, held))[0]
+        rows = [A, np.sqrt(drawn) * A, np.full((1, A.shape[1]), held)]
+        found = nnls(np.vstack(rows), np.concatenate([b, np.zeros(len(A)), [held]]))[0]
         total += found / (found.sum() or 1.0)
     return np.asarray(total / bootstraps)
