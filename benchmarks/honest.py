@@ -1,8 +1,8 @@
 """Is the default honest with few rows? python -m benchmarks.honest noise | errors [--repeats R]
 
-`noise`: targets that have nothing to do with the inputs; the root mean squared error of the default, relative to that of
-the mean of the training targets, over n = 10 to 1000 rows and d = 1 to 30 inputs. Expectations over new rows are exact
-in the noise: the truth is zero.
+`noise`: targets that have nothing to do with the inputs; the root mean squared error of the default, relative to that
+of the mean of the training targets, over n = 10 to 1000 rows and d = 1 to 30 inputs. Expectations over new targets are
+exact: the truth is zero.
 
 `errors`: the error that a fit reports (`loo_error_`) beside the error at new rows, both averaged over repeats, for 30
 sizes from n = 30 to 2000 and d = 1 to 1000; y = sin(2 x_1) + x_2 / 2 + noise of standard deviation 0.3.
@@ -57,7 +57,7 @@ def errors(most: int) -> None:
                 said += model.loo_error_
                 true += float(np.mean((model.predict(new) - target) ** 2))
             inside.append(0.8 <= said / true <= 1.25)
-            print(f"n = {n}, d = {d}: said / true {said / true:.2f} (mean squares {true:.3g})", flush=True)
+            print(f"n = {n}, d = {d}: said / true {said / true:.2f} (mean square {true / repeats_of(n, most):.3g})", flush=True)
     print(f"between 0.8 and 1.25: {sum(inside)} of {len(inside)}")
 
 

@@ -58,27 +58,36 @@ def begun(rows: Rows, ranks: Warp, plan: Plan) -> tuple[IntArray, joint.Paramete
     """The inputs that go on, and a climb by their scales on some rows, from which the first search goes on.
 
     All of a few inputs go on. Of many those that tell something of y; then the less relevant half leaves, again and
-    again, as long as rows that the climb has not seen are predicted no worse; and those come back that tell something
-    of what is left there.
+    again, until rows that the climb has not seen are predicted clearly worse. The largest set that is not clearly worse
+    than the best of them stays, and those come back that tell something of what it leaves of those rows.
     """
     policy, m = plan.policy, plan.policy.first_joint_rows
     kept = telling_inputs(rows.X, rows.Y, rows.weights, policy)
     seen = _sample(rows, ranks, slice(0, m + policy.checked_rows), 0, policy)
     some, others = seen.take(slice(0, m)), seen.take(slice(m, None))
-
     p = _climbed(some.of(kept), plan)
     if rows.X.shape[1] <= policy.none_dropped or len(others.Y) < policy.none_dropped:
         return kept, p
-    left = others.Y - joint.predicted(p, some.of(kept), others.of(kept))
-    while len(kept) > policy.none_dropped:
-        half = kept[np.sort(np.argsort(-joint.relevance(p), kind="stable")[: (len(kept) + 1) // 2])]
-        fewer = _climbed(some.of(half), plan)
-        now = others.Y - joint.predicted(fewer, some.of(half), others.of(half))
-        if others.weights @ (now**2).sum(axis=1) > others.weights @ (left**2).sum(axis=1):
+    tried: list[tuple[IntArray, joint.Parameters, Array]] = []
+    best = np.array([np.inf])
+    while True:
+        left = others.Y - joint.predicted(p, some.of(kept), others.of(kept))
+        errors = others.weights * (left**2).sum(axis=1)
+        tried.append((kept, p, left))
+        if len(kept) <= 2 or _clearly_less(best, errors):
             break
-        kept, p, left = half, fewer, now
+        best = errors if errors.mean() < best.mean() else best
+        kept = kept[np.sort(np.argsort(-joint.relevance(p), kind="stable")[: (len(kept) + 1) // 2])]
+        p = _climbed(some.of(kept), plan)
+    kept, p, left = next(one for one in tried if not _clearly_less(best, others.weights * (one[2] ** 2).sum(axis=1)))
     both = np.union1d(kept, by_chance(others.X, left, others.weights, policy))
     return (kept, p) if len(both) == len(kept) else (both, _climbed(some.of(both), plan))
+
+
+def _clearly_less(a: Array, b: Array) -> bool:
+    """Whether errors of the same rows are less by two standard errors of their mean difference."""
+    difference = b - a
+    return bool(difference.mean() > 2 * difference.std() / np.sqrt(len(difference))) if len(a) == len(b) else False
 
 
 def _samples(rows: Rows, kept: IntArray, policy: Policy) -> list[slice]:

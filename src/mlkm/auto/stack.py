@@ -16,7 +16,7 @@ def convex_weights(predictions: Array, Y: Array, weights: Array, rng: np.random.
     """Weights (members,) for predictions (members, rows, outputs) of Y (rows, outputs); the last member is the mean.
 
     Chance lets a member look better than the mean, the more so the fewer the rows. With s the mean square by which the
-    combination leaves the mean and e its error, chance is worth about 2 e / m per member, and the combination is drawn
+    combination leaves the mean and e its error, chance is worth some e / m per member, and the combination is drawn
     towards the mean as much as that asks for: not noticeably where e is small beside s.
     """
     found = _averaged(predictions, Y, weights, rng, bootstraps, 0.0)
@@ -24,13 +24,13 @@ def convex_weights(predictions: Array, Y: Array, weights: Array, rng: np.random.
     left, moved = (float((share @ part**2).sum()) for part in (Y - combined, combined - mean))
     if moved == 0:
         return found
-    return _averaged(predictions, Y, weights, rng, bootstraps, 2 * len(predictions) * left / (len(Y) * moved))
+    return _averaged(predictions, Y, weights, rng, bootstraps, 3 * len(predictions) * left / (len(Y) * moved))
 
 
 def _averaged(
     predictions: Array, Y: Array, weights: Array, rng: np.random.Generator, bootstraps: int, drawn: float
 ) -> Array:
-    """Over bootstraps: the weights with the least error, plus `drawn` times the mean square by which the mean is left."""
+    """Over bootstraps: weights with the least error, plus `drawn` times the mean square by which the mean is left."""
     total, mean = np.zeros(len(predictions)), predictions[-1]
     for _ in range(bootstraps):
         own = np.sqrt(weights * rng.exponential(size=len(weights)))[:, None]
