@@ -57,7 +57,10 @@ def errors(most: int) -> None:
                 said += model.loo_error_
                 true += float(np.mean((model.predict(new) - target) ** 2))
             inside.append(0.8 <= said / true <= 1.25)
-            print(f"n = {n}, d = {d}: said / true {said / true:.2f} (mean square {true / repeats_of(n, most):.3g})", flush=True)
+            print(
+                f"n = {n}, d = {d}: said / true {said / true:.2f} (mean square {true / repeats_of(n, most):.3g})",
+                flush=True,
+            )
     print(f"between 0.8 and 1.25: {sum(inside)} of {len(inside)}")
 
 

@@ -1,14 +1,15 @@
-"""What the sizes of the default's kernels buy: python -m benchmarks.kernels [--rows N] [--sets ...]
+"""What every number of the default buys: python -m benchmarks.kernels [--rows N] [--sets ...] [--only FIELD ...]
 
-Every variant replaces some fields of the policy. Errors (RMSE, targets standardised) and seconds of CPU on rows of the
-sets that choices are made on; `JUDGED` are kept for judging alone, fixed before anything was measured. Split 0, one
-thread.
+Every variant replaces a field of the policy, or some of a kind. Errors (RMSE, targets standardised, relative to the
+default's, clipped to [0.5, 2]) and seconds of CPU, on rows of sets that choices are made on and on Example 2 with 40
+inputs; `JUDGED` are kept for judging alone, fixed before anything was measured. Split 0, one thread, seed 0. The last
+column is the standard error of the mean logarithm of the errors' ratios: how far it may move by chance of the sets.
 """
 
 import argparse
 import os
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -17,44 +18,94 @@ import numpy as np
 
 from mlkm import MLKMRegressor
 from mlkm.auto.policy import Policy, policy_context
+from mlkm.datasets import make_example2
 
 from . import real
+from .problem import Problem, standardised
 
 JUDGED = [*real.SETS[2::3], "yearmsd/yearmsd_8k"]
 DECIDED_ON = [name for name in real.SETS if name not in JUDGED]
+SOME = [
+    "example2", "uci_evans/airfoil", "uci_evans/housing", "uci_evans/pol", "uci_evans/skillcraft",
+    "single/california_housing", "single/bike_sharing_hour", "single/abalone",
+]  # fmt: skip
 
-VARIANTS: dict[str, dict[str, Any]] = {
-    "default": {},
-    "one search": {"draws": 1},
-    "four searches": {"draws": 4},
-    "first climb on 800 rows": {"first_joint_rows": 800},
-    "searches on 600 rows": {"joint_rows": 600, "first_joint_rows": 300},
-    "directions that do not turn": {"most_turned": 0},
-    "variances as learned": {"weigh_steps": 0},
-    "a quarter of the rows solved": {"solve_rows": 500},
+# field: values less and more, or one; beside it other fields or arguments under which it matters at all
+VARIANTS: dict[str, list[Any]] = {
+    "beyond": [0.5, 10.0],
+    "none_dropped": [6, 10**6],
+    "most_inputs": [20, 300],
+    "chance": [0.005, 0.3],
+    "checked_rows": [0, 3000],
+    "draws": [1, 4],
+    "spread": [2.0, 10.0],
+    "first_joint_rows": [200, 800],
+    "joint_rows": [500, 1200],
+    "gaps": [2_000_000, 160_000_000],
+    "joint_steps": [(8, 8), (25, 25)],
+    "least_gain": [(1e-2, 4), (1e-4, 4)],
+    "joint_frequencies": [2, 7],
+    "joint_prior": [(0.002, 0.005), (0.2, 0.5)],
+    "most_turned": [0, 100],
+    "weigh_rows": [400, 1600],
+    "weigh_steps": [0, 20],
+    "kernel_rows": [0],
+    "stack_rows": [0, 3000],
+    "fifths": [(0, 0), (1000, 1000)],
+    "bootstraps": [3, 100],
+    "hidden_rows": [1000],
+    "layer_work": [(1e12, 200, 400), (1e12, 800, 8000)],
+    "scale_search": [(300, 100, (0.1, 1.0)), (2000, 600, (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2))],
+    "worth_depth": [0.0, 10.0],
 }
+WITH: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "layer_work": ({"kernel_rows": 0}, {}),
+    "scale_search": ({}, {"relevance": False}),
+    "worth_depth": ({}, {"widths": (200, 8)}),
+}
+assert set(VARIANTS) == {field.name for field in fields(Policy)}
+
+
+def load(name: str, rows: int) -> Problem:
+    if name == "example2":
+        X, y, _ = make_example2(rows, 40, random_state=0)
+        X_test, _, f = make_example2(2000, 40, random_state=1)
+        return standardised(X, y, X_test, f)
+    problem = real.load(name, 0, most_train=rows)
+    assert problem is not None
+    return problem
+
+
+def fit(problem: Problem, values: dict[str, Any], arguments: dict[str, Any]) -> tuple[float, float]:
+    """The error at new rows, and seconds."""
+    with policy_context(replace(Policy(), **values)):
+        begin = time.process_time()
+        model = MLKMRegressor(random_state=0, **arguments).fit(problem.X, problem.y)
+        seconds = time.process_time() - begin
+    return float(np.sqrt(np.mean((model.predict(problem.X_test) - problem.target) ** 2))), seconds
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=2000, help="training rows at most")
-    parser.add_argument("--sets", nargs="+", default=DECIDED_ON)
-    arguments = parser.parse_args()
-    errors: dict[str, list[float]] = {name: [] for name in VARIANTS}
-    seconds: dict[str, list[float]] = {name: [] for name in VARIANTS}
-    for name in arguments.sets:
-        problem = real.load(name, 0, most_train=arguments.rows)
-        assert problem is not None
-        for variant, fields in VARIANTS.items():
-            with policy_context(replace(Policy(), **fields)):
-                begin = time.process_time()
-                model = MLKMRegressor(random_state=0).fit(problem.X, problem.y)
-                seconds[variant].append(time.process_time() - begin)
-            errors[variant].append(float(np.sqrt(np.mean((model.predict(problem.X_test) - problem.target) ** 2))))
-        print(name, {variant: round(of[-1], 4) for variant, of in errors.items()}, flush=True)
-    for variant in VARIANTS:
-        ratio = np.exp(np.mean(np.log(np.array(errors[variant]) / errors["default"])))
-        print(f"{variant:30s} RMSE / default {ratio:.3f}, median {np.median(seconds[variant]):.1f} s")
+    parser.add_argument("--rows", type=int, default=1200, help="training rows at most")
+    parser.add_argument("--sets", nargs="+", default=SOME)
+    parser.add_argument("--only", nargs="+", default=list(VARIANTS))
+    chosen = parser.parse_args()
+    problems = [load(name, chosen.rows) for name in chosen.sets]
+    begins: dict[str, list[tuple[float, float]]] = {}
+    print("| field | value | RMSE / default | seconds / default | standard error |\n|---|---|---|---|---|")
+    for field in chosen.only:
+        values, arguments = WITH.get(field, ({}, {}))
+        key = repr((values, arguments))
+        if key not in begins:
+            begins[key] = [fit(problem, values, arguments) for problem in problems]
+        for value in VARIANTS[field]:
+            found = [fit(problem, values | {field: value}, arguments) for problem in problems]
+            ratios = np.array(found) / np.array(begins[key])
+            logs = np.log(np.clip(ratios[:, 0], 0.5, 2))
+            error, time_ratio = np.exp(logs.mean()), np.exp(np.log(ratios[:, 1]).mean())
+            spread = logs.std(ddof=1) / np.sqrt(len(logs)) if len(logs) > 1 else 0.0
+            print(f"| {field} | {value} | {error:.3f} | {time_ratio:.2f} | {spread:.3f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,17 @@
 """The default's kernels: equal ways to compute them, gradients against differences, solves against dense algebra."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from mlkm import MLKMRegressor
+from mlkm import MLKMRegressor, RKMRegressor
 from mlkm.auto import joint
 from mlkm.auto.kernels import drawn_in
-from mlkm.auto.policy import Policy
+from mlkm.auto.policy import Policy, policy_context
 from mlkm.auto.stack import convex_weights
 from mlkm.auto.weigh import best_noise, leave_one_out, weigh
+from mlkm.datasets import make_example1, make_example2
 from mlkm.model.features import features, pullback
 from mlkm.model.gaussians import GaussianMap
 from mlkm.model.machine import predict
@@ -141,7 +144,7 @@ def test_leave_one_out_of_a_stack_is_that_of_its_members(shares):
     kernel, rows = kernel_and_rows(n=30)
     fit = dual.solve_dual(kernel, rows, 0.05)
     machine = kernel.machine(rows.X, fit.alpha, fit.intercept)
-    stack = StackVariance(machine, rows, StackSummary(kernel, 0.05, shares, 0.1, np.array([0.2])))
+    stack = StackVariance((machine,), rows, StackSummary(kernel, 0.05, shares, 0.1, np.array([0.2])))
     new = np.random.default_rng(5).standard_normal((4, 3))
     i, weights = 11, rows.weights
     kept = np.delete(np.arange(30), i)
@@ -160,6 +163,37 @@ def test_leave_one_out_of_a_stack_is_that_of_its_members(shares):
     np.testing.assert_allclose(stack.left_out_residuals[i], rows.Y[i] - without(rows.X[[i]])[0], atol=1e-5)
     together = sum(share * (member.weights(new) @ rows.Y) for share, member in stack._members())
     np.testing.assert_allclose(together - stack.left_out_changes(new)[:, i], without(new), atol=1e-5)
+
+
+@pytest.mark.slow
+def test_hidden_layers_stand_beside_the_kernels_where_rows_held_out_say_so():
+    """The average of the machines is the fit, its leave-one-out goes on with them, and MLKM and RKM differ."""
+    X, y, _ = make_example2(1200, 4, noise=0.3, random_state=0)
+    policy = replace(Policy(), hidden_rows=500, bootstraps=5)
+    fits = {}
+    for Machine in (MLKMRegressor, RKMRegressor):
+        with policy_context(policy):
+            fits[Machine] = model = Machine(random_state=0).fit(X, y)
+        kernels, _, _ = model._training[1].shares
+        assert 0 < kernels <= 1
+        assert len(model.machines_) == (2 if kernels < 1 else 1)
+        mean, sd = model.predict(X[:20], return_std=True)
+        np.testing.assert_allclose(mean, model.predict(X[:20]), rtol=1e-6)
+        residuals = model.leave_one_out(X, y).residuals[:, 0]
+        assert 0.25 < np.sqrt(np.mean(residuals**2)) < 0.45
+        assert np.corrcoef(residuals, y - model.predict(X))[0, 1] > 0.9
+        assert 0.25 < sd.mean() < 0.45
+    shares = [model._training[1].shares[0] for model in fits.values()]
+    assert min(shares) < 1
+    assert shares[0] != shares[1]
+
+
+@pytest.mark.parametrize("effort", ["fast", "best"])
+def test_efforts(effort):
+    X, y, _ = make_example1(300, 4, noise=0.3, random_state=0)
+    X_test, _, f = make_example1(500, 4, random_state=1)
+    model = MLKMRegressor(effort=effort, random_state=0).fit(X, y)
+    assert np.mean((model.predict(X_test) - f) ** 2) < 0.1
 
 
 def test_convex_weights_are_convex_and_find_the_better_member():

@@ -96,7 +96,7 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if not hasattr(self, "_variance"):
             rows, fit = self._training
             self._variance: Variance | StackVariance = (
-                StackVariance(self.machines_[0], rows, fit)
+                StackVariance(self.machines_, rows, fit)
                 if isinstance(fit, StackSummary)
                 else Variance(self.machines_, rows, fit)
             )

@@ -33,7 +33,7 @@ class RandomFeatureRidge(KernelMachine):
         gamma, which multiplies the frequencies (length scale 1/gamma): one number or one per input, in the units of X
         as given. "auto" learns it on standardised inputs.
     interactions : "full", int, tuple or "auto", default="auto"
-        Interaction orders of the features; see `RandomFeatures`. "auto" mixes orders 1, 2 and full, with amplitudes
+        Interaction orders of the features; see `RandomFeatures`. "auto" has order 1 and full, with amplitudes
         learned by the evidence.
     relevance : bool or "auto", default="auto"
         Whether every input gets scales and amplitudes of its own, learned by the evidence; False uses one scale for
@@ -220,11 +220,11 @@ _PARAMETERS = """
         in the units of X as given (one number, or one per input); "auto" learns it on standardised inputs. Deeper
         layers take 1/sqrt(D_l).
     interactions : "full", int, tuple or "auto", default="auto"
-        How many inputs one feature of layer 1 sees: 1, 2, "full", or a tuple of these. "auto" mixes orders 1, 2 and
-        full, with amplitudes learned by the evidence.
+        How many inputs one feature of layer 1 sees: 1, 2, "full", or a tuple of these. "auto" has single inputs
+        and all of them together, with amplitudes learned by the evidence.
     relevance : bool or "auto", default="auto"
-        Whether every input gets scales and amplitudes of its own in layer 1, learned by the evidence on at most 1500
-        rows; False uses one scale for all, chosen by leave-one-out.
+        Whether every input gets scales and amplitudes of its own in layer 1, learned by the evidence of some
+        hundred rows; False uses one scale for all, chosen by leave-one-out.
     linear : bool or "auto", default="auto"
         Whether the last layer also sees the inputs.
     penalty : float, "auto" or "cv", default="auto"
@@ -238,8 +238,8 @@ _PARAMETERS = """
         the closed form of a single layer; `VariableProjection()` trains hidden layers, the last layer exact;
         `GradientDescent()` is the paper's descent. "auto" takes the first for one layer and the second for more.
     effort : "fast", "balanced" or "best", default="balanced"
-        How much time the default takes: the rows and the number of searches, and the rows that are solved on. Nothing
-        else is changed by it, and nothing where `widths`, `scales` and the like are given.
+        How much time the default takes: the rows and the number of searches, the rows that are solved on, and whether
+        hidden layers are tried beside the kernels.
     n_jobs : int or None, default=None
         Rotations run side by side. The result does not depend on it.
     random_state : int, RandomState or None, default=None

@@ -54,8 +54,7 @@ class Policy:
     # --- variances and noise by leave-one-out, and the solve
     weigh_rows: int = 800  # rows by which the kernels' variances and the noise are chosen
     weigh_steps: int = 8
-    kernel_rows: int = 20_000  # rows up to which the kernel is solved; its matrix takes 2 n^2 bytes
-    solve_rows: int = 20_000  # of which so many are taken
+    kernel_rows: int = 20_000  # rows up to which the kernel is solved on all of them; its matrix takes 2 n^2 bytes
 
     # --- who stands beside the kernels with few rows
     stack_rows: int = 1000  # rows up to which ridge and the mean do, weighed on rows held out
@@ -68,21 +67,31 @@ class Policy:
     # one scale for all inputs (relevance=False, solver="gradient"), by leave-one-out: rows and features of the small
     # fits that are compared, and the candidates, times 1/sqrt(order)
     scale_search: tuple[int, int, tuple[float, ...]] = (1000, 300, (0.1, 0.25, 0.5, 1.0, 2.0, 4.0))
+    hidden_rows: int = 0  # rows by which hidden layers beside the kernels are trained and weighed
     worth_depth: float = 0.9  # share of the one-layer error, on many rows held out, below which hidden layers are used
 
 
 EFFORTS: dict[str, dict[str, Any]] = {
     "fast": {
         "draws": 1,
-        "joint_rows": 500,
+        "joint_rows": 400,
         "first_joint_rows": 300,
-        "weigh_rows": 500,
-        "weigh_steps": 8,
-        "solve_rows": 4000,
+        "joint_steps": (12, 10),
+        "weigh_rows": 400,
+        "kernel_rows": 5000,
+        "layer_work": (1e11, 500, 1200),
         "fifths": (60, 100),
     },
     "balanced": {},
-    "best": {"draws": 4, "joint_rows": 1000, "joint_steps": (30, 40), "weigh_rows": 1200, "fifths": (400, 1000)},
+    "best": {
+        "draws": 4,
+        "joint_rows": 1000,
+        "joint_steps": (20, 25),
+        "weigh_rows": 1000,
+        "weigh_steps": 12,
+        "fifths": (400, 1000),
+        "hidden_rows": 1500,
+    },
 }
 
 

@@ -45,7 +45,7 @@ def fit_kernel(rows: Rows, plan: Plan) -> KernelFit:
 
 def _alone(rows: Rows, plan: Plan) -> KernelFit:
     learned: LearnedKernel = learn_kernel(rows, plan)
-    rows = solvable_rows(learned.kernel, rows.take(slice(0, plan.policy.solve_rows)), learned.noise)
+    rows = solvable_rows(learned.kernel, rows, learned.noise)
     fit = solve_dual(learned.kernel, rows, learned.noise)
     machine = learned.kernel.machine(rows.X, fit.alpha, fit.intercept, fit.single)
     return KernelFit(machine, learned.kernel, learned.noise, fit.loo_error)

@@ -11,18 +11,16 @@ from .._seeds import Purpose, generator
 from .._types import Array, IntArray
 from ..auto.first_layer import scale_of_kernel
 from ..auto.plan import Plan
-from ..model.machine import Machine, input_gradient, predict, with_last
+from ..model.machine import Machine, input_gradient, predict
 from ..model.prior import Prior
 from ..model.warp import coarser
 from ..rows import Rows, Standardiser
 from ..solvers import GradientDescent, Problem, Solution
 from ..solvers.adds import DivergedError, random_parts
-from ..solvers.closed_form import one_layer
-from ..solvers.projection import held_out
-from ..solvers.ridge import ridge
+from .deep import deep, with_hidden
 from .first_layer import drawn_features, first_layer, scale_of
 from .kernel import KernelFit, fit_kernel
-from .start import deeper_maps, starts_near, uniform_starts
+from .start import deeper_maps, uniform_starts
 
 _ENTRIES = 4_000_000  # of features by which the gradient of kernels is looked at
 
@@ -54,10 +52,14 @@ def train(rows: Rows, plan: Plan, units: Standardiser) -> Fitted:
 
 
 def _by_kernels(rows: Rows, plan: Plan) -> Fitted:
-    """The default: kernels on all rows."""
+    """The default: kernels on all rows, and with most effort hidden layers beside them."""
     fit = fit_kernel(rows, plan)
+    machines: tuple[Machine, ...] = (fit.machine,)
+    if plan.policy.hidden_rows and len(rows) > plan.policy.stack_rows:
+        machines, share = with_hidden(fit, rows, plan)
+        fit = replace(fit, shares=(1 - share, 0.0, 0.0))
     error = fit.loo_error
-    solution = Solution((fit.machine,), [], float(error.sum()), 1, fit.noise / len(rows), 0.0, error)
+    solution = Solution(machines, [], float(error.sum()), 1, fit.noise / len(rows), 0.0, error)
     widths, scales = (fit.machine.maps[0].n_features,), (scale_of_kernel(fit.kernel, rows.X.shape[1]),)
     return Fitted(solution, widths, scales, relevance_of_kernels(fit.machine, rows.X, rows.Y.shape[1]), stack=fit)
 
@@ -95,41 +97,9 @@ def _one_layer(problem: Problem, plan: Plan) -> Fitted:
 
 
 def _deep(problem: Problem, plan: Plan) -> Fitted:
-    """Hidden layers from the one-layer solution; without parts, only where rows held out say that they pay."""
-    rows, prior = problem.rows, first_layer(problem.rows, plan)
-    fit = one_layer(prior, rows, problem.penalty)
-    alone = prior.machine(fit.coefficients, fit.intercept)
-    phi = prior.parts[0].phi
-    n_runs = 1 if problem.parts is None else len(problem.parts)
-    starts = starts_near(alone, (phi, *deeper_maps(plan)), rows.X, n_runs, plan)
-    solution = plan.solver.solve(replace(problem, starts=starts, guess=fit.penalty))
-    if problem.parts is None and not _depth_pays(solution, prior, fit.penalty, rows, plan):
-        machine = _with_one_layer(solution.machines[0], alone)
-        solution = replace(solution, machines=(machine,), penalty=fit.penalty, loo_error=fit.loo_error)
-    return _fitted(rows, solution, plan.widths or (), (scale_of(prior), *plan.scales[1:]))
-
-
-def _depth_pays(solution: Solution, prior: Prior, penalty: float, rows: Rows, plan: Plan) -> bool:
-    """Whether hidden layers do better than one on the rows held out from their training, by more than their choice by
-    these rows explains."""
-    some = rows.take(slice(0, min(len(rows), getattr(plan.solver, "max_rows", len(rows)))))
-    if len(some) < 2:
-        return True
-    test = held_out(len(some))
-    kept = np.setdiff1d(np.arange(len(some)), test)
-    F = prior.rows_of_features(some.X)
-    fit = ridge(F[kept], some.Y[kept], some.weights[kept], penalty)
-    errors = ((F[test] @ fit.coefficients + fit.intercept - some.Y[test]) ** 2).sum(axis=1)
-    of_one_layer = float(some.weights[test] @ errors / some.weights[test].sum())
-    return bool(solution.best < (plan.policy.worth_depth - 1 / np.sqrt(len(test))) * of_one_layer)
-
-
-def _with_one_layer(machine: Machine, alone: Machine) -> Machine:
-    """The deep machine whose last layer is the one-layer fit, on phi_1 and x, and takes nothing from the hidden
-    layers."""
-    W = alone.layers[0][0]
-    above = np.zeros((len(machine.layers[-1][0]) - len(W), W.shape[1]))
-    return with_last(machine, np.vstack([above, W]))
+    """Hidden layers."""
+    solution, prior = deep(problem, plan)
+    return _fitted(problem.rows, solution, plan.widths or (), (scale_of(prior), *plan.scales[1:]))
 
 
 def _by_descent(problem: Problem, plan: Plan, solver: GradientDescent) -> Fitted:

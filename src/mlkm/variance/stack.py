@@ -12,7 +12,7 @@ Up to `LARGEST` rows all of this is exact. Above, the posterior is that of so ma
 proportion.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -117,9 +117,9 @@ class RidgeSmoother:
 class StackVariance:
     """sigma_y(x) of the default's fit, and its leave-one-out, factorised once."""
 
-    def __init__(self, machine: Machine, rows: Rows, fit: StackSummary, largest: int = LARGEST) -> None:
-        self.machine, self.rows, self.fit = machine, rows, fit
-        self.residuals = rows.Y - predict(machine, rows.X)
+    def __init__(self, machines: Sequence[Machine], rows: Rows, fit: StackSummary, largest: int = LARGEST) -> None:
+        self.machines, self.rows, self.fit = machines, rows, fit
+        self.residuals = rows.Y - self._mean(rows.X)
         some = rows.take(slice(0, largest))
         self.kernel = _factorised(fit.kernel, some, fit.noise * len(some) / len(rows))
         self.unit = float(fit.noise * rows.counts.sum() / len(rows))  # the noise of one copy of a row
@@ -131,6 +131,9 @@ class StackVariance:
             relative = self._relative(rows.X[at])
         self.noise = fit.loo_error / (1 + float(np.average(relative, weights=rows.weights[at])))
 
+    def _mean(self, X: Array) -> Array:
+        return np.asarray(np.mean([predict(machine, X) for machine in self.machines], axis=0))
+
     def _relative(self, X: Array) -> Array:
         """The variance of f in units of that of the noise."""
         pieces = row_blocks(len(X), len(self.kernel.X))
@@ -138,7 +141,7 @@ class StackVariance:
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """f and sigma_y, both (n, k)."""
-        return predict(self.machine, X), np.sqrt(self.noise * (1 + self._relative(X)[:, None]))
+        return self._mean(X), np.sqrt(self.noise * (1 + self._relative(X)[:, None]))
 
     def _members(self) -> Iterator[tuple[float, Smoother]]:
         """Those that have a share."""
@@ -168,7 +171,14 @@ class StackVariance:
     def left_out_residuals(self) -> Array:
         """y_i - f_{-i}(x_i), (distinct rows, k)."""
         pairs = zip(self._members(), self._missed, strict=True)
-        return np.asarray(sum(share * missed for (share, _), missed in pairs))
+        total = sum(share * missed for (share, _), missed in pairs)
+        return np.asarray(total + self._missed_by_hidden)
+
+    @property
+    def _missed_by_hidden(self) -> Array:
+        """What hidden layers, which one row hardly moves, add to it: with their share c, c (y - g(x))."""
+        share, n = 1 - sum(self.fit.shares), len(self.machines)
+        return share * self.rows.Y - sum((predict(m, self.rows.X) / n for m in self.machines[1:]), start=0.0)
 
     def left_out_changes(self, X: Array) -> Array:
         """f - f_{-i} at X without one copy of each distinct training row i, (rows of X, distinct rows, k)."""

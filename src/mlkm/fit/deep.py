@@ -1,0 +1,97 @@
+"""Hidden layers: alone where they were asked for, or beside the kernels with the weight that rows held out give."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from .._seeds import Purpose, generator
+from .._types import Array
+from ..auto.plan import Plan
+from ..auto.stack import convex_weights
+from ..kernels import Gaussian
+from ..model.machine import Machine, predict, with_last
+from ..model.prior import Prior
+from ..rows import Rows
+from ..solvers import Problem, Solution, VariableProjection
+from ..solvers.closed_form import one_layer
+from ..solvers.dual import solve_dual
+from ..solvers.projection import held_out
+from ..solvers.ridge import ridge
+from .first_layer import first_layer
+from .kernel import KernelFit
+from .start import deeper_maps, starts_near
+
+_WIDTHS, _STEPS = (300, 16), 60  # of hidden layers beside kernels: their sizes, and the iterations that train them
+
+
+def deep(problem: Problem, plan: Plan) -> tuple[Solution, Prior]:
+    """Hidden layers from the one-layer solution; without parts, only where rows held out say that they pay."""
+    rows, prior = problem.rows, first_layer(problem.rows, plan)
+    fit = one_layer(prior, rows, problem.penalty)
+    alone = prior.machine(fit.coefficients, fit.intercept)
+    n_runs = 1 if problem.parts is None else len(problem.parts)
+    starts = starts_near(alone, (prior.parts[0].phi, *deeper_maps(plan)), rows.X, n_runs, plan)
+    solution = plan.solver.solve(replace(problem, starts=starts, guess=fit.penalty))
+    if problem.parts is None and not _pays(solution, prior, fit.penalty, rows, plan):
+        machine = _with_one_layer(solution.machines[0], alone)
+        solution = replace(solution, machines=(machine,), penalty=fit.penalty, loo_error=fit.loo_error)
+    return solution, prior
+
+
+def with_hidden(fit: KernelFit, rows: Rows, plan: Plan) -> tuple[tuple[Machine, ...], float]:
+    """Machines whose plain average is the kernels beside hidden layers, and the share of these.
+
+    Both predict every fifth of some rows from the others; the kernels' scales may have seen all of them, so that the
+    comparison is in their favour.
+    """
+    some = rows.take(slice(0, plan.policy.hidden_rows))
+    test = held_out(len(some))
+    inside = some.take(np.setdiff1d(np.arange(len(some)), test))
+    solved = solve_dual(fit.kernel, inside, fit.noise)
+    members = [fit.kernel.machine(inside.X, solved.alpha, solved.intercept), _trained(inside, plan)]
+    mean = np.tile(inside.weights @ inside.Y / len(inside), (len(test), 1))
+    predictions = np.stack([*(predict(member, some.X[test]) for member in members), mean])
+    rng = generator(plan.seed, Purpose.STACK)
+    kernels, hidden, _ = convex_weights(predictions, some.Y[test], some.weights[test], rng, plan.policy.bootstraps)
+    share = float(hidden / (kernels + hidden)) if kernels + hidden > 0 else 0.0
+    if share == 0:
+        return (fit.machine,), 0.0
+    return (_times(fit.machine, 2 * (1 - share)), _times(_trained(some, plan), 2 * share)), share
+
+
+def _trained(rows: Rows, plan: Plan) -> Machine:
+    """Hidden layers fitted to a few rows."""
+    scales = (None, np.array(1 / np.sqrt(_WIDTHS[1])))
+    solver = VariableProjection(_STEPS, max_rows=len(rows))
+    theirs = replace(
+        plan, widths=_WIDTHS, kernels=(Gaussian(), Gaussian()), scales=scales, rough=False, solver=solver,
+        policy=replace(plan.policy, worth_depth=np.inf),
+    )  # fmt: skip
+    return deep(Problem(rows, (), None, None, seed=plan.seed), theirs)[0].machines[0]
+
+
+def _times(machine: Machine, factor: float) -> Machine:
+    return with_last(machine, factor * machine.layers[-1][0])
+
+
+def _pays(solution: Solution, prior: Prior, penalty: float, rows: Rows, plan: Plan) -> bool:
+    """Whether hidden layers do better than one on the rows held out from their training, by more than their choice by
+    these rows explains."""
+    some = rows.take(slice(0, min(len(rows), getattr(plan.solver, "max_rows", len(rows)))))
+    if len(some) < 2 or not np.isfinite(plan.policy.worth_depth):
+        return True
+    test = held_out(len(some))
+    kept = np.setdiff1d(np.arange(len(some)), test)
+    F = prior.rows_of_features(some.X)
+    fit = ridge(F[kept], some.Y[kept], some.weights[kept], penalty)
+    errors: Array = ((F[test] @ fit.coefficients + fit.intercept - some.Y[test]) ** 2).sum(axis=1)
+    of_one_layer = float(some.weights[test] @ errors / some.weights[test].sum())
+    return bool(solution.best < (plan.policy.worth_depth - 1 / np.sqrt(len(test))) * of_one_layer)
+
+
+def _with_one_layer(machine: Machine, alone: Machine) -> Machine:
+    """The deep machine whose last layer is the one-layer fit, on phi_1 and x, and takes nothing from the hidden
+    layers."""
+    W = alone.layers[0][0]
+    above = np.zeros((len(machine.layers[-1][0]) - len(W), W.shape[1]))
+    return with_last(machine, np.vstack([above, W]))
