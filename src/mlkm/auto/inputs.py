@@ -22,23 +22,42 @@ def telling_inputs(X: Array, Y: Array, weights: Array, policy: Policy) -> IntArr
     d, fewest = X.shape[1], policy.none_dropped
     if d <= fewest:
         return np.arange(d)
-    first, chance = _chances(X[:_ROWS], Y[:_ROWS], weights[:_ROWS], policy)
+    waves = _waves(X[:_ROWS])
+    first, alone = _looked_at(waves, Y[:_ROWS], weights[:_ROWS], policy)
+    some = [wave[:, first] for wave in waves]
+    left = _left_by_single_inputs(some, Y[:_ROWS], weights[:_ROWS])
+    chance = np.minimum(alone, _paired(some[:_PAIRED], left))
     kept = max(fewest, int((chance < policy.chance).sum()))
     return np.sort(first[np.argsort(chance, kind="stable")[:kept]])
 
 
-def by_chance(X: Array, Y: Array, weights: Array, policy: Policy) -> IntArray:
-    """Inputs, of those that are looked at in pairs, whose scores are hardly chance, however many inputs there are."""
-    first, chance = _chances(X, Y, weights, policy)
-    return np.sort(first[chance * len(first) < policy.chance])
-
-
-def _chances(X: Array, Y: Array, weights: Array, policy: Policy) -> tuple[IntArray, Array]:
-    """Inputs, at most so many, and the probability of scores as large as theirs."""
+def still_telling(X: Array, left: Array, weights: Array, leaders: IntArray, policy: Policy) -> IntArray:
+    """Inputs that tell something of what a fit has left of y, in pairs, or in pairs together with a leader: in
+    pumadyn32nm some inputs act through the product of two others only. Chance is shared by all inputs and tests."""
     waves = _waves(X)
-    alone = _alone(waves, Y, weights)
-    first = np.argsort(alone, kind="stable")[: policy.most_inputs]
-    return first, np.minimum(alone[first], _paired([wave[:, first] for wave in waves], Y, weights))
+    first, _ = _looked_at(waves, left, weights, policy)
+    some, target = [wave[:, first] for wave in waves[:_PAIRED]], left * weights[:, None]
+    chances = [_paired(some, target)]
+    for leader in leaders:
+        turned = [np.sqrt(2) * wave[:, [leader]] * target for wave in waves[:_PAIRED]]
+        chances.append(_paired(some, np.hstack(turned)))
+    return np.sort(first[np.min(chances, axis=0) * len(chances) * len(first) < policy.chance])
+
+
+def _looked_at(waves: list[Array], Y: Array, weights: Array, policy: Policy) -> tuple[IntArray, Array]:
+    """Inputs, at most so many, and the probabilities of scores as large as theirs alone."""
+    target = (Y - weights @ Y / weights.sum()) * weights[:, None]
+    score = sum((((wave.T @ target) ** 2) * 2 / _squares(target)).sum(axis=1) for wave in waves)
+    chance = np.asarray(chi2.sf(score, len(waves) * Y.shape[1]))
+    first = np.argsort(chance, kind="stable")[: policy.most_inputs]
+    return first, chance[first]
+
+
+def _left_by_single_inputs(waves: list[Array], Y: Array, weights: Array) -> Array:
+    """What a ridge on all waves leaves, times the weights."""
+    F = np.hstack(waves)
+    fit = ridge(F, Y, weights)
+    return np.asarray((Y - F @ fit.coefficients - fit.intercept) * weights[:, None])
 
 
 def _waves(X: Array) -> list[Array]:
@@ -47,27 +66,18 @@ def _waves(X: Array) -> list[Array]:
     return [np.cos(np.pi * k * ranks) for k in range(1, _WAVES + 1)]
 
 
-def _alone(waves: list[Array], Y: Array, weights: Array) -> Array:
-    """The chance of every input's own score."""
-    target = (Y - weights @ Y / weights.sum()) * weights[:, None]
-    score = sum((((wave.T @ target) ** 2) * 2 / _squares(target)).sum(axis=1) for wave in waves)
-    return np.asarray(chi2.sf(score, len(waves) * Y.shape[1]))
-
-
-def _paired(waves: list[Array], Y: Array, weights: Array) -> Array:
-    """The chance of every input's best score with a partner, there being many of them."""
-    F, d = np.hstack(waves), waves[0].shape[1]
-    fit = ridge(F, Y, weights)
-    left = (Y - F @ fit.coefficients - fit.intercept) * weights[:, None]
-    score, few = np.zeros((d, d)), waves[:_PAIRED]
-    for target in (left / np.sqrt(_squares(left))).T:
-        for k, first in enumerate(few):
+def _paired(waves: list[Array], targets: Array) -> Array:
+    """The chance of every input's best score with a partner, there being many of them, summed over the targets."""
+    d = waves[0].shape[1]
+    score = np.zeros((d, d))
+    for target in (targets / np.sqrt(_squares(targets))).T:
+        for k, first in enumerate(waves):
             turned = first * target[:, None]
-            for second in few[k:]:
+            for second in waves[k:]:
                 products = (turned.T @ second) ** 2 * 4
                 score += products if second is first else products + products.T
     np.fill_diagonal(score, 0)
-    return np.asarray(np.minimum(chi2.sf(score.max(axis=1), len(few) ** 2 * Y.shape[1]) * (d - 1), 1))
+    return np.asarray(np.minimum(chi2.sf(score.max(axis=1), len(waves) ** 2 * targets.shape[1]) * (d - 1), 1))
 
 
 def _squares(target: Array) -> Array:

@@ -21,12 +21,13 @@ from ..model.sum_kernel import SumKernel, joined
 from ..model.warp import Warp, fit_warp, warped
 from ..rows import Rows
 from . import joint
-from .inputs import by_chance, telling_inputs
+from .inputs import still_telling, telling_inputs
 from .plan import Plan
 from .policy import Policy
 from .weigh import weigh
 
 _LOST = 1e-3  # variance of a rough term, relative to the noise, below which it is dropped
+_LEADERS = 2  # inputs together with which others are tested in pairs
 _LEAST_TO_WARP = 20  # rows for a power to be told
 
 
@@ -58,8 +59,8 @@ def begun(rows: Rows, ranks: Warp, plan: Plan) -> tuple[IntArray, joint.Paramete
     """The inputs that go on, and a climb by their scales on some rows, from which the first search goes on.
 
     All of a few inputs go on. Of many those that tell something of y; then the less relevant half leaves, again and
-    again, until rows that the climb has not seen are predicted clearly worse. The largest set that is not clearly worse
-    than the best of them stays, and those come back that tell something of what it leaves of those rows.
+    again, until they are few and rows that the climb has not seen are predicted clearly worse. The largest set that is
+    not clearly worse than the best of them stays, and those come back that tell something of what it leaves there.
     """
     policy, m = plan.policy, plan.policy.first_joint_rows
     kept = telling_inputs(rows.X, rows.Y, rows.weights, policy)
@@ -74,14 +75,34 @@ def begun(rows: Rows, ranks: Warp, plan: Plan) -> tuple[IntArray, joint.Paramete
         left = others.Y - joint.predicted(p, some.of(kept), others.of(kept))
         errors = others.weights * (left**2).sum(axis=1)
         tried.append((kept, p, left))
-        if len(kept) <= 2 or _clearly_less(best, errors):
+        if len(kept) <= 2 or (len(kept) <= policy.none_dropped and _clearly_less(best, errors)):
             break
         best = errors if errors.mean() < best.mean() else best
         kept = kept[np.sort(np.argsort(-joint.relevance(p), kind="stable")[: (len(kept) + 1) // 2])]
         p = _climbed(some.of(kept), plan)
-    kept, p, left = next(one for one in tried if not _clearly_less(best, others.weights * (one[2] ** 2).sum(axis=1)))
-    both = np.union1d(kept, by_chance(others.X, left, others.weights, policy))
-    return (kept, p) if len(both) == len(kept) else (both, _climbed(some.of(both), plan))
+    kept, p, _ = next(one for one in tried if not _clearly_less(best, others.weights * (one[2] ** 2).sum(axis=1)))
+    return _second_look(kept, p, seen, plan)
+
+
+def _second_look(
+    kept: IntArray, p: joint.Parameters, seen: joint.Sample, plan: Plan
+) -> tuple[IntArray, joint.Parameters]:
+    """With inputs that tell something of what a fit to half of the rows leaves of the others, unless these are then
+    predicted clearly worse."""
+    policy, m = plan.policy, plan.policy.first_joint_rows
+    half = (len(seen.Y) + m) // 2
+    some, known, rest = (seen.take(at) for at in (slice(0, m), slice(0, half), slice(half, None)))
+    left = rest.Y - joint.predicted(p, known.of(kept), rest.of(kept))
+    while True:
+        leaders = kept[np.argsort(-joint.relevance(p), kind="stable")[:_LEADERS]]
+        both = np.union1d(kept, still_telling(rest.X, left, rest.weights, leaders, policy))
+        if len(both) == len(kept):
+            return kept, p
+        more = _climbed(some.of(both), plan)
+        now = rest.Y - joint.predicted(more, known.of(both), rest.of(both))
+        if _clearly_less(*(rest.weights * (missed**2).sum(axis=1) for missed in (left, now))):
+            return kept, p
+        kept, p, left = both, more, now
 
 
 def _clearly_less(a: Array, b: Array) -> bool:

@@ -37,7 +37,7 @@ class Policy:
     none_dropped: int = 12  # inputs up to which all are kept, and the fewest of more
     most_inputs: int = 150  # inputs that are looked at in pairs; of more, those that tell most by themselves
     chance: float = 0.05  # probability of a score by chance below which an input of many is kept
-    checked_rows: int = 1500  # rows at most that tell whether inputs can be left away
+    checked_rows: int = 4000  # rows at most that tell whether inputs can be left away
 
     # --- the search for the kernels
     draws: int = 2  # searches whose kernels are summed: on warped and on raw targets, on other rows where there are
