@@ -100,6 +100,24 @@ def test_features_stand_for_the_kernels(interactions):
     assert model.machines_[0].maps[0].n_features <= 400
 
 
+@pytest.mark.parametrize("interactions", ["full", 2, (1, 2)], ids=str)
+def test_learned_scales_are_no_worse_than_one_scale(interactions):
+    """Orders that leave out single inputs must not lose what these would have explained."""
+    rng = np.random.default_rng(2)
+    X, X_test = rng.normal(size=(300, 4)), rng.normal(size=(500, 4))
+
+    def f(X):
+        return np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * X[:, 3]
+
+    y = f(X) + 0.1 * rng.normal(size=300)
+    errors = [
+        np.mean((RandomFeatureRidge(interactions=interactions, relevance=r, random_state=0).fit(X, y).predict(X_test)
+                 - f(X_test)) ** 2)
+        for r in (True, False)
+    ]  # fmt: skip
+    assert errors[0] < 1.3 * errors[1]
+
+
 def test_more_rows_than_a_kernel_is_solved_on():
     X, y, _ = make_example1(3000, 4, random_state=0)
     X_test, _, f = make_example1(1000, 4, random_state=1)

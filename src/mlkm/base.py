@@ -140,7 +140,7 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         place = places(variance.rows, Z, Y)
         f, std = variance.predict(Z)
         new = place[:, None] < 0
-        std = np.where(new, std, np.sqrt(variance.noise / variance.room[place][:, None]))
+        std = np.where(new, std, variance.left_out_std[place])
         residuals = np.where(new, Y - f, variance.left_out_residuals[place])
         return LeftOut(residuals * self.y_scaler_.sd, std * self.y_scaler_.sd, place)
 
@@ -188,6 +188,8 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def outside(self, X: ArrayLike) -> Array:
         """How far every row is outside the training data: the largest distance of an input from the range of its
         training values, in units of that range; 0 inside. What a fit says of rows far outside is its prior, not data.
+        A value that was drawn in in training, being ten ranges of the others away, is outside; an input that did not
+        vary has the unit 1.
 
         Examples
         --------

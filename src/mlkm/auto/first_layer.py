@@ -24,24 +24,27 @@ from .plan import Plan
 from .policy import Policy
 
 _PRECISE = 1e-3  # noise variance, y having 1, below which sums over many rows are in float64
+_WAVES = 12  # frequencies of a single input where there is nothing else, at most
 _FLOOR = 1e-4  # keeps the factor of nearly equal landmarks finite
 
 
 def learn_first_layer(rows: Rows, plan: Plan) -> Prior:
-    """Features for the terms of the learned kernel that the plan's orders have a place for."""
-    d = rows.X.shape[1]
-    learned = learn_kernel(rows, replace(plan, policy=replace(plan.policy, draws=1)))
-    D, single, full = plan.n_features or width_of(len(rows), plan.policy), 1 in plan.orders, d in plan.orders
+    """Features for the terms of the learned kernel."""
+    d, D = rows.X.shape[1], plan.n_features or width_of(len(rows), plan.policy)
+    several = "full" in plan.parts(d)
+    most = D // 3 if several else D
+    waves = plan.policy.joint_frequencies if several else int(np.clip(most // (2 * d), 1, _WAVES))
+    learned = learn_kernel(rows, replace(plan, policy=replace(plan.policy, draws=1, joint_frequencies=waves)))
     smooth: list[FeatureMap] = []
     rough: list[Part] = []
     for term in learned.kernel.terms:
-        if isinstance(term.phi, FeatureMap) and single:
-            smooth.append(_waves(term, term.phi, D // 3 if full else D))
-        elif isinstance(term.phi, GaussianMap) and (full or not smooth):
+        if isinstance(term.phi, FeatureMap) and most > 0:
+            smooth.append(_waves(term, term.phi, most))
+        elif isinstance(term.phi, GaussianMap):
             smooth.append(_cosines(term, term.phi, max(D - sum(phi.n_features for phi in smooth), 1), plan))
-        elif isinstance(term.phi, LandmarkMap) and plan.rough:
+        elif isinstance(term.phi, LandmarkMap):
             rough.append(_landmarks(term, term.phi, rows.X[:D]))
-    parts = (Part(None, _side_by_side(smooth), 1.0), *rough)
+    parts = (Part(None, _side_by_side(smooth, d), 1.0), *rough)
     return Prior(parts, learned.kernel.linear, learned.noise + 1e-12, precise=learned.noise < _PRECISE)
 
 
@@ -52,9 +55,11 @@ def width_of(n: int, policy: Policy) -> int:
 
 
 def relevant_scales(rows: Rows, plan: Plan) -> Array:
-    """Scales of the inputs relative to each other, of mean square one: those of the learned Gaussian kernel."""
-    learned = learn_kernel(rows, replace(plan, policy=replace(plan.policy, draws=1)))
-    scales = scale_of_kernel(learned.kernel, rows.X.shape[1])
+    """Scales of the inputs relative to each other, of mean square one: those of a Gaussian kernel that is learned
+    alone."""
+    d = rows.X.shape[1]
+    learned = learn_kernel(rows, replace(plan, orders=(d,), policy=replace(plan.policy, draws=1)))
+    scales = scale_of_kernel(learned.kernel, d)
     size = float(np.sqrt(np.mean(scales**2)))
     return scales / size if size > 0 else np.ones(len(scales))
 
@@ -84,7 +89,8 @@ def _cosines(term: Term, phi: GaussianMap, D: int, plan: Plan) -> FeatureMap:
     return FeatureMap(phi.matrix.T @ drawn.frequencies, drawn.phases, drawn.amplitudes * np.sqrt(term.variance))
 
 
-def _side_by_side(maps: list[FeatureMap]) -> FeatureMap:
+def _side_by_side(maps: list[FeatureMap], d: int) -> FeatureMap:
+    maps = maps or [FeatureMap(np.zeros((d, 1)), np.zeros(1), np.zeros(1))]  # a search that found no smooth part
     return FeatureMap(
         np.hstack([phi.frequencies for phi in maps]),
         np.concatenate([phi.phases for phi in maps]),

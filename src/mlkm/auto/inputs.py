@@ -40,7 +40,7 @@ def still_telling(X: Array, left: Array, weights: Array, leaders: IntArray, poli
     chances = [_paired(some, target)]
     for leader in leaders:
         turned = [np.sqrt(2) * wave[:, [leader]] * target for wave in waves[:_PAIRED]]
-        chances.append(_paired(some, np.hstack(turned)))
+        chances.append(_paired(some, np.hstack(turned), first == leader))
     return np.sort(first[np.min(chances, axis=0) * len(chances) * len(first) < policy.chance])
 
 
@@ -66,8 +66,9 @@ def _waves(X: Array) -> list[Array]:
     return [np.cos(np.pi * k * ranks) for k in range(1, _WAVES + 1)]
 
 
-def _paired(waves: list[Array], targets: Array) -> Array:
-    """The chance of every input's best score with a partner, there being many of them, summed over the targets."""
+def _paired(waves: list[Array], targets: Array, apart: Array | None = None) -> Array:
+    """The chance of every input's best score with a partner, there being many of them, summed over the targets; without
+    those that are to stay `apart`, a leader being in the targets already."""
     d = waves[0].shape[1]
     score = np.zeros((d, d))
     for target in (targets / np.sqrt(_squares(targets))).T:
@@ -77,6 +78,8 @@ def _paired(waves: list[Array], targets: Array) -> Array:
                 products = (turned.T @ second) ** 2 * 4
                 score += products if second is first else products + products.T
     np.fill_diagonal(score, 0)
+    if apart is not None:
+        score[apart] = score[:, apart] = 0
     return np.asarray(np.minimum(chi2.sf(score.max(axis=1), len(waves) ** 2 * targets.shape[1]) * (d - 1), 1))
 
 

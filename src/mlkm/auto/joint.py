@@ -11,6 +11,7 @@ A is the one set of parameters that grows like d^2. Its prior makes a turned inp
 1/(4 d), so that what the others add to an input has a fourth of the input's own variance.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -26,9 +27,11 @@ from ..model.sum_kernel import SumKernel, Term
 from ..model.warp import Warp
 from .climb import climb
 from .evidence import kernel_evidence
+from .plan import PARTS
 from .policy import Policy
 
 Parameters: TypeAlias = dict[str, Array]
+_NOTHING = -8.0  # logarithm of the least amplitude
 _UNSEEN = 3e-3  # gamma of an input that moves the rough kernel by less than a hundredth over all of its range
 _LEAST_NOISE = 1e-8  # of the variance of y: what can be factorised in float64
 
@@ -51,8 +54,9 @@ class Sample:
         return Sample(self.X[at], self.ranks[at], self.Y[at], self.weights[at])
 
 
-def start(d: int, linear: bool) -> Parameters:
-    """Where a search begins: every part of about the same variance, scales that shrink with the number of inputs."""
+def start(d: int, linear: bool, parts: Collection[str] = PARTS) -> Parameters:
+    """Where a search begins: every part of about the same variance, scales that shrink with the number of inputs. Parts
+    that are not wanted have next to no variance, and keep it."""
     h = np.log(d)
     parameters = {
         "amplitude1": np.full(d, -h / 2 - 0.7),
@@ -63,7 +67,12 @@ def start(d: int, linear: bool) -> Parameters:
         "relevance": np.full(d, -h / 2),
         "noise": np.array([-0.6]),
     }
+    parameters |= {name: np.full(parameters[name].size, _NOTHING) for name in PARTS if name not in parts}
     return parameters | {"linear": np.full(d, -h / 2 - 1)} if linear else parameters
+
+
+def _missing(parameters: Parameters, part: str) -> bool:
+    return bool((parameters[part] <= _NOTHING).all())
 
 
 def turned(parameters: Parameters) -> Parameters:
@@ -108,32 +117,36 @@ def sum_kernel(p: Parameters, ranks: Warp, kept: IntArray, d: int, n_frequencies
     matrix[:, kept], gamma[kept] = matrix_of(p), np.exp(p["relevance"])
     gamma[gamma < _UNSEEN] = 0
     nowhere = np.zeros((0, d))
-    terms = (
-        Term(None, FeatureMap(omega, phases, amplitudes), 1.0),
-        Term(None, GaussianMap(nowhere, matrix), float(np.exp(2 * p["full"][0]))),
-        Term(ranks, LandmarkMap(nowhere, gamma), float(np.exp(2 * p["rough"][0]))),
-    )
+    every = {
+        "amplitude1": Term(None, FeatureMap(omega, phases, amplitudes), 1.0),
+        "full": Term(None, GaussianMap(nowhere, matrix), float(np.exp(2 * p["full"][0]))),
+        "rough": Term(ranks, LandmarkMap(nowhere, gamma), float(np.exp(2 * p["rough"][0]))),
+    }
+    terms = tuple(term for name, term in every.items() if not _missing(p, name))
     linear = np.zeros(d) if "linear" in p else None
     if linear is not None:
         linear[kept] = np.exp(p["linear"])
     return SumKernel(terms, linear)
 
 
-def predicted(p: Parameters, sample: Sample, others: Sample) -> Array:
+def predicted(p: Parameters, sample: Sample, others: Sample, n_frequencies: int) -> Array:
     """What the fit to a sample predicts at other rows."""
     mean = sample.weights @ sample.Y / sample.weights.sum()
-    K = _between(p, sample, sample)
+    K = _between(p, sample, sample, n_frequencies)
     K[np.diag_indices(len(K))] += (float(np.exp(2 * p["noise"][0])) + _LEAST_NOISE) / sample.weights
-    return np.asarray(mean + _between(p, others, sample) @ scipy.linalg.solve(K, sample.Y - mean, assume_a="pos"))
+    return np.asarray(
+        mean + _between(p, others, sample, n_frequencies) @ scipy.linalg.solve(K, sample.Y - mean, assume_a="pos")
+    )
 
 
-def _between(p: Parameters, a: Sample, b: Sample) -> Array:
+def _between(p: Parameters, a: Sample, b: Sample, n_frequencies: int) -> Array:
     """The kernel between the rows of two samples."""
-    nothing, d = Warp((), ()), a.X.shape[1]
-    kernel = sum_kernel(p, nothing, np.arange(d), d, 4)
-    plain = replace(kernel, terms=tuple(replace(t, warp=None) for t in kernel.terms))
-    smooth = replace(plain, terms=plain.terms[:2])
-    return smooth.matrix(a.X, b.X) + replace(plain, terms=plain.terms[2:], linear=None).matrix(a.ranks, b.ranks)
+    d = a.X.shape[1]
+    kernel = sum_kernel(p, Warp((), ()), np.arange(d), d, n_frequencies)
+    rough = tuple(replace(term, warp=None) for term in kernel.terms if term.warp is not None)
+    smooth = replace(kernel, terms=tuple(term for term in kernel.terms if term.warp is None))
+    K = smooth.matrix(a.X, b.X)
+    return K + replace(kernel, terms=rough, linear=None).matrix(a.ranks, b.ranks) if rough else K
 
 
 def learn(sample: Sample, begin: Parameters, policy: Policy, max_iter: int) -> Parameters:
@@ -162,7 +175,8 @@ class JointEvidence:
             [np.full(like[name].size, widths.get(name, policy.joint_prior[0])) for name in self.names]
         )
         limits = {"turn": (-5.0, 5.0), "noise": (-9.0, 2.5)}
-        self.bounds = [limits.get(name, (-8.0, 4.0)) for name in self.names for _ in range(like[name].size)]
+        limits |= {name: (_NOTHING, _NOTHING) for name in PARTS if _missing(like, name)}
+        self.bounds = [limits.get(name, (_NOTHING, 4.0)) for name in self.names for _ in range(like[name].size)]
 
     def ravel(self, parameters: Parameters) -> Array:
         return np.concatenate([parameters[name] for name in self.names])

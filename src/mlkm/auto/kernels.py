@@ -6,7 +6,7 @@
 3. Variances of all their kernels and of the noise by leave-one-out (`weigh`), on rows that no search has seen where
    there are enough, else on the last ones.
 
-Nothing is chosen between: searches that found little get little variance.
+Between searches nothing is chosen: one that found little gets little variance.
 """
 
 from dataclasses import dataclass, replace
@@ -72,7 +72,7 @@ def begun(rows: Rows, ranks: Warp, plan: Plan) -> tuple[IntArray, joint.Paramete
     tried: list[tuple[IntArray, joint.Parameters, Array]] = []
     best = np.array([np.inf])
     while True:
-        left = others.Y - joint.predicted(p, some.of(kept), others.of(kept))
+        left = others.Y - joint.predicted(p, some.of(kept), others.of(kept), policy.joint_frequencies)
         errors = others.weights * (left**2).sum(axis=1)
         tried.append((kept, p, left))
         if len(kept) <= 2 or (len(kept) <= policy.none_dropped and _clearly_less(best, errors)):
@@ -92,14 +92,14 @@ def _second_look(
     policy, m = plan.policy, plan.policy.first_joint_rows
     half = (len(seen.Y) + m) // 2
     some, known, rest = (seen.take(at) for at in (slice(0, m), slice(0, half), slice(half, None)))
-    left = rest.Y - joint.predicted(p, known.of(kept), rest.of(kept))
+    left = rest.Y - joint.predicted(p, known.of(kept), rest.of(kept), policy.joint_frequencies)
     while True:
         leaders = kept[np.argsort(-joint.relevance(p), kind="stable")[:_LEADERS]]
         both = np.union1d(kept, still_telling(rest.X, left, rest.weights, leaders, policy))
         if len(both) == len(kept):
             return kept, p
         more = _climbed(some.of(both), plan)
-        now = rest.Y - joint.predicted(more, known.of(both), rest.of(both))
+        now = rest.Y - joint.predicted(more, known.of(both), rest.of(both), policy.joint_frequencies)
         if _clearly_less(*(rest.weights * (missed**2).sum(axis=1) for missed in (left, now))):
             return kept, p
         kept, p, left = both, more, now
@@ -150,7 +150,8 @@ def _search(sample: joint.Sample, begin: joint.Parameters | None, kept: IntArray
 
 def _climbed(sample: joint.Sample, plan: Plan) -> joint.Parameters:
     """By scales, from the start."""
-    begin = joint.start(sample.X.shape[1], plan.linear)
+    d = sample.X.shape[1]
+    begin = joint.start(d, plan.linear, plan.parts(d))
     return joint.learn(sample, begin, plan.policy, plan.policy.joint_steps[0])
 
 

@@ -16,6 +16,7 @@ from ..solvers import BY_NAME, GradientDescent, Ridge, Solver, VariableProjectio
 from ..solvers.base import as_solver
 from .policy import Policy, current_policy, with_effort
 
+PARTS = ("amplitude1", "full", "rough")  # amplitudes of single inputs, of the smooth kernel of all, of the rough one
 DESCENT_WIDTHS = (256, 16)  # the paper's shape from 16 inputs on
 PENALTIES = tuple(10.0**k for k in range(-7, 1))  # candidates of penalty="cv", as in the paper's searches
 
@@ -62,6 +63,14 @@ class Plan:
     @property
     def linear(self) -> bool:
         return bool(self.slopes)
+
+    def parts(self, d: int) -> tuple[str, ...]:
+        """The amplitudes (`mlkm.auto.joint`) of the kernels that a search of d inputs learns: those with a place in
+        layer 1."""
+        if self.rough:
+            return PARTS
+        several = max(self.orders) > 1 or d == 1
+        return ("amplitude1",) * (1 in self.orders) + ("full",) * several
 
     @property
     def automatic(self) -> bool:

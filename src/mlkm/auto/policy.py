@@ -96,11 +96,13 @@ EFFORTS: dict[str, dict[str, Any]] = {
 
 
 def with_effort(policy: Policy, effort: str) -> Policy:
-    """The policy with the sizes of that effort."""
+    """The policy with the sizes of that effort, but for fields that were replaced."""
     if not isinstance(effort, str) or effort not in EFFORTS:
         names = ", ".join(map(repr, EFFORTS))
         raise ValueError(f"effort must be one of {names}; got {effort!r}.")
-    return replace(policy, **EFFORTS[effort])
+    usual = Policy()
+    sizes = {k: v for k, v in EFFORTS[effort].items() if getattr(policy, k) == getattr(usual, k)}
+    return replace(policy, **sizes)
 
 
 _CURRENT: ContextVar[Policy] = ContextVar("policy", default=Policy())  # noqa: B039, a frozen dataclass

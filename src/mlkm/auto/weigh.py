@@ -13,11 +13,10 @@ import scipy.optimize
 from .._threads import stop_if_asked
 from .._types import Array
 from ..solvers.penalty import best_on_grid
-from .evidence import factor, inverse_of
+from .evidence import IMPOSSIBLE, factor, inverse_of
 
 _FACTORS = (-9.0, 5.0)  # logarithms of the factors of variances
 _NOISES = (1e-9, 10.0)  # noise variances, y having 1
-IMPOSSIBLE = 1e3
 
 
 def weigh(kernels: Sequence[Array], Y: Array, weights: Array, begin: Array, steps: int) -> Array:

@@ -19,7 +19,7 @@ def first_layer(rows: Rows, plan: Plan) -> Prior:
     d = rows.X.shape[1]
     if not plan.learned or len(rows) < _LEAST or not rows.X.any():
         return _drawn(rows, plan, np.ones(d))
-    if set(plan.orders) <= {1, d} and (plan.n_features or len(plan.orders)) >= len(plan.orders):
+    if set(plan.orders) <= {1, d}:
         return learn_first_layer(rows, plan)
     return _drawn(rows, plan, relevant_scales(rows, plan))
 

@@ -1,7 +1,8 @@
 """How far out an input may be: a cell far beyond all others, in training or later, must not carry a prediction away.
 
-The range of an input is that of its training values, an extreme one being drawn in to ten ranges of the others. Later
-values count up to one range beyond that on either side, where a kernel has long gone back to its prior.
+The range of an input is that of its training values, an extreme one being drawn in to ten ranges of the others, which
+is then as far as any value counts. Elsewhere later values count up to one range beyond the training values, where a
+kernel has long gone back to its prior.
 """
 
 from dataclasses import dataclass
@@ -16,15 +17,17 @@ _BEYOND = 1.0  # ranges beyond the training values to which later ones are held
 
 @dataclass(frozen=True)
 class Fence:
-    """The least and the largest training value of every input."""
+    """The least and the largest training value of every input, extreme ones drawn in, and where later values are held:
+    what was drawn in in training is drawn in to the same place later."""
 
     low: Array
     high: Array
+    least: Array
+    most: Array
 
     def held(self, X: Array) -> Array:
-        """X, no further out than one range."""
-        reach = _BEYOND * (self.high - self.low)
-        return np.clip(X, self.low - reach, self.high + reach)
+        """X, no further out than that."""
+        return np.clip(X, self.least, self.most)
 
     def outside(self, X: Array) -> Array:
         """How far out every row is: the largest distance of an input from its range, in units of that range."""
@@ -37,10 +40,12 @@ class Fence:
 def fit_fence(X: Array, careful: bool = True) -> Fence:
     """The ranges of the inputs; where not `careful`, without doubting any value."""
     low, high = X.min(axis=0), X.max(axis=0)
-    if not careful or len(X) < 4:
-        return Fence(low, high)
-    inner = np.partition(X, (1, len(X) - 2), axis=0)[[1, -2]]
-    reach = _OTHERS * (inner[1] - inner[0])
-    doubted = np.isfinite(reach) & (reach > 0)
-    low = np.where(doubted, np.maximum(low, inner[0] - reach), low)
-    return Fence(low, np.where(doubted, np.minimum(high, inner[1] + reach), high))
+    least, most = low, high
+    if careful and len(X) >= 4:
+        inner = np.partition(X, (1, len(X) - 2), axis=0)[[1, -2]]
+        reach = _OTHERS * (inner[1] - inner[0])
+        doubted = np.isfinite(reach) & (reach > 0)
+        low = np.where(doubted, np.maximum(low, inner[0] - reach), low)
+        high = np.where(doubted, np.minimum(high, inner[1] + reach), high)
+    beyond = _BEYOND * (high - low)
+    return Fence(low, high, np.where(low > least, low, low - beyond), np.where(high < most, high, high + beyond))

@@ -86,6 +86,11 @@ class Variance:
         """For one layer: y_i - f_{-i}(x_i), (distinct rows, k)."""
         return np.asarray(self.residuals / self.room[:, None])
 
+    @property
+    def left_out_std(self) -> Array:
+        """For one layer: sigma_y at every distinct training row by the fit without it."""
+        return np.asarray(np.sqrt(self.noise / self.room[:, None]))
+
     def left_out_changes(self, X: Array) -> Array:
         """For one layer: f - f_{-i} at X without one copy of each distinct training row i, (rows of X, distinct rows,
         k)."""

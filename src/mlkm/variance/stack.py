@@ -4,9 +4,10 @@ Given its shares a stack of linear smoothers is one: with S_t the smoother of me
 
     f_{-i}(x) = sum_t p_t (f_t(x) - S_t(x)_i r_{t,i} / (1 - S_t(x_i)_i)).
 
-The variance of f is the posterior variance of the kernels. What formulas do not know is how well the kernels were
-learned: the noise is sized so that the standard deviations of rows left out agree with the errors of rows that no
-search had seen.
+The error of rows left out is shared between the noise and the variance of f as the kernels' own model has it: of a unit
+of noise and u of f at rows left out, on average, u / (1 + u) is due to f, times the square of the kernels' share, and
+less a share of 1 / sqrt(n): with few rows leave-one-out may find no noise where there is some. Along x the second part
+follows the posterior variance of the kernels.
 
 Up to `LARGEST` rows all of this is exact. Above, the posterior is that of so many of the rows, with noise lower in
 proportion.
@@ -123,25 +124,37 @@ class StackVariance:
         some = rows.take(slice(0, largest))
         self.kernel = _factorised(fit.kernel, some, fit.noise * len(some) / len(rows))
         self.unit = float(fit.noise * rows.counts.sum() / len(rows))  # the noise of one copy of a row
-        at = slice(0, 1000)
-        if len(some) == len(rows):  # without a row, f has the variance 1 / (1 - h) - 1 there
-            own = np.minimum(self.kernel.own[at] / rows.copies[at], 1 - 1e-12)
-            relative = fit.shares[0] * own / (1 - own)
-        else:
-            relative = self._relative(rows.X[at])
-        self.noise = fit.loo_error / (1 + float(np.average(relative, weights=rows.weights[at])))
+        at, whole = slice(0, 1000), len(some) == len(rows)
+        relative = self._left_out[at] if whole else self._relative(rows.X[at])
+        self.usual = max(float(np.average(relative, weights=rows.weights[at])), 1e-12)
+        share = fit.shares[0] ** 2 * (1 - 1 / np.sqrt(len(rows))) * self.usual / (1 + self.usual)
+        self.noise, self.of_fit = fit.loo_error * (1 - share), fit.loo_error * share
+
+    @cached_property
+    def _left_out(self) -> Array:
+        """The kernels' variance at every training row without it, in units of their noise: 1 / (1 - h) - 1."""
+        own = np.minimum(self.kernel.own / self.rows.copies, 1 - 1e-12)
+        return np.asarray(own / (1 - own))
+
+    def _std(self, relative: Array) -> Array:
+        return np.asarray(np.sqrt(self.noise + self.of_fit * relative[:, None] / self.usual))
+
+    @property
+    def left_out_std(self) -> Array:
+        """sigma_y at every distinct training row by the fit without it."""
+        return self._std(self._left_out)
 
     def _mean(self, X: Array) -> Array:
         return np.asarray(np.mean([predict(machine, X) for machine in self.machines], axis=0))
 
     def _relative(self, X: Array) -> Array:
-        """The variance of f in units of that of the noise."""
+        """The kernels' variance in units of that of their noise."""
         pieces = row_blocks(len(X), len(self.kernel.X))
-        return np.concatenate([self.kernel.posterior(X[at]) for at in pieces]) * (self.fit.shares[0] / self.unit)
+        return np.concatenate([self.kernel.posterior(X[at]) for at in pieces]) / self.unit
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """f and sigma_y, both (n, k)."""
-        return self._mean(X), np.sqrt(self.noise * (1 + self._relative(X)[:, None]))
+        return self._mean(X), self._std(self._relative(X))
 
     def _members(self) -> Iterator[tuple[float, Smoother]]:
         """Those that have a share."""
