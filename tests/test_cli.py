@@ -14,7 +14,7 @@ from mlkm.cli.demo import draw_data, staircase
 MODELS = [
     "kernel ridge",
     "random features, one scale",
-    "+ single inputs and pairs",
+    "+ single inputs",
     "+ relevances learned",
     "+ kernels at all rows = MLKM",
     "MLKM as published",

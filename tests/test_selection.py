@@ -9,9 +9,9 @@ from sklearn.model_selection import KFold
 
 from mlkm import MLKMRegressor, RandomFeatureRidge
 from mlkm.auto import joint
+from mlkm.auto.begin import begun
 from mlkm.auto.evidence import kernel_evidence
 from mlkm.auto.inputs import still_telling, telling_inputs
-from mlkm.auto.kernels import begun
 from mlkm.auto.plan import make_plan
 from mlkm.auto.policy import Policy, policy_context
 from mlkm.datasets import make_example1, make_example2, make_example3, make_example4

@@ -7,7 +7,7 @@ import pytest
 
 from mlkm import MLKMRegressor, RKMRegressor
 from mlkm.auto import joint
-from mlkm.auto.kernels import drawn_in
+from mlkm.auto.begin import drawn_in
 from mlkm.auto.policy import Policy, policy_context
 from mlkm.auto.stack import convex_weights
 from mlkm.auto.weigh import best_noise, leave_one_out, weigh

@@ -2,7 +2,7 @@
 95 % band.
 
 The data are Example 2 of the paper with ten inputs, of which the first acts through three others as well, and a
-staircase in the fifth: something for relevances, for pairs of inputs and for the rough kernel to find. They were chosen
+staircase in the fifth: something for single inputs, for relevances and for the rough kernel to find. They were chosen
 to show each step.
 """
 
@@ -87,7 +87,7 @@ def steps_to_mlkm(seed: int) -> list[tuple[str, Any]]:
             GridSearchCV(make_pipeline(StandardScaler(), KernelRidge(kernel="rbf")), grid, cv=3),
         ),
         ("random features, one scale", RandomFeatureRidge(interactions="full", **one_scale)),
-        ("+ single inputs and pairs", RandomFeatureRidge(interactions=(1, 2, "full"), **one_scale)),
+        ("+ single inputs", RandomFeatureRidge(interactions=(1, "full"), **one_scale)),
         ("+ relevances learned", RandomFeatureRidge(random_state=seed)),
         ("+ kernels at all rows = MLKM", MLKMRegressor(random_state=seed)),
     ]
