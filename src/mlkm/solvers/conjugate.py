@@ -1,11 +1,13 @@
 """Conjugate gradients for (K + diag(ridge)) alpha = Y, preconditioned by Nystroem's approximation of K at some rows.
 
 With M landmarks, C = K_nM and K_MM = R R', the approximation is C K_MM^{-1} C' = B B', B = C R^{-T}. Its leading
-eigenvectors U and eigenvalues l give the preconditioner
+eigenvectors U and eigenvalues l, the least of them l_0, make the preconditioner P = (l_0 + s) I + U diag(l - l_0) U'.
 
-    P^{-1} = I - U diag(1 - (l_last + s) / (l + s)) U',
+Directions are held: to a sum of zero, which is what an intercept without penalty asks for, and to zero at rows that are
+left out. With S the projection on such directions, S P S is inverted there, not P: where an eigenvector of a large l
+leans on what is left out, the one is far from the other. Up to a factor, with Woodbury's identity,
 
-in which nothing cancels: it is positive in any precision.
+    (S P S)^{-1} = S - S U (diag((l_0 + s) / (l - l_0)) + U'S U)^{-1} U'S.
 """
 
 from collections.abc import Iterable
@@ -19,20 +21,43 @@ from .._types import Array
 
 LANDMARKS = 1000  # of the preconditioner; n M^2 sums
 _STEPS = 50
-TOLERANCE = 0.05  # what is missing, relative to the residuals of the fit
+TOLERANCE = 0.02  # what is missing, relative to the residuals of the fit
 _LOST = 1e-6  # eigenvalues, relative to the largest, that are lost in the rounding of float32
+_ROUNDED = 1e-5  # by which products of columns of U may be wrong
 
 
 @dataclass(frozen=True)
 class Preconditioner:
-    """U (n, r) and 1 - (l_last + s) / (l + s)."""
+    """U (n, r) and (l_0 + s) / (l - l_0) (r,)."""
 
     U: Array
-    shrink: Array
+    stiffness: Array
+
+    def held(self, rows: int) -> "Held":
+        """On directions that sum to zero and are zero from `rows` on."""
+        inside, outside = self.U[:rows], self.U[rows:]
+        mean = inside.mean(axis=0, dtype=np.float64)
+        inner = np.eye(len(self.stiffness)) - outside.T @ outside - rows * np.outer(mean, mean)
+        inner[np.diag_indices(len(inner))] += self.stiffness + _ROUNDED
+        return Held(inside, mean, scipy.linalg.cho_factor(inner, lower=True))
+
+
+@dataclass(frozen=True)
+class Held:
+    """The inverse of S P S: U at the rows that are not left out, its mean there, and a factor of the inner matrix."""
+
+    U: Array
+    mean: Array
+    factor: tuple[Array, bool]
 
     def __call__(self, r: Array) -> Array:
-        inner = self.U.T @ r.astype(self.U.dtype)
-        return np.asarray(r - self.U @ (self.shrink[:, None] * inner))
+        """For r that is held already."""
+        rows = len(self.U)
+        inner = (self.U.T @ r[:rows].astype(self.U.dtype)).astype(np.float64)
+        solved = scipy.linalg.cho_solve(self.factor, inner)
+        z = r.copy()
+        z[:rows] -= self.U @ solved.astype(self.U.dtype) - self.mean @ solved
+        return z
 
 
 def preconditioner(rows: Array, ridge: Array) -> Preconditioner:
@@ -45,23 +70,20 @@ def preconditioner(rows: Array, ridge: Array) -> Preconditioner:
     R = np.linalg.cholesky(A)
     B = C @ scipy.linalg.solve_triangular(R, np.eye(M), lower=True).T.astype(C.dtype)
     values, V = np.linalg.eigh((B.T @ B).astype(np.float64))
-    kept = values > _LOST * values[-1]
+    least = max(values[0], _LOST * values[-1])
+    kept = values > least
     values, V = values[kept], V[:, kept]
     U = B @ (V / np.sqrt(values)).astype(B.dtype)
-    return Preconditioner(U, (1 - (values[0] + s) / (values + s)).astype(U.dtype))
+    return Preconditioner(U, (least + s) / (values - least))
 
 
 @dataclass(frozen=True)
 class System:
-    """K with the ridge on its diagonal, in strips of rows, each from its own diagonal on; and its preconditioner.
-
-    An intercept that is not penalised means that alpha sums to zero: the directions are held to that, and to zero at
-    rows that are left out.
-    """
+    """K with the ridge on its diagonal, in strips of rows, each from its own diagonal on; and its preconditioner."""
 
     strips: list[Array]
     ridge: Array
-    precondition: Preconditioner
+    preconditioner: Preconditioner
 
     @classmethod
     def of(cls, strips: Iterable[tuple[slice, Array]], ridge: Array) -> "System":
@@ -75,9 +97,9 @@ class System:
     def solve(self, Y: Array, alpha: Array, rows: int) -> tuple[Array, Array, Array]:
         """alpha (n, k) of a fit to the first `rows` rows of Y, from one that may be near, the intercept, and
         Y - K alpha: each column until what is missing is a share of what the fit leaves of Y, ridge times alpha."""
-        alpha = alpha.copy()
+        precondition, alpha = self.preconditioner.held(rows), alpha.copy()
         residual = Y - self._product(alpha) if alpha.any() else Y.copy()
-        z = self._held(self.precondition(self._held(residual, rows)), rows)
+        z = precondition(self._held(residual, rows))
         direction, size = z.copy(), (residual * z).sum(axis=0)
         for _ in range(_STEPS):
             stop_if_asked()
@@ -89,7 +111,7 @@ class System:
             left = ((self.ridge[:, None] * alpha) ** 2).sum(axis=0)
             if ((held**2).sum(axis=0) <= TOLERANCE**2 * left).all():
                 break
-            z = self._held(self.precondition(held), rows)
+            z = precondition(held)
             new = (held * z).sum(axis=0)
             direction = z + (new / np.maximum(size, 1e-300)) * direction
             size = new

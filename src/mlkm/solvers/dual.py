@@ -1,11 +1,12 @@
 """A sum of kernels solved on all rows: (K + sigma^2 diag(1/w)) alpha = Y - a.
 
-Up to `EXACT` rows by a Cholesky factor, which also gives exact leave-one-out residuals: without row i the fit misses
-y_i by alpha_i / [(K + sigma^2/w)^{-1}]_ii, and the diagonal of the inverse at the last m rows is that of the last m
-rows and columns of the factor alone, inverted: no inverse of the whole is formed. Kernel and factor are in float32
-where the noise allows it, and the solution is refined with residuals in float64.
+By a Cholesky factor, which also gives exact leave-one-out residuals: without row i the fit misses y_i by
+alpha_i / [(K + sigma^2/w)^{-1}]_ii, and the diagonal of the inverse at the last m rows is that of the last m rows and
+columns of the factor alone, inverted: no inverse of the whole is formed. Kernel and factor are in float32 where the
+noise allows it, and the solution is refined with residuals in float64.
 
-Above, by conjugate gradients (`mlkm.solvers.conjugate`); errors are those of some rows that are left out together.
+Where there are many rows and float32 will do, by conjugate gradients (`mlkm.solvers.conjugate`) to a fiftieth of what
+the fit leaves of y; errors are those of some rows that are left out together.
 """
 
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ from ..model.sum_kernel import SumKernel
 from ..rows import Rows, blocks
 from .conjugate import System
 
-EXACT = 8000  # rows up to which a factor takes seconds; n^3/3
+EXACT = 8000  # rows of a factor in float64 at most; n^3/3
+DIRECT = 4000  # rows up to which a factor in float32 takes less time than conjugate gradients
 _LEFT_OUT = 1000  # rows at which errors are measured
 _ROUNDED = 1e-4  # noise variance, relative to the kernel's, from which float32 will do
 _TALL = 512  # rows of a product in float64 at a time
@@ -40,10 +42,10 @@ class DualFit:
 def solve_dual(kernel: SumKernel, rows: Rows, noise: float) -> DualFit:
     """The fit on all rows with the noise variance given; the intercept is not penalised."""
     mean = rows.weights @ rows.Y / len(rows)
-    solve = _by_factor if len(rows) <= EXACT else _by_gradients
+    single = _rounds(kernel, rows.X, noise / rows.weights)
+    solve = _by_gradients if single and len(rows) > DIRECT else _by_factor
     alpha, shift, missed = solve(kernel, rows.X, rows.Y - mean, noise / rows.weights)
     last = rows.weights[-len(missed) :]
-    single = _rounds(kernel, rows.X, noise / rows.weights)
     return DualFit(alpha, mean + shift, missed, last @ missed**2 / last.sum(), single)
 
 
