@@ -16,12 +16,16 @@ from mlkm.auto.plan import make_plan
 from mlkm.auto.policy import Policy, policy_context
 from mlkm.datasets import make_example1, make_example2, make_example3, make_example4
 from mlkm.model.warp import fit_warp
-from mlkm.rows import distinct_rows
+from mlkm.rows import Inputs, distinct_rows, plain_rows
 
 PLAN = make_plan(
     30, np.ones(30), widths="auto", kernels="auto", scales="auto", interactions="auto", relevance="auto", linear="auto",
     penalty="auto", solver="auto", seed=0, landmarks=True,
 )  # fmt: skip
+
+
+def sample_of(X, Y):
+    return joint.Sample(X, X, Y, np.ones(len(X)), np.zeros(X.shape[1], bool))
 
 
 def test_evidence_is_the_log_density_of_the_targets():
@@ -38,7 +42,7 @@ def test_single_inputs_have_the_kernel_their_waves_stand_for():
     """Four frequencies at the quantiles of |N(0, 1)|, each with cosine and sine, are nearly the Gaussian kernel of one
     input."""
     p = joint.start(1, linear=False) | {"amplitude1": np.zeros(1)}
-    kernel = joint.sum_kernel(p, fit_warp(np.zeros((2, 1)), np.ones(2)), np.array([0]), 1, 4)
+    kernel = joint.sum_kernel(p, fit_warp(np.zeros((2, 1)), np.ones(2)), np.array([0]), Inputs.numbers_only(1), 4)
     x = np.linspace(-2, 2, 41)[:, None]
     waves = kernel.matrices(x, x)[0]
     assert np.abs(waves - np.exp(-0.5 * (x - x.T) ** 2)).max() < 0.15
@@ -47,7 +51,7 @@ def test_single_inputs_have_the_kernel_their_waves_stand_for():
 def test_screening_keeps_the_active_inputs():
     X, y, _ = make_example4(500, 400, random_state=0)
     y = (y - y.mean()) / y.std()
-    kept = telling_inputs(X, y[:, None], np.ones(500), Policy())
+    kept = telling_inputs(plain_rows(X, y[:, None]), Policy())
     assert set(range(10)) <= set(kept)
     assert len(kept) < 100
 
@@ -56,7 +60,7 @@ def test_a_pair_is_found_where_one_input_acts_through_the_other_alone():
     """x_3 of Example 2 has no effect of its own."""
     X, y, _ = make_example2(1000, 60, random_state=0)
     Y = (y - y.mean())[:, None] / y.std()
-    assert {0, 2} <= set(still_telling(X, Y, np.ones(1000), np.array([0]), Policy()))
+    assert {0, 2} <= set(still_telling(sample_of(X, Y), Y, np.arange(60), np.array([0]), Policy()))
 
 
 def test_inputs_that_act_through_two_others_alone_are_found():
@@ -64,21 +68,16 @@ def test_inputs_that_act_through_two_others_alone_are_found():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((1500, 30))
     Y = np.sign(X[:, [0]] * X[:, [1]] * X[:, [2]]) + rng.standard_normal((1500, 1))
-    assert {1, 2} <= set(still_telling(X, Y, np.ones(1500), np.array([0]), Policy()))
+    assert {1, 2} <= set(still_telling(sample_of(X, Y), Y, np.arange(30), np.array([0]), Policy()))
 
 
 def test_noise_tells_nothing():
     """False alarms come with probability .05 per data set at most: more than 7 of 40 have a chance of .001."""
     rng = np.random.default_rng(0)
-    alarms = sum(
-        len(
-            still_telling(
-                rng.standard_normal((300, 20)), rng.standard_normal((300, 1)), np.ones(300), np.arange(2), Policy()
-            )
-        )
-        > 0
-        for _ in range(40)
-    )
+    alarms = 0
+    for _ in range(40):
+        X, Y = rng.standard_normal((300, 20)), rng.standard_normal((300, 1))
+        alarms += len(still_telling(sample_of(X, Y), Y, np.arange(20), np.arange(2), Policy())) > 0
     assert alarms <= 7
 
 

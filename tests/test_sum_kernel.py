@@ -29,7 +29,7 @@ def kernel_and_rows(n=60, d=3, seed=0, outputs=1):
     rows = plain_rows(X, Y, rng.uniform(0.5, 2, n))
     p = joint.turned(joint.start(d, linear=True))
     p = {name: value + 0.2 * rng.standard_normal(value.shape) for name, value in p.items()}
-    return joint.sum_kernel(p, fit_warp(X, np.ones(n)), np.arange(d), d, 4), rows
+    return joint.sum_kernel(p, fit_warp(X, np.ones(n)), np.arange(d), rows.inputs, 4), rows
 
 
 def close(found, expected, slope, step):
@@ -68,7 +68,9 @@ def test_the_gradient_of_the_joint_evidence_is_that_of_differences(turned):
     ranks = warped(fit_warp(rows.X, rows.weights), rows.X)
     begin = joint.start(3, linear=True)
     begin = joint.turned(begin) if turned else begin
-    evidence = joint.JointEvidence(joint.Sample(rows.X, ranks, rows.Y, rows.weights), begin, Policy())
+    evidence = joint.JointEvidence(
+        joint.Sample(rows.X, ranks, rows.Y, rows.weights, np.zeros(3, bool)), begin, Policy()
+    )
     x = evidence.ravel(begin) + 0.2 * rng.standard_normal(len(evidence.ravel(begin)))
     _, gradient = evidence(x)
     step = 1e-3

@@ -6,14 +6,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from ._seeds import root_seed
 from ._types import Array, RandomState
-from .auto.plan import Plan, is_automatic, make_plan
+from .auto.plan import Plan, is_automatic, make_plan, takes_levels
 from .fit.train import Fitted, train
 from .model.machine import predict
-from .rows import Rows, checked_weights, distinct_rows, fit_fence, folds_of, standardiser
+from .rows import Inputs, Rows, distinct_rows, fit_fence, folds_of, standardiser
+from .tables.means import fit_numbers
+from .tables.reading import read_training
 from .variance import LARGEST, FitSummary, LeftOut, StackSummary, StackVariance, Variance, places
 
 
@@ -21,26 +23,32 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """What all regressors share: standardised distinct rows in, an average of machines out."""
 
     random_state: RandomState
+    categorical_features: Any
 
     def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, cv: Any = None, **choices: Any) -> Self:
-        """Validate, plan, train, store."""
-        rows = self._rows(X, y, sample_weight, cv, careful=is_automatic(choices["scales"], choices["solver"]))
+        """Read, plan, train, store."""
+        rows = self._rows(X, y, sample_weight, cv, choices)
         unit = np.where(np.isfinite(self.x_scaler_.sd), self.x_scaler_.sd, 1.0)
         seed = root_seed(self.random_state)
         plan = make_plan(rows.X.shape[1], unit, rotate=cv is not None, seed=seed, **choices)
         return self._store(train(rows, plan, self.y_scaler_), rows, plan)
 
-    def _rows(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, cv: Any, careful: bool = True) -> Rows:
-        """Validated, merged and standardised rows; stores the scalings. Where `careful`, inputs far beyond all others
+    def _rows(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, cv: Any, choices: Any) -> Rows:
+        """Read, merged and standardised rows; stores the scalings. With automatic scales, numbers far beyond all others
         are held."""
-        inputs, targets = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
-        self._fence, self._careful = fit_fence(inputs, careful), careful
-        if careful:
+        inputs, targets, weights, self._reader = read_training(self, X, y, sample_weight, self.categorical_features)
+        self._single_output, Y = targets.ndim == 1, targets.astype(np.float64).reshape(len(targets), -1)
+        kinds, self._numbers = self._reader.inputs, None
+        if kinds.levels.any() and not takes_levels(cv=cv, **choices):
+            self._numbers, inputs = fit_numbers(inputs, Y, kinds, root_seed(self.random_state))
+            kinds = Inputs(np.zeros(inputs.shape[1], np.intp), self._numbers.owners)
+        self._kinds, self._careful = kinds, is_automatic(choices["scales"], choices["solver"])
+        self._fence = fit_fence(inputs, self._careful, kinds.numbers)
+        if self._careful:
             inputs = np.clip(inputs, self._fence.low, self._fence.high)
-        weights, fold = checked_weights(sample_weight, len(inputs)), folds_of(cv, inputs, targets)
-        self._single_output = targets.ndim == 1
-        rows = distinct_rows(inputs, targets.astype(np.float64).reshape(len(targets), -1), weights, fold)
-        self.x_scaler_ = standardiser(rows.X, rows.weights, constant=np.inf)
+        fold = folds_of(cv, inputs, targets)
+        rows = distinct_rows(inputs, Y, weights, fold, kinds)
+        self.x_scaler_ = standardiser(rows.X, rows.weights, constant=np.inf, left=~kinds.numbers)
         self.y_scaler_ = standardiser(rows.Y, rows.weights)
         if self.x_scaler_.rounded.any():
             self._warn_dropped()
@@ -50,7 +58,8 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _warn_dropped(self) -> None:
         """Name the inputs that are ignored because their variation is lost in rounding."""
-        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))[self.x_scaler_.rounded].tolist()
+        columns = np.unique(self._kinds.owners[self.x_scaler_.rounded])
+        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))[columns].tolist()
         inputs = ("inputs " if len(names) > 1 else "input ") + ", ".join(map(repr, names))
         warnings.warn(
             f"The values of {inputs} differ by rounding error only, beside their size, and are ignored; subtract a "
@@ -68,7 +77,7 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.n_iter_, self.loss_curve_ = solution.n_iter, solution.trace
         with np.errstate(over="ignore", under="ignore"):  # squares of numbers beyond 1e154
             self.loo_error_ = float(np.mean((np.sqrt(solution.loo_error) * self.y_scaler_.sd) ** 2))
-        self.feature_relevance_ = fitted.relevance
+        self.feature_relevance_ = np.bincount(self._kinds.owners, fitted.relevance, minlength=self.n_features_in_)
         with np.errstate(over="ignore"):
             low, high = (self.y_scaler_.backward(end) for end in (rows.Y.min(axis=0), rows.Y.max(axis=0)))
             beyond = plan.policy.beyond * (high - low) if plan.automatic else np.inf
@@ -84,6 +93,11 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if stack is None:
             return FitSummary(fitted.prior, solution.penalty, solution.hidden_penalty, solution.loo_error)
         return StackSummary(stack.kernel, stack.noise, stack.shares, stack.ridge_penalty, stack.loo_error)
+
+    def _read(self, X: Any) -> Array:
+        """The inputs of a table like that of the fit, in its units."""
+        inputs = self._reader.read(self, X)
+        return inputs if self._numbers is None else self._numbers.numbers(inputs)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the factorisation behind `return_std`, which is made again when needed."""
@@ -135,7 +149,8 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         of copies, with all of it. For a row that the fit has not seen, f itself is the fit without it.
         """
         variance = self._closed_form()
-        inputs, targets = validate_data(self, X, y, reset=False, multi_output=True, y_numeric=True, dtype=np.float64)
+        inputs, targets = self._read(X), validate_data(self, y=y, multi_output=True, y_numeric=True)
+        check_consistent_length(inputs, targets)
         Z, Y = self._inputs(inputs), self.y_scaler_.forward(targets.reshape(len(inputs), -1).astype(float))
         place = places(variance.rows, Z, Y)
         f, std = variance.predict(Z)
@@ -152,7 +167,7 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         s_i(x) the weight of the row in the fit at x.
         """
         variance = self._closed_form()
-        Z = self._inputs(validate_data(self, X, reset=False, dtype=np.float64))
+        Z = self._inputs(self._read(X))
         f, _ = variance.predict(Z)
         return np.clip(self.y_scaler_.backward(f[:, None, :] - variance.left_out_changes(Z)), *self._limits)
 
@@ -167,6 +182,7 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
         return tags
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
@@ -179,7 +195,7 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         about as long as a fit with all choices given.
         """
         check_is_fitted(self)
-        Z = self._inputs(validate_data(self, X, reset=False, dtype=np.float64))
+        Z = self._inputs(self._read(X))
         if not return_std:
             return self._in_units(np.mean([predict(machine, Z) for machine in self.machines_], axis=0))
         f, sigma = self._sigma().predict(Z)
@@ -199,7 +215,7 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         array([0. , 0.5])
         """
         check_is_fitted(self)
-        return self._fence.outside(validate_data(self, X, reset=False, dtype=np.float64))
+        return self._fence.outside(self._read(X))
 
     def _inputs(self, X: Array) -> Array:
         """Standardised inputs; with automatic scales no further out than a range beyond the training values."""

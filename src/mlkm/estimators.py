@@ -42,6 +42,9 @@ class RandomFeatureRidge(KernelMachine):
         Whether the model also has a linear term in the inputs.
     penalty : float or "auto", default="auto"
         lambda; "auto" chooses it by exact leave-one-out.
+    categorical_features : "from_dtype", None, names, places or a mask, default="from_dtype"
+        Columns that are categories though they hold numbers. Words, pandas' and polars' categories and enumerations are
+        categories by themselves; "from_dtype" and None add none.
     random_state : int, RandomState or None, default=None
         Seed of the features. With a given scale they are those of `RandomFeatures` with the same seed and choices, on
         centred inputs.
@@ -75,6 +78,7 @@ class RandomFeatureRidge(KernelMachine):
         relevance: bool | Auto = "auto",
         linear: bool | Auto = "auto",
         penalty: float | Auto = "auto",
+        categorical_features: Any = "from_dtype",
         random_state: RandomState = None,
     ) -> None:
         self.n_features = n_features
@@ -84,6 +88,7 @@ class RandomFeatureRidge(KernelMachine):
         self.relevance = relevance
         self.linear = linear
         self.penalty = penalty
+        self.categorical_features = categorical_features
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -121,6 +126,7 @@ class _MultiLayer(KernelMachine):
         cv: Literal["rotate"] | Iterable[Any] | Any | None = None,
         solver: Literal["auto", "ridge", "projection", "gradient"] | Solver = "auto",
         effort: Literal["fast", "balanced", "best"] = "balanced",
+        categorical_features: Any = "from_dtype",
         n_jobs: int | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -134,6 +140,7 @@ class _MultiLayer(KernelMachine):
         self.cv = cv
         self.solver = solver
         self.effort = effort
+        self.categorical_features = categorical_features
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -240,6 +247,9 @@ _PARAMETERS = """
     effort : "fast", "balanced" or "best", default="balanced"
         How much time the default takes: the rows and the number of searches, the rows that are solved on, and whether
         hidden layers are tried beside the kernels.
+    categorical_features : "from_dtype", None, names, places or a mask, default="from_dtype"
+        Columns that are categories though they hold numbers. Words, pandas' and polars' categories and enumerations are
+        categories by themselves; "from_dtype" and None add none.
     n_jobs : int or None, default=None
         Rotations run side by side. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -259,7 +269,8 @@ _PARAMETERS = """
     penalty_, scales_, widths_ : float, tuple, tuple
         What was used; scales of layer 1 are for standardised inputs.
     feature_relevance_ : array of shape (d,)
-        Mean squared gradient of the fit along each standardised input, summing to 1.
+        How much each column matters, summing to 1: the mean squared gradient of the fit along each standardised input,
+        and in tables with categories or missing values the mean squared change when a row takes a column from another.
 """
 
 

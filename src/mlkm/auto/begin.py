@@ -20,7 +20,9 @@ def sample_of(rows: Rows, ranks: Warp, at: slice, k: int, policy: Policy) -> joi
     Y, weights = rows.Y[at], rows.weights[at]
     if k % 2 == 0:
         Y = drawn_in(Y, policy.spread)
-    return joint.Sample(rows.X[at], warped(ranks, rows.X[at]), Y, weights / weights.mean())
+    inputs, X = rows.inputs, rows.X[at]
+    texts = tuple(X[:, inputs.texts & (inputs.owners == owner)] for owner in np.unique(inputs.owners[inputs.texts]))
+    return joint.Sample(X, warped(ranks, X), Y, weights / weights.mean(), inputs.levels, texts)
 
 
 def drawn_in(Y: Array, spread: float) -> Array:
@@ -44,11 +46,11 @@ def begun(rows: Rows, ranks: Warp, plan: Plan) -> tuple[IntArray, joint.Paramete
     not clearly worse than the best of them stays, and those come back that tell something of what it leaves there.
     """
     policy, m = plan.policy, plan.policy.first_joint_rows
-    kept = telling_inputs(rows.X, rows.Y, rows.weights, policy)
+    kept = telling_inputs(rows, policy)
     seen = sample_of(rows, ranks, slice(0, m + policy.checked_rows), 0, policy)
     some, others = seen.take(slice(0, m)), seen.take(slice(m, None))
     p = climbed(some.of(kept), plan)
-    if rows.X.shape[1] <= policy.none_dropped or len(others.Y) < policy.none_dropped:
+    if np.sum(~rows.inputs.texts) <= policy.none_dropped or len(others.Y) < policy.none_dropped:
         return kept, p
     tried: list[tuple[IntArray, joint.Parameters, Array]] = []
     best = np.array([np.inf])
@@ -59,14 +61,14 @@ def begun(rows: Rows, ranks: Warp, plan: Plan) -> tuple[IntArray, joint.Paramete
         if len(kept) <= 2 or (len(kept) <= policy.none_dropped and _clearly_less(best, errors)):
             break
         best = errors if errors.mean() < best.mean() else best
-        kept = kept[np.sort(np.argsort(-joint.relevance(p), kind="stable")[: (len(kept) + 1) // 2])]
+        kept = kept[np.sort(np.argsort(-joint.relevance(p, seen.levels[kept]), kind="stable")[: (len(kept) + 1) // 2])]
         p = climbed(some.of(kept), plan)
     kept, p, _ = next(one for one in tried if not _clearly_less(best, others.weights * (one[2] ** 2).sum(axis=1)))
-    return _second_look(kept, p, seen, plan)
+    return _second_look(kept, p, seen, np.flatnonzero(~rows.inputs.texts), plan)
 
 
 def _second_look(
-    kept: IntArray, p: joint.Parameters, seen: joint.Sample, plan: Plan
+    kept: IntArray, p: joint.Parameters, seen: joint.Sample, every: IntArray, plan: Plan
 ) -> tuple[IntArray, joint.Parameters]:
     """With inputs that tell something of what a fit to half of the rows leaves of the others, unless these are then
     predicted clearly worse."""
@@ -75,8 +77,8 @@ def _second_look(
     some, known, rest = (seen.take(at) for at in (slice(0, m), slice(0, half), slice(half, None)))
     left = rest.Y - joint.predicted(p, known.of(kept), rest.of(kept), policy.joint_frequencies)
     while True:
-        leaders = kept[np.argsort(-joint.relevance(p), kind="stable")[:_LEADERS]]
-        both = np.union1d(kept, still_telling(rest.X, left, rest.weights, leaders, policy))
+        leaders = kept[np.argsort(-joint.relevance(p, seen.levels[kept]), kind="stable")[:_LEADERS]]
+        both = np.union1d(kept, still_telling(rest, left, every, leaders, policy))
         if len(both) == len(kept):
             return kept, p
         more = climbed(some.of(both), plan)
@@ -94,6 +96,8 @@ def _clearly_less(a: Array, b: Array) -> bool:
 
 def climbed(sample: joint.Sample, plan: Plan) -> joint.Parameters:
     """By scales, from the start."""
-    d = sample.X.shape[1]
-    begin = joint.start(d, plan.linear, plan.parts(d))
+    d, parts = sample.X.shape[1], plan.parts(sample.X.shape[1])
+    if sample.levels.all():  # nothing that a smooth kernel of numbers could see
+        parts = tuple(part for part in parts if part != "full")
+    begin = joint.start(d, plan.linear, parts, len(sample.texts))
     return joint.learn(sample, begin, plan.policy, plan.policy.joint_steps[0])

@@ -15,7 +15,7 @@ from .._seeds import Purpose, generator
 from .._types import Array
 from ..model.features import FeatureMap, draw_features, features
 from ..model.gaussians import GaussianMap
-from ..model.landmarks import LandmarkMap
+from ..model.levels import seen_levels
 from ..model.prior import Part, Prior
 from ..model.sum_kernel import SumKernel, Term
 from ..rows import Rows
@@ -40,10 +40,10 @@ def learn_first_layer(rows: Rows, plan: Plan) -> Prior:
     for term in learned.kernel.terms:
         if isinstance(term.phi, FeatureMap) and most > 0:
             smooth.append(_waves(term, term.phi, most))
-        elif isinstance(term.phi, GaussianMap):
+        elif isinstance(term.phi, GaussianMap) and not len(seen_levels(term.unlike)):
             smooth.append(_cosines(term, term.phi, max(D - sum(phi.n_features for phi in smooth), 1), plan))
-        elif isinstance(term.phi, LandmarkMap):
-            rough.append(_landmarks(term, term.phi, rows.X[:D]))
+        elif not isinstance(term.phi, FeatureMap):
+            rough.append(_landmarks(term, rows.X[:D]))
     parts = (Part(None, _side_by_side(smooth, d), 1.0), *rough)
     return Prior(parts, learned.kernel.linear, learned.noise + 1e-12, precise=learned.noise < _PRECISE)
 
@@ -98,10 +98,10 @@ def _side_by_side(maps: list[FeatureMap], d: int) -> FeatureMap:
     )
 
 
-def _landmarks(term: Term, phi: LandmarkMap, X: Array) -> Part:
-    """The rough kernel's values at the rows of X, whitened."""
-    phi = replace(phi, points=term.seen(X))
-    K = features(phi, phi.points)
+def _landmarks(term: Term, X: Array) -> Part:
+    """The values of a rough kernel, or of one with levels, at the rows of X, whitened."""
+    phi, points = term.at(X, np.float64), term.seen(X)
+    K = features(phi, points)
     K[np.diag_indices(len(K))] += _FLOOR
     root = np.linalg.cholesky(K)
     whitening = scipy.linalg.solve_triangular(root, np.eye(len(K)), lower=True, check_finite=False).T

@@ -8,8 +8,10 @@ nothing, the scores are chi-squared, and the probability of one as large is know
 import numpy as np
 from scipy.stats import chi2
 
-from .._types import Array, IntArray
+from .._types import Array, BoolArray, IntArray
+from ..rows import Rows
 from ..solvers.ridge import ridge
+from .joint import Sample
 from .policy import Policy
 
 _WAVES = 5  # cosines of an input alone,
@@ -17,31 +19,51 @@ _PAIRED = 3  # and of each in a product
 _ROWS = 4000  # by which inputs are compared
 
 
-def telling_inputs(X: Array, Y: Array, weights: Array, policy: Policy) -> IntArray:
-    """All of a few inputs; of many those whose scores are hardly chance, and no fewer than `policy.none_dropped`."""
-    d, fewest = X.shape[1], policy.none_dropped
-    if d <= fewest:
-        return np.arange(d)
-    waves = _waves(X[:_ROWS])
-    first, alone = _looked_at(waves, Y[:_ROWS], weights[:_ROWS], policy)
+def telling_inputs(rows: Rows, policy: Policy) -> IntArray:
+    """All of a few inputs; of many those whose scores are hardly chance, and no fewer than `policy.none_dropped`. Texts
+    are not looked at."""
+    every, fewest = np.flatnonzero(~rows.inputs.texts), policy.none_dropped
+    if len(every) <= fewest:
+        return every
+    Y, weights = rows.Y[:_ROWS], rows.weights[:_ROWS]
+    waves = _waves(as_numbers(rows.X[:_ROWS, every], Y, weights, rows.inputs.levels[every]))
+    first, alone = _looked_at(waves, Y, weights, policy)
     some = [wave[:, first] for wave in waves]
-    left = _left_by_single_inputs(some, Y[:_ROWS], weights[:_ROWS])
+    left = _left_by_single_inputs(some, Y, weights)
     chance = np.minimum(alone, _paired(some[:_PAIRED], left))
     kept = max(fewest, int((chance < policy.chance).sum()))
-    return np.sort(first[np.argsort(chance, kind="stable")[:kept]])
+    return np.sort(every[first[np.argsort(chance, kind="stable")[:kept]]])
 
 
-def still_telling(X: Array, left: Array, weights: Array, leaders: IntArray, policy: Policy) -> IntArray:
-    """Inputs that tell something of what a fit has left of y, in pairs, or in pairs together with a leader: in
-    pumadyn32nm some inputs act through the product of two others only. Chance is shared by all inputs and tests."""
-    waves = _waves(X)
-    first, _ = _looked_at(waves, left, weights, policy)
+def still_telling(rest: Sample, left: Array, every: IntArray, leaders: IntArray, policy: Policy) -> IntArray:
+    """Of the inputs `every` those that tell something of what a fit has left of y, in pairs, or in pairs together with
+    a leader: in pumadyn32nm some inputs act through the product of two others only. Chance is shared by all inputs and
+    tests."""
+    weights = rest.weights
+    waves = _waves(as_numbers(rest.X, left, weights, rest.levels))
+    first, _ = _looked_at([wave[:, every] for wave in waves], left, weights, policy)
+    first = every[first]
     some, target = [wave[:, first] for wave in waves[:_PAIRED]], left * weights[:, None]
     chances = [_paired(some, target)]
     for leader in leaders:
         turned = [np.sqrt(2) * wave[:, [leader]] * target for wave in waves[:_PAIRED]]
         chances.append(_paired(some, np.hstack(turned), first == leader))
     return np.sort(first[np.min(chances, axis=0) * len(chances) * len(first) < policy.chance])
+
+
+def as_numbers(X: Array, Y: Array, weights: Array, levels: BoolArray) -> Array:
+    """Levels as the mean of y that they have in the other half of the rows, which their own y has no part in."""
+    if not levels.any():
+        return X
+    X, y = X.copy(), (Y - weights @ Y / weights.sum()).sum(axis=1)
+    halves = np.arange(len(X)) % 2 == 0
+    for j in np.flatnonzero(levels):
+        codes, column = np.unique(X[:, j], return_inverse=True)[1], np.zeros(len(X))
+        for half in (halves, ~halves):
+            n, total = (np.bincount(codes[half], w[half], codes.max() + 1) for w in (weights, weights * y))
+            column[~half] = (total / (n + 1))[codes[~half]]
+        X[:, j] = column
+    return X
 
 
 def _looked_at(waves: list[Array], Y: Array, weights: Array, policy: Policy) -> tuple[IntArray, Array]:

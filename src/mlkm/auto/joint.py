@@ -7,6 +7,10 @@ inputs' ranks. Every input has a slope, an amplitude and a scale of its own in o
 gamma_j; what does not help gets no variance. The smooth kernels see the inputs, the rough one their ranks, so that
 neither scale has to be chosen.
 
+Inputs that are levels of a category have a random effect in place of F, v_c^2 1[x_c = x'_c], and enter both products by
+1[x_c != x'_c], times b_c^2 in the smooth one and gamma_c in the rough one. The text of levels is linear, with one
+variance per column.
+
 A is the one set of parameters that grows like d^2. Its prior makes a turned input one of many: an entry has variance
 1/(4 d), so that what the others add to an input has a fourth of the input's own variance.
 """
@@ -19,12 +23,14 @@ import numpy as np
 import scipy.linalg
 from scipy.stats import norm
 
-from .._types import Array, IntArray
+from .._types import Array, BoolArray, IntArray
 from ..model.features import FeatureMap
 from ..model.gaussians import GaussianMap
 from ..model.landmarks import LandmarkMap
+from ..model.levels import LevelMap
 from ..model.sum_kernel import SumKernel, Term
 from ..model.warp import Warp
+from ..rows import Inputs
 from .climb import climb
 from .evidence import kernel_evidence
 from .plan import PARTS
@@ -33,28 +39,34 @@ from .policy import Policy
 Parameters: TypeAlias = dict[str, Array]
 _NOTHING = -8.0  # logarithm of the least amplitude
 _UNSEEN = 3e-3  # gamma of an input that moves the rough kernel by less than a hundredth over all of its range
+_LEAST_EFFECT = 1e-6  # variance of a level, y having 1, below which it is none
 _LEAST_NOISE = 1e-8  # of the variance of y: what can be factorised in float64
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows of a search: inputs and their ranks (m, d), targets (m, k) and weights."""
+    """Rows of a search: numbers and levels (m, d), the same with ranks in place of numbers, targets (m, k), weights,
+    which of the inputs are levels (d,), and the coordinates of texts, one array (m, r) for every column that has
+    them."""
 
     X: Array
     ranks: Array
     Y: Array
     weights: Array
+    levels: BoolArray
+    texts: tuple[Array, ...] = ()
 
     def of(self, kept: IntArray) -> "Sample":
         """Some of the inputs only."""
-        return Sample(self.X[:, kept], self.ranks[:, kept], self.Y, self.weights)
+        return replace(self, X=self.X[:, kept], ranks=self.ranks[:, kept], levels=self.levels[kept])
 
     def take(self, at: slice) -> "Sample":
         """Some of the rows."""
-        return Sample(self.X[at], self.ranks[at], self.Y[at], self.weights[at])
+        texts = tuple(text[at] for text in self.texts)
+        return replace(self, X=self.X[at], ranks=self.ranks[at], Y=self.Y[at], weights=self.weights[at], texts=texts)
 
 
-def start(d: int, linear: bool, parts: Collection[str] = PARTS) -> Parameters:
+def start(d: int, linear: bool, parts: Collection[str] = PARTS, n_texts: int = 0) -> Parameters:
     """Where a search begins: every part of about the same variance, scales that shrink with the number of inputs. Parts
     that are not wanted have next to no variance, and keep it."""
     h = np.log(d)
@@ -68,6 +80,7 @@ def start(d: int, linear: bool, parts: Collection[str] = PARTS) -> Parameters:
         "noise": np.array([-0.6]),
     }
     parameters |= {name: np.full(parameters[name].size, _NOTHING) for name in PARTS if name not in parts}
+    parameters |= {"text": np.full(n_texts, -h / 2 - 0.7)} if n_texts else {}
     return parameters | {"linear": np.full(d, -h / 2 - 1)} if linear else parameters
 
 
@@ -81,21 +94,22 @@ def turned(parameters: Parameters) -> Parameters:
     return parameters | {"turn": np.zeros(d * d)}
 
 
-def matrix_of(p: Parameters) -> Array:
-    """B = (I + A) diag(b)."""
+def matrix_of(p: Parameters, levels: BoolArray) -> Array:
+    """B = (I + A) diag(b), and zero for levels."""
     d = len(p["scale"])
     turn = np.eye(d) + p["turn"].reshape(d, d) if "turn" in p else np.eye(d)
-    return np.asarray(turn * np.exp(p["scale"]))
+    return np.asarray(turn * np.where(levels, 0, np.exp(p["scale"])))
 
 
-def relevance(p: Parameters) -> Array:
-    """The prior variance that moving one standardised input brings, over all parts."""
+def relevance(p: Parameters, levels: BoolArray) -> Array:
+    """The prior variance that moving one standardised input brings, or another level, over all parts."""
     single = np.exp(2 * p["amplitude1"]) * (1 - 1 / np.sqrt(1 + 2 * np.exp(2 * p["scale1"])))
-    squares = (matrix_of(p) ** 2).sum(axis=0)
+    squares = (matrix_of(p, levels) ** 2).sum(axis=0)
     smooth = np.exp(2 * p["full"]) * (1 - 1 / np.sqrt(1 + 2 * squares))
     rough = np.exp(2 * p["rough"]) * (1 - np.exp(-np.exp(p["relevance"])))
     linear = np.exp(2 * p["linear"]) if "linear" in p else 0.0
-    return np.asarray(single + smooth + rough + linear)
+    of_levels = np.exp(2 * p["amplitude1"]) + np.exp(2 * p["full"]) * (1 - np.exp(-np.exp(2 * p["scale"]))) + rough
+    return np.asarray(np.where(levels, of_levels, single + smooth + rough + linear))
 
 
 def frequencies(n_features: int) -> Array:
@@ -104,29 +118,50 @@ def frequencies(n_features: int) -> Array:
     return np.asarray(norm.ppf(0.5 + (np.arange(n_features) + 0.5) / (2 * n_features)))
 
 
-def sum_kernel(p: Parameters, ranks: Warp, kept: IntArray, d: int, n_frequencies: int) -> SumKernel:
-    """The kernel on all d inputs at the parameters of some, with points yet to be given."""
+def sum_kernel(p: Parameters, ranks: Warp, kept: IntArray, inputs: Inputs, n_frequencies: int) -> SumKernel:
+    """The kernel on all inputs at the parameters of some, with points yet to be given."""
+    d, levels = len(inputs.kinds), inputs.levels[kept]
+    matrix, unlike, gamma, effects = np.zeros((len(kept), d)), *np.zeros((3, d))
+    matrix[:, kept] = matrix_of(p, levels)
+    gamma[kept] = np.exp(p["relevance"])
+    gamma[gamma < _UNSEEN] = 0
+    unlike[kept[levels]] = np.exp(2 * p["scale"][levels])
+    unlike[unlike < _UNSEEN] = 0
+    effects[kept[levels]] = np.exp(2 * p["amplitude1"][levels])
+    effects[effects < _LEAST_EFFECT] = 0
+    nowhere, has_levels = np.zeros((0, d)), bool(levels.any())
+    rough = LandmarkMap(nowhere, np.where(inputs.levels, 0, gamma), gamma * inputs.levels if has_levels else None)
+    every = {
+        "amplitude1": Term(None, _single_waves(p, kept[~levels], ~levels, d, n_frequencies), 1.0),
+        "full": Term(None, GaussianMap(nowhere, matrix, unlike if has_levels else None), _variance(p, "full")),
+        "rough": Term(ranks, rough, _variance(p, "rough")),
+    }
+    terms = [term for name, term in every.items() if not _missing(p, name)]
+    if effects.any():
+        terms.append(Term(None, LevelMap(nowhere, effects), 1.0))
+    linear = np.zeros(d)
+    if "linear" in p:
+        linear[kept[~levels]] = np.exp(p["linear"][~levels])
+    if "text" in p:
+        columns = np.unique(inputs.owners[inputs.texts], return_inverse=True)[1]
+        linear[inputs.texts] = np.exp(p["text"])[columns]
+    return SumKernel(tuple(terms), linear if "linear" in p or "text" in p else None)
+
+
+def _variance(p: Parameters, part: str) -> float:
+    return float(np.exp(2 * p[part][0]))
+
+
+def _single_waves(p: Parameters, kept: IntArray, numbers: BoolArray, d: int, n_frequencies: int) -> FeatureMap:
+    """Cosines and sines of the numbers among the inputs."""
     q, m = frequencies(n_frequencies), len(kept)
     omega = np.zeros((d, 2 * m * len(q)))
     columns = np.arange(m * len(q)).reshape(m, len(q))
     for sine in (0, m * len(q)):
-        omega[np.repeat(kept, len(q)), (columns + sine).ravel()] = np.outer(np.exp(p["scale1"]), q).ravel()
+        omega[np.repeat(kept, len(q)), (columns + sine).ravel()] = np.outer(np.exp(p["scale1"][numbers]), q).ravel()
     phases = np.repeat([0.0, -np.pi / 2], m * len(q))
-    amplitudes = np.tile(np.repeat(np.exp(p["amplitude1"]) / np.sqrt(len(q)), len(q)), 2)
-    matrix, gamma = np.zeros((m, d)), np.zeros(d)
-    matrix[:, kept], gamma[kept] = matrix_of(p), np.exp(p["relevance"])
-    gamma[gamma < _UNSEEN] = 0
-    nowhere = np.zeros((0, d))
-    every = {
-        "amplitude1": Term(None, FeatureMap(omega, phases, amplitudes), 1.0),
-        "full": Term(None, GaussianMap(nowhere, matrix), float(np.exp(2 * p["full"][0]))),
-        "rough": Term(ranks, LandmarkMap(nowhere, gamma), float(np.exp(2 * p["rough"][0]))),
-    }
-    terms = tuple(term for name, term in every.items() if not _missing(p, name))
-    linear = np.zeros(d) if "linear" in p else None
-    if linear is not None:
-        linear[kept] = np.exp(p["linear"])
-    return SumKernel(terms, linear)
+    amplitudes = np.tile(np.repeat(np.exp(p["amplitude1"][numbers]) / np.sqrt(len(q)), len(q)), 2)
+    return FeatureMap(omega, phases, amplitudes)
 
 
 def predicted(p: Parameters, sample: Sample, others: Sample, n_frequencies: int) -> Array:
@@ -142,11 +177,16 @@ def predicted(p: Parameters, sample: Sample, others: Sample, n_frequencies: int)
 def _between(p: Parameters, a: Sample, b: Sample, n_frequencies: int) -> Array:
     """The kernel between the rows of two samples."""
     d = a.X.shape[1]
-    kernel = sum_kernel(p, Warp((), ()), np.arange(d), d, n_frequencies)
+    inputs = Inputs(a.levels.astype(np.intp), np.arange(d))
+    kernel = sum_kernel({k: v for k, v in p.items() if k != "text"}, Warp((), ()), np.arange(d), inputs, n_frequencies)
     rough = tuple(replace(term, warp=None) for term in kernel.terms if term.warp is not None)
     smooth = replace(kernel, terms=tuple(term for term in kernel.terms if term.warp is None))
     K = smooth.matrix(a.X, b.X)
-    return K + replace(kernel, terms=rough, linear=None).matrix(a.ranks, b.ranks) if rough else K
+    if rough:
+        K += replace(kernel, terms=rough, linear=None).matrix(a.ranks, b.ranks)
+    for amplitude, one, other in zip(p.get("text", ()), a.texts, b.texts, strict=True):
+        K += np.exp(2 * amplitude) * (one @ other.T)
+    return K
 
 
 def learn(sample: Sample, begin: Parameters, policy: Policy, max_iter: int) -> Parameters:
@@ -163,11 +203,14 @@ class JointEvidence:
         self.X, self.weights = sample.X, sample.weights
         d = self.X.shape[1]
         self.Y = sample.Y - sample.weights @ sample.Y / sample.weights.sum()
-        ranks = sample.ranks.astype(np.float32)
-        self.gaps = np.stack([np.abs(r[:, None] - r).ravel() for r in ranks.T])
+        self.levels, self.numbers = sample.levels, ~sample.levels
+        self.texts = np.hstack([np.zeros((len(self.X), 0)), *sample.texts])
+        self.text_of = np.repeat(np.arange(len(sample.texts)), [text.shape[1] for text in sample.texts])
+        self.gaps = np.stack([_gaps(r, level) for r, level in zip(sample.ranks.T, self.levels, strict=True)])
+        self.unlike = self.gaps[self.levels]
         self.q = frequencies(policy.joint_frequencies)
         self.names, self.sizes = list(like), [value.size for value in like.values()]
-        origin = start(d, "linear" in like)
+        origin = start(d, "linear" in like, PARTS, len(sample.texts))
         self.origin = np.concatenate([origin.get(name, np.zeros(like[name].size)) for name in self.names])
         widths = {"turn": 2.0 * d, "scale1": policy.joint_prior[1], "scale": policy.joint_prior[1]}
         widths["relevance"] = policy.joint_prior[1]
@@ -177,6 +220,10 @@ class JointEvidence:
         limits = {"turn": (-5.0, 5.0), "noise": (-9.0, 2.5)}
         limits |= {name: (_NOTHING, _NOTHING) for name in PARTS if _missing(like, name)}
         self.bounds = [limits.get(name, (_NOTHING, 4.0)) for name in self.names for _ in range(like[name].size)]
+        if "turn" in like and self.levels.any():  # among numbers only
+            at = sum(self.sizes[: self.names.index("turn")])
+            for k in np.flatnonzero(self.levels[:, None] | self.levels):
+                self.bounds[at + k] = (0.0, 0.0)
 
     def ravel(self, parameters: Parameters) -> Array:
         return np.concatenate([parameters[name] for name in self.names])
@@ -187,44 +234,76 @@ class JointEvidence:
     def __call__(self, vector: Array) -> tuple[float, Array]:
         p, (m, k) = self.unravel(vector), self.Y.shape
         waves, linear = self._waves(p), self._linear(p)
-        F = np.hstack([part.reshape(m, -1) for part in waves] + ([linear] if linear is not None else []))
-        B = matrix_of(p)
+        F = np.hstack([part.reshape(m, -1) for part in (*waves, *linear)])
+        B = matrix_of(p, self.levels)
         smooth = float(np.exp(2 * p["full"][0])) * _gaussian(self.X @ B.T)
+        if self.levels.any():
+            smooth *= np.exp(-(np.exp(2 * p["scale"][self.levels]).astype(np.float32) @ self.unlike)).reshape(m, m)
         gamma: Array = np.exp(p["relevance"]).astype(np.float32)
         rough: Array = np.float32(np.exp(2 * p["rough"][0])) * np.exp(-(gamma @ self.gaps)).reshape(m, m)
         noise = float(np.exp(2 * p["noise"][0]))
         K = F @ F.T
         K += smooth
         K += rough
+        if self.levels.any():
+            effects: Array = np.exp(2 * p["amplitude1"][self.levels]).astype(np.float32)
+            K += effects.sum() - (effects @ self.unlike).reshape(m, m)
         K[np.diag_indices(m)] += (noise + _LEAST_NOISE) / self.weights
         value, G = kernel_evidence(K, self.Y)
         gradient = self._of_features(p, waves, linear, 2 * G @ F)
-        gradient |= self._of_smooth(p, B, G * smooth) | self._of_rough(p, gamma, G, rough)
+        Q = G * smooth
+        gradient |= self._of_smooth(p, B, Q) | self._of_rough(p, gamma, G, rough)
+        if self.levels.any():
+            self._add_levels(gradient, p, G, Q)
         gradient["noise"] = np.array([2 * noise * float(np.diag(G) @ (1 / self.weights))])
         away, scale = vector - self.origin, 1 / (m * k)
         flat = np.concatenate([np.asarray(gradient[name], np.float64) for name in self.names])
         return value + scale * float(self.prior @ away**2), flat + 2 * scale * self.prior * away
 
     def _angles(self, p: Parameters) -> Array:
-        return np.asarray(self.X[:, :, None] * (np.exp(p["scale1"])[:, None] * self.q))
+        return np.asarray(self.X[:, self.numbers, None] * (np.exp(p["scale1"])[self.numbers, None] * self.q))
 
     def _waves(self, p: Parameters) -> tuple[Array, Array]:
-        """Cosines and sines of order 1, each (m, d, frequencies)."""
-        theta, size = self._angles(p), (np.exp(p["amplitude1"]) / np.sqrt(len(self.q)))[:, None]
+        """Cosines and sines of order 1, each (m, numbers, frequencies)."""
+        theta, size = self._angles(p), (np.exp(p["amplitude1"][self.numbers]) / np.sqrt(len(self.q)))[:, None]
         return size * np.cos(theta), size * np.sin(theta)
 
-    def _linear(self, p: Parameters) -> Array | None:
-        return self.X * np.exp(p["linear"]) if "linear" in p else None
+    def _linear(self, p: Parameters) -> tuple[Array, Array]:
+        """The numbers and the coordinates of texts, times their prior standard deviations."""
+        numbers = np.exp(p["linear"][self.numbers]) if "linear" in p else np.zeros(0)
+        texts = np.exp(p["text"])[self.text_of] if "text" in p else np.zeros(0)
+        return self.X[:, self.numbers][:, : len(numbers)] * numbers, self.texts * texts
 
-    def _of_features(self, p: Parameters, waves: tuple[Array, Array], linear: Array | None, dF: Array) -> Parameters:
+    def _of_features(
+        self, p: Parameters, waves: tuple[Array, Array], linear: tuple[Array, Array], dF: Array
+    ) -> Parameters:
         cosines, sines = waves
-        width = cosines[0].size
+        width, slopes = cosines[0].size, linear[0].shape[1]
         d_cos, d_sin = (dF[:, at : at + width].reshape(cosines.shape) for at in (0, width))
-        gradient = {
+        by_number = {
             "amplitude1": np.einsum("mdq,mdq->d", d_cos, cosines) + np.einsum("mdq,mdq->d", d_sin, sines),
             "scale1": np.einsum("mdq,mdq->d", d_sin * cosines - d_cos * sines, self._angles(p)),
         }
-        return gradient if linear is None else gradient | {"linear": (dF[:, 2 * width :] * linear).sum(axis=0)}
+        if "linear" in p:
+            by_number["linear"] = (dF[:, 2 * width : 2 * width + slopes] * linear[0]).sum(axis=0)
+        gradient = {name: self._of_all(values) for name, values in by_number.items()}
+        if "text" in p:
+            each = (dF[:, 2 * width + slopes :] * linear[1]).sum(axis=0)
+            gradient["text"] = np.asarray(np.bincount(self.text_of, each, len(p["text"])), np.float64)
+        return gradient
+
+    def _of_all(self, of_numbers: Array) -> Array:
+        """With zeros for the levels."""
+        every = np.zeros(len(self.numbers))
+        every[self.numbers] = of_numbers
+        return every
+
+    def _add_levels(self, gradient: Parameters, p: Parameters, G: Array, Q: Array) -> None:
+        """What the levels add: random effects, and their factor of the smooth kernel."""
+        at = self.levels
+        apart, in_smooth = (self.unlike @ M.astype(np.float32).ravel() for M in (G, Q))
+        gradient["amplitude1"][at] += 2 * np.exp(2 * p["amplitude1"][at]) * (G.sum() - apart)
+        gradient["scale"][at] -= 2 * np.exp(2 * p["scale"][at]) * in_smooth
 
     def _of_smooth(self, p: Parameters, B: Array, Q: Array) -> Parameters:
         """sum_ij Q_ij (x_i - x_j)(x_i - x_j)' / 2 carries all of it."""
@@ -237,6 +316,13 @@ class JointEvidence:
         P = G.astype(np.float32)
         P *= rough
         return {"rough": np.array([2 * P.sum(dtype=np.float64)]), "relevance": -(self.gaps @ P.ravel()) * gamma}
+
+
+def _gaps(column: Array, is_level: bool) -> Array:
+    """Distances of all pairs of rows, or whether their levels differ."""
+    r: Array = column.astype(np.float32)
+    gaps: Array = (r[:, None] != r).astype(np.float32) if is_level else np.abs(r[:, None] - r)
+    return gaps.ravel()
 
 
 def _gaussian(U: Array) -> Array:

@@ -38,7 +38,7 @@ class LearnedKernel:
 
 def learn_kernel(rows: Rows, plan: Plan) -> LearnedKernel:
     """Steps 1 to 3."""
-    policy, ranks, d = plan.policy, fit_warp(rows.X, rows.weights), rows.X.shape[1]
+    policy, ranks = plan.policy, fit_warp(rows.X, rows.weights, rows.inputs.numbers)
     kept, begin = begun(rows, ranks, plan)
     samples = [sample_of(rows, ranks, at, k, policy) for k, at in enumerate(_samples(rows, kept, policy))]
     begins = [begin, *[None] * (len(samples) - 1)]
@@ -47,7 +47,7 @@ def learn_kernel(rows: Rows, plan: Plan) -> LearnedKernel:
         lambda: [_search(*pair, kept, plan) for pair in zip(samples[1::2], begins[1::2], strict=True)],
     )
     found += other
-    kernels = [joint.sum_kernel(p, ranks, kept, d, policy.joint_frequencies) for p in found]
+    kernels = [joint.sum_kernel(p, ranks, kept, rows.inputs, policy.joint_frequencies) for p in found]
     noise = float(np.exp(2 * np.mean([p["noise"][0] for p in found])))
     return _weighed(joined(kernels), noise, rows, plan)
 
@@ -64,7 +64,7 @@ def _search(sample: joint.Sample, begin: joint.Parameters | None, kept: IntArray
     policy, here = plan.policy, sample.of(kept)
     if begin is None:
         begin = climbed(here.take(slice(0, policy.first_joint_rows)), plan)
-    turn = 1 < len(kept) <= policy.most_turned
+    turn = 1 < int((~here.levels).sum()) <= policy.most_turned
     return joint.learn(here, joint.turned(begin) if turn else begin, policy, policy.joint_steps[1])
 
 

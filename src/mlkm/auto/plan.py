@@ -139,6 +139,20 @@ def is_automatic(scales: Any, solver: Any) -> bool:
     return is_auto(first) and not (isinstance(solver, GradientDescent) or is_text(solver, "gradient"))
 
 
+def takes_levels(*, cv: Any, landmarks: bool = False, **choices: Any) -> bool:
+    """Whether the fit is the default's, whose kernels take levels of categories as they are; others take numbers."""
+    open_choices = ("widths", "kernels", "scales", "interactions", "penalty")
+    solver = choices["solver"]
+    in_closed_form = is_auto(solver) or isinstance(solver, Ridge) or is_text(solver, "ridge")
+    return (
+        landmarks
+        and cv is None
+        and in_closed_form
+        and all(is_auto(choices[name]) for name in open_choices)
+        and choices["relevance"] is not False
+    )
+
+
 def is_text(value: Any, text: str) -> bool:
     return isinstance(value, str) and value == text
 

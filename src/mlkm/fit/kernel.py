@@ -67,12 +67,14 @@ def _members(rows: Rows, plan: Plan) -> list[Machine]:
 
 
 def _linear(rows: Rows, plan: Plan) -> tuple[Machine, float]:
-    """Ridge on the inputs, and its penalty, by leave-one-out; without a linear term the mean."""
-    mean = _mean(rows).machine
-    if not plan.linear:
+    """Ridge on the inputs that are not levels, and its penalty, by leave-one-out; without a linear term the mean."""
+    mean, seen = _mean(rows).machine, ~rows.inputs.levels
+    if not plan.linear or not seen.any():
         return mean, 0.0
-    fit = ridge(rows.X, rows.Y, rows.weights)
-    return replace(mean, layers=((np.vstack([fit.coefficients, fit.intercept]),),)), fit.penalty
+    fit = ridge(rows.X[:, seen], rows.Y, rows.weights)
+    slopes = np.zeros((rows.X.shape[1], rows.Y.shape[1]))
+    slopes[seen] = fit.coefficients
+    return replace(mean, layers=((np.vstack([slopes, fit.intercept]),),)), fit.penalty
 
 
 def _held_out(rows: Rows, plan: Plan) -> tuple[IntArray, Array]:

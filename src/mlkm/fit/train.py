@@ -61,7 +61,12 @@ def _by_kernels(rows: Rows, plan: Plan) -> Fitted:
     error = fit.loo_error
     solution = Solution(machines, [], float(error.sum()), 1, fit.noise / len(rows), 0.0, error)
     widths, scales = (fit.machine.maps[0].n_features,), (scale_of_kernel(fit.kernel, rows.X.shape[1]),)
-    return Fitted(solution, widths, scales, relevance_of_kernels(fit.machine, rows.X, rows.Y.shape[1]), stack=fit)
+    relevance = (
+        relevance_of_kernels(fit.machine, rows.X, rows.Y.shape[1])
+        if rows.inputs.plain
+        else relevance_by_exchange(machines, rows)
+    )
+    return Fitted(solution, widths, scales, relevance, stack=fit)
 
 
 def _penalty_by_folds(rows: Rows, plan: Plan, units: Standardiser, n_folds: int = 5) -> float:
@@ -142,6 +147,24 @@ def relevance_of_kernels(machine: Machine, X: Array, n_outputs: int) -> Array:
     parts = tuple((None if warp is None else coarser(warp), phi) for warp, phi in joint.parts)
     most = int(np.clip(_ENTRIES // max(joint.n_features, 1), 100, 1000))
     return relevance_of([replace(machine, maps=(replace(joint, parts=parts),))], X, n_outputs, most)
+
+
+def relevance_by_exchange(machines: Sequence[Machine], rows: Rows, most: int = 1000) -> Array:
+    """Mean squared change of the average fit when a row takes all inputs of a column from the next row, as shares of 1,
+    given to the column's first input: what numbers and levels have in common."""
+    X, owners = rows.X[:most], rows.inputs.owners  # rows are in an order unrelated to their values
+    total = np.zeros(len(owners))
+
+    def f(Z: Array) -> Array:
+        return np.asarray(np.mean([predict(machine, Z) for machine in machines], axis=0))
+
+    here, columns, first = f(X), *np.unique(owners, return_index=True)
+    for column, at in zip(columns, first, strict=True):
+        moved = X.copy()
+        moved[:, owners == column] = np.roll(X[:, owners == column], 1, axis=0)
+        total[at] = ((f(moved) - here) ** 2).mean()
+    share = total.sum()
+    return total / share if share > 0 else np.full(len(total), 1 / len(total))
 
 
 def _shares(total: Array, X: Array) -> Array:

@@ -2,7 +2,8 @@
 
     K(x, z) = exp(-|B (x - z)|^2 / 2),
 
-what cosines with frequencies B'omega reproduce as their number grows.
+what cosines with frequencies B'omega reproduce as their number grows. Levels enter as another factor,
+exp(-sum_c g_c 1[x_c != z_c]).
 """
 
 from dataclasses import dataclass
@@ -11,14 +12,17 @@ import numpy as np
 
 from .._types import Array
 from .features import features, pullback
+from .levels import less_unlike, seen_levels
 
 
 @dataclass(frozen=True)
 class GaussianMap:
-    """Points (M, d) and the matrix B (r, d) of directions; a column of zeros is an input that is not looked at."""
+    """Points (M, d), the matrix B (r, d) of directions and g (d,) of levels, None where there are none; a column of
+    zeros is an input that is not looked at."""
 
     points: Array
     matrix: Array
+    unlike: Array | None = None
 
     @property
     def n_features(self) -> int:
@@ -29,12 +33,18 @@ class GaussianMap:
 def _(phi: GaussianMap, X: Array) -> Array:
     """Squared distances by one matrix product, |u|^2 - 2 u'v + |v|^2, in the precision of the points."""
     B = phi.matrix.T.astype(phi.points.dtype)
-    U, V = X.astype(B.dtype, copy=False) @ B, phi.points @ B
-    K: Array = U @ V.T
-    K -= 0.5 * np.einsum("nr,nr->n", U, U)[:, None]
-    K -= 0.5 * np.einsum("nr,nr->n", V, V)
-    np.minimum(K, 0, out=K)
+    K, levels = minus_half_squares(X.astype(B.dtype, copy=False) @ B, phi.points @ B), seen_levels(phi.unlike)
+    if len(levels) and phi.unlike is not None:
+        K = less_unlike(K, X[:, levels], phi.points[:, levels], phi.unlike[levels])
     return np.exp(K, out=K)
+
+
+def minus_half_squares(a: Array, b: Array) -> Array:
+    """-|a - b|^2 / 2 for all pairs of rows, by one matrix product."""
+    K: Array = a @ b.T
+    K -= 0.5 * np.einsum("nr,nr->n", a, a)[:, None]
+    K -= 0.5 * np.einsum("nr,nr->n", b, b)
+    return np.minimum(K, 0, out=K)
 
 
 @pullback.register

@@ -1,27 +1,33 @@
 """Features K(x, z_m) of the l1-Laplacian kernel at landmarks z_m drawn from the data, each input with its own relevance
 gamma_j:
 
-    K(x, z) = exp(-sum_j gamma_j |x_j - z_j|).
+    K(x, z) = exp(-sum_j gamma_j |x_j - z_j|),
+
+with 1[x_j != z_j] in place of |x_j - z_j| where input j is a level.
 
 Fourier features of a kernel this rough need many thousands of frequencies; landmarks (Nystroem's method) need a couple
 of thousand points.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
 from .._types import Array
 from .features import features, pullback
+from .levels import less_unlike, seen_levels
 
 
 @dataclass(frozen=True)
 class LandmarkMap:
-    """Landmarks (M, d) and relevances gamma (d,); inputs of relevance 0 are not looked at."""
+    """Landmarks (M, d), relevances gamma (d,) of numbers, and those of levels (d,), None where there are none; inputs
+    of relevance 0 are not looked at."""
 
     points: Array
     relevance: Array
+    unlike: Array | None = None
 
     @property
     def n_features(self) -> int:
@@ -35,12 +41,19 @@ def scaled_points(phi: LandmarkMap, X: Array) -> Array:
     return np.ascontiguousarray(X[:, seen] * phi.relevance[seen], np.float64)
 
 
+def minus_distances(a: Array, b: Array, dtype: Any) -> Array:
+    """-|a - b|_1 for all pairs of rows; nothing but zeros without columns."""
+    K: Array = cdist(a, b, "cityblock").astype(dtype, copy=False) if a.shape[1] else np.zeros((len(a), len(b)), dtype)
+    return np.negative(K, out=K)
+
+
 @features.register
 def _(phi: LandmarkMap, X: Array) -> Array:
-    distances = cdist(scaled_points(phi, X), scaled_points(phi, phi.points), "cityblock")
-    distances = distances.astype(phi.points.dtype, copy=False)
-    np.negative(distances, out=distances)
-    return np.exp(distances, out=distances)
+    levels = seen_levels(phi.unlike)
+    K = minus_distances(scaled_points(phi, X), scaled_points(phi, phi.points), phi.points.dtype)
+    if len(levels) and phi.unlike is not None:
+        K = less_unlike(K, X[:, levels], phi.points[:, levels], phi.unlike[levels])
+    return np.exp(K, out=K)
 
 
 @pullback.register

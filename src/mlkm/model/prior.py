@@ -2,14 +2,19 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from .._types import Array
 from .features import FeatureMap, JointMap, features
+from .gaussians import GaussianMap
 from .landmarks import LandmarkMap
+from .levels import LevelMap
 from .machine import Machine
 from .warp import Warp, warped
+
+Map: TypeAlias = FeatureMap | GaussianMap | LandmarkMap | LevelMap
 
 
 @dataclass(frozen=True)
@@ -17,7 +22,7 @@ class Part:
     """A feature map on the inputs or their ranks, and the factor that gives its features their prior variance."""
 
     warp: Warp | None
-    phi: FeatureMap | LandmarkMap
+    phi: Map
     factor: Array | float  # a matrix whitens landmarks
 
 

@@ -2,27 +2,27 @@
 
     K(x, x') = sum_t v_t K_t(x, x') + sum_j l_j^2 x_j x'_j
 
-A term is cosines (their products are its kernel), the Gaussian kernel on learned directions, or the l1-Laplacian kernel
-on ranks. The fit on rows z_1..z_n is f(x) = sum_i alpha_i K(x, z_i) + a: one layer whose features are the terms'.
+A term is cosines (their products are its kernel), the Gaussian kernel on learned directions, the l1-Laplacian kernel on
+ranks, or random effects of levels. The fit on rows z_1..z_n is f(x) = sum_i alpha_i K(x, z_i) + a: one layer whose
+features are the terms'.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from .._threads import stop_if_asked
 from .._types import Array
 from ..rows import blocks
 from .features import FeatureMap, JointMap, features
-from .gaussians import GaussianMap
-from .landmarks import LandmarkMap, scaled_points
+from .gaussians import GaussianMap, minus_half_squares
+from .landmarks import LandmarkMap, minus_distances, scaled_points
+from .levels import LevelMap, less_unlike, same_levels, seen_levels
 from .machine import Machine
+from .prior import Map
 from .warp import Warp, warped
-
-Map: TypeAlias = FeatureMap | GaussianMap | LandmarkMap
 
 _TALL, _WIDE = 128, 2048  # rows and columns of a piece
 
@@ -44,35 +44,47 @@ class Term:
         return self.phi if isinstance(self.phi, FeatureMap) else replace(self.phi, points=self.seen(X).astype(dtype))
 
     def codes(self, X: Array) -> Array:
-        """Numbers per row from which the kernel between two rows follows: their product, or their distance."""
+        """Numbers per row from which the kernel between two rows follows: their product, or their distance, the levels
+        that are looked at last."""
         Z = self.seen(X)
         if isinstance(self.phi, FeatureMap):
             return features(self.phi, Z) * Z.dtype.type(np.sqrt(self.variance))
+        levels = Z[:, seen_levels(self.unlike)]
         if isinstance(self.phi, GaussianMap):
-            return Z @ self.phi.matrix.T.astype(Z.dtype)
-        return scaled_points(self.phi, Z)
+            return np.hstack([Z @ self.phi.matrix.T.astype(Z.dtype), levels])
+        return np.hstack([scaled_points(self.phi, Z), levels]) if isinstance(self.phi, LandmarkMap) else levels
+
+    @property
+    def unlike(self) -> Array | None:
+        """The weights of levels."""
+        if isinstance(self.phi, FeatureMap):
+            return None
+        return self.phi.variances if isinstance(self.phi, LevelMap) else self.phi.unlike
+
+    def diagonal(self, X: Array) -> Array | float:
+        """K(x, x) for every row, without the variance."""
+        if isinstance(self.phi, FeatureMap):
+            return np.asarray((features(self.phi, self.seen(X)) ** 2).sum(axis=1))
+        return float(self.phi.variances.sum()) if isinstance(self.phi, LevelMap) else 1.0
 
     def between(self, a: Array, b: Array, dtype: Any) -> Array:
         """v K for all pairs of rows, by their codes."""
         if isinstance(self.phi, FeatureMap):
             product: Array = a @ b.T
             return product
+        levels = seen_levels(self.unlike)
+        at, weights = a.shape[1] - len(levels), None if self.unlike is None else self.unlike[levels]
+        if isinstance(self.phi, LevelMap):
+            return same_levels(a, b, self.variance * self.phi.variances[levels], dtype)
         if isinstance(self.phi, GaussianMap):
-            K = _minus_half_squares(a, b)
+            K = minus_half_squares(a[:, :at], b[:, :at])
         else:
-            K = cdist(a, b, "cityblock").astype(dtype, copy=False)
-            np.negative(K, out=K)
+            K = minus_distances(np.ascontiguousarray(a[:, :at]), np.ascontiguousarray(b[:, :at]), dtype)
+        if weights is not None and len(weights):
+            K = less_unlike(K, a[:, at:], b[:, at:], weights)
         np.exp(K, out=K)
         K *= K.dtype.type(self.variance)
         return K
-
-
-def _minus_half_squares(a: Array, b: Array) -> Array:
-    """-|a - b|^2 / 2 for all pairs of rows, by one matrix product."""
-    K: Array = a @ b.T
-    K -= 0.5 * np.einsum("nr,nr->n", a, a)[:, None]
-    K -= 0.5 * np.einsum("nr,nr->n", b, b)
-    return np.minimum(K, 0, out=K)
 
 
 def compressed(F: Array) -> Array:
@@ -155,8 +167,7 @@ class SumKernel:
         """K(x, x) for every row."""
         total = np.zeros(len(X)) if self.linear is None else ((X * self.linear) ** 2).sum(axis=1)
         for term in self.terms:
-            own = (features(term.phi, term.seen(X)) ** 2).sum(axis=1) if isinstance(term.phi, FeatureMap) else 1.0
-            total = total + term.variance * own
+            total = total + term.variance * term.diagonal(X)
         return np.asarray(total)
 
     def scaled(self, factors: Sequence[float]) -> "SumKernel":

@@ -10,23 +10,29 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._types import Array
+from .._types import Array, BoolArray
 
 _KNOTS = 256
 
 
 @dataclass(frozen=True)
 class Warp:
-    """For each input its knots (increasing) and the values there; beyond the outer knots the value is constant."""
+    """For each input its knots (increasing) and the values there; beyond the outer knots the value is constant. An
+    input without knots stays as it is."""
 
     knots: tuple[Array, ...]
     values: tuple[Array, ...]
 
 
-def fit_warp(X: Array, weights: Array) -> Warp:
-    """The weighted mid-rank of each input, at no more than 256 of its values, standardised."""
-    knots, values = [], []
-    for column in X.T:
+def fit_warp(X: Array, weights: Array, numbers: BoolArray | None = None) -> Warp:
+    """The weighted mid-rank of each input that is a number, at no more than 256 of its values, standardised."""
+    knots: list[Array] = []
+    values: list[Array] = []
+    for j, column in enumerate(X.T):
+        if numbers is not None and not numbers[j]:
+            knots.append(np.zeros(0))
+            values.append(np.zeros(0))
+            continue
         points, inverse = np.unique(column, return_inverse=True)
         mass = np.bincount(inverse, weights=weights)
         rank = (np.cumsum(mass) - mass / 2) / mass.sum()
@@ -41,15 +47,16 @@ def coarser(warp: Warp, gap: float = 0.1) -> Warp:
     """The same map with knots that are at least so far apart, but for the last: the first value of every other cell."""
     knots, values = [], []
     for k, v in zip(warp.knots, warp.values, strict=True):
-        first_of_cell = np.flatnonzero(np.diff(np.floor((k - k[0]) / gap), prepend=-1) > 0)
-        chosen = np.union1d(first_of_cell[::2], len(k) - 1)
+        cells = np.floor((k - k[:1]) / gap)
+        first_of_cell = np.flatnonzero(np.diff(cells, prepend=-1) > 0)
+        chosen = np.union1d(first_of_cell[::2], np.arange(len(k))[-1:])
         knots.append(k[chosen])
         values.append(v[chosen])
     return Warp(tuple(knots), tuple(values))
 
 
 def warped(warp: Warp, X: Array) -> Array:
-    columns = [np.interp(x, k, v) for x, k, v in zip(X.T, warp.knots, warp.values, strict=True)]
+    columns = [np.interp(x, k, v) if len(k) else x for x, k, v in zip(X.T, warp.knots, warp.values, strict=True)]
     return np.stack(columns, axis=1)
 
 

@@ -3,11 +3,16 @@
 from .distinct import Rows, blocks, distinct_rows, plain_rows
 from .fence import Fence, fit_fence
 from .folds import folds_of, splits_of
+from .inputs import LEVEL, NUMBER, TEXT, Inputs
 from .scaling import Standardiser, standardiser
 from .weights import checked_weights, given_weights, scale_of
 
 __all__ = [
+    "LEVEL",
+    "NUMBER",
+    "TEXT",
     "Fence",
+    "Inputs",
     "Rows",
     "Standardiser",
     "blocks",

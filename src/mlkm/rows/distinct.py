@@ -15,20 +15,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Array, IntArray
+from .inputs import Inputs
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Distinct rows with weights that average to one, how many copies each stands for, and the part each belongs to."""
+    """Distinct rows with weights that average to one, how many copies each stands for, the part each belongs to, and
+    what their inputs are: numbers, where nothing is said."""
 
     X: Array
     Y: Array
     weights: Array
     copies: Array
     fold: IntArray | None = None
+    kinds: Inputs | None = None
 
     def __len__(self) -> int:
         return len(self.X)
+
+    @property
+    def inputs(self) -> Inputs:
+        return self.kinds or Inputs.numbers_only(self.X.shape[1])
 
     @property
     def counts(self) -> Array:
@@ -38,7 +45,7 @@ class Rows:
     def take(self, at: slice | IntArray) -> "Rows":
         """Some of the rows, with weights that average to one again."""
         weights, fold = self.weights[at], None if self.fold is None else self.fold[at]
-        return Rows(self.X[at], self.Y[at], weights / weights.mean(), self.copies[at], fold)
+        return Rows(self.X[at], self.Y[at], weights / weights.mean(), self.copies[at], fold, self.kinds)
 
     def blocks(self, size: int) -> Iterator[slice]:
         """Slices of at most `size` rows each, in order."""
@@ -65,7 +72,13 @@ def _mix(h: NDArray[np.uint64], column: NDArray[np.uint64]) -> None:
     h ^= h >> np.uint64(32)
 
 
-def distinct_rows(X: Array, Y: Array, sample_weight: Array | None = None, fold: IntArray | None = None) -> Rows:
+def distinct_rows(
+    X: Array,
+    Y: Array,
+    sample_weight: Array | None = None,
+    fold: IntArray | None = None,
+    kinds: Inputs | None = None,
+) -> Rows:
     """Merge equal rows (equal in X, Y and, where given, `fold`) and sort them by content.
 
     Beside the rows themselves it takes a few numbers per row: columns are looked at one by one.
@@ -77,7 +90,7 @@ def distinct_rows(X: Array, Y: Array, sample_weight: Array | None = None, fold: 
         )
     first, total = _merged([*X.T, *Y.T] + ([] if fold is None else [fold]), weights)
     own = None if fold is None else fold[first]
-    return Rows(X[first], Y[first], total * (len(first) / total.sum()), _copies(total), own)
+    return Rows(X[first], Y[first], total * (len(first) / total.sum()), _copies(total), own, kinds)
 
 
 def _merged(columns: list[NDArray[Any]], weights: Array) -> tuple[IntArray, Array]:

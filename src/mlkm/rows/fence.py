@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._types import Array
+from .._types import Array, BoolArray
 
 _OTHERS = 10.0  # ranges of the other values within which an extreme one is believed
 _BEYOND = 1.0  # ranges beyond the training values to which later ones are held
@@ -18,12 +18,14 @@ _BEYOND = 1.0  # ranges beyond the training values to which later ones are held
 @dataclass(frozen=True)
 class Fence:
     """The least and the largest training value of every input, extreme ones drawn in, and where later values are held:
-    what was drawn in in training is drawn in to the same place later."""
+    what was drawn in in training is drawn in to the same place later. Only `numbers` are: a level that no training row
+    had is as far out as one range."""
 
     low: Array
     high: Array
     least: Array
     most: Array
+    numbers: BoolArray | None = None
 
     def held(self, X: Array) -> Array:
         """X, no further out than that."""
@@ -33,11 +35,14 @@ class Fence:
         """How far out every row is: the largest distance of an input from its range, in units of that range."""
         span = self.high - self.low
         beyond = np.maximum(self.low - X, X - self.high)
-        unit = np.where(span > 0, span, 1.0)
-        return np.asarray(np.maximum(beyond / unit, 0).max(axis=1))
+        unit = np.where((span > 0) & np.isfinite(span), span, 1.0)
+        far = beyond / unit
+        if self.numbers is not None:
+            far = np.where(self.numbers, far, X == -1)
+        return np.asarray(np.maximum(far, 0).max(axis=1))
 
 
-def fit_fence(X: Array, careful: bool = True) -> Fence:
+def fit_fence(X: Array, careful: bool = True, numbers: BoolArray | None = None) -> Fence:
     """The ranges of the inputs; where not `careful`, without doubting any value."""
     low, high = X.min(axis=0), X.max(axis=0)
     least, most = low, high
@@ -48,4 +53,8 @@ def fit_fence(X: Array, careful: bool = True) -> Fence:
         low = np.where(doubted, np.maximum(low, inner[0] - reach), low)
         high = np.where(doubted, np.minimum(high, inner[1] + reach), high)
     beyond = _BEYOND * (high - low)
-    return Fence(low, high, np.where(low > least, low, low - beyond), np.where(high < most, high, high + beyond))
+    held = np.where(low > least, low, low - beyond), np.where(high < most, high, high + beyond)
+    if numbers is None or numbers.all():
+        return Fence(low, high, *held)
+    least, most = np.where(numbers, held[0], -np.inf), np.where(numbers, held[1], np.inf)
+    return Fence(np.where(numbers, low, -np.inf), np.where(numbers, high, np.inf), least, most, numbers)

@@ -34,15 +34,19 @@ class Standardiser:
         return Z * self.sd + self.mean
 
 
-def standardiser(X: Array, weights: Array, constant: float | None = None) -> Standardiser:
+def standardiser(
+    X: Array, weights: Array, constant: float | None = None, left: BoolArray | None = None
+) -> Standardiser:
     """Weighted mean and standard deviation of each column; `weights` average to one.
 
     Columns are first divided by a power of two near their largest magnitude and shifted by their first value, both of
     which are exact: no square overflows or vanishes, and no digits are lost to a mean far from zero. A column that does
-    not vary gets the sd `constant`, by default what rounding error would be.
+    not vary gets the sd `constant`, by default what rounding error would be. Columns that are to be `left` as they are
+    have mean 0 and sd 1.
     """
     X = np.asarray(X, np.float64)
-    columns = [_moments(x, weights, constant) for x in X.T]
+    kept = np.zeros(X.shape[1], bool) if left is None else left
+    columns = [(0.0, 1.0, False) if k else _moments(x, weights, constant) for x, k in zip(X.T, kept, strict=True)]
     mean, sd, rounded = (np.array([column[k] for column in columns]) for k in range(3))
     return Standardiser(mean, sd, rounded.astype(bool))
 

@@ -89,16 +89,16 @@ class KernelSmoother:
 
 @dataclass(frozen=True)
 class RidgeSmoother:
-    """Ridge on the inputs, as `mlkm.solvers.ridge` has it; without inputs, the mean."""
+    """Ridge on the inputs that are not levels, as `mlkm.solvers.ridge` has it; without a penalty, the mean."""
 
     rows: Rows
     penalty: float | None
 
     @cached_property
     def _inverse(self) -> tuple[Array, Array]:
-        rows, n = self.rows, len(self.rows)
-        mean = rows.weights @ rows.X / n
-        centred = rows.X - mean
+        rows, n, X = self.rows, len(self.rows), self._seen(self.rows.X)
+        mean = rows.weights @ X / n
+        centred = X - mean
         A = centred.T @ (rows.weights[:, None] * centred) / n
         A[np.diag_indices(len(A))] += self.penalty or 0.0
         return mean, np.asarray(np.linalg.pinv(A, hermitian=True), np.float64)
@@ -108,7 +108,10 @@ class RidgeSmoother:
         if self.penalty is None:
             return np.tile(share, (len(X), 1))
         mean, inverse = self._inverse
-        return np.asarray(share * (1 + (X - mean) @ inverse @ (self.rows.X - mean).T))
+        return np.asarray(share * (1 + (self._seen(X) - mean) @ inverse @ (self._seen(self.rows.X) - mean).T))
+
+    def _seen(self, X: Array) -> Array:
+        return X[:, ~self.rows.inputs.levels]
 
     @property
     def own(self) -> Array:

@@ -1,0 +1,1 @@
+"""Tables as people have them: what their columns are, and their values as inputs of a model."""

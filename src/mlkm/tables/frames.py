@@ -1,0 +1,147 @@
+"""Any table as named columns of three forms: numbers (float64, NaN where missing), words (str or None) and dates
+(datetime64, NaT where missing).
+
+pandas and polars frames and PyArrow tables are read through narwhals; arrays have columns without names.
+"""
+
+import datetime
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+RawColumn = NDArray[Any]
+_DATES = (datetime.date, np.datetime64)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns, and their names where they have any."""
+
+    columns: tuple[RawColumn, ...]
+    names: tuple[str, ...] | None
+
+    def __len__(self) -> int:
+        return len(self.columns[0]) if self.columns else 0
+
+    def take(self, at: NDArray[Any]) -> "Table":
+        """Some of the rows."""
+        return Table(tuple(column[at] for column in self.columns), self.names)
+
+    def called(self, j: int) -> str:
+        """What to call a column in a message."""
+        return repr(self.names[j]) if self.names is not None else str(j)
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a data frame of a library that narwhals knows."""
+    return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
+
+
+def read_frame(X: Any) -> Table:
+    """The columns of a data frame."""
+    frame: Any = nw.from_native(X, eager_only=True)
+    names = tuple(frame.columns) if all(isinstance(name, str) for name in frame.columns) else None
+    return Table(tuple(_of_series(frame[:, j]) for j in range(frame.shape[1])), names)
+
+
+def read_array(X: NDArray[Any]) -> Table:
+    """The columns of a two-dimensional array of numbers or of objects."""
+    return Table(tuple(_of_objects(x) if X.dtype.kind not in "fiub" else x.astype(np.float64) for x in X.T), None)
+
+
+def is_words(column: RawColumn) -> bool:
+    return column.dtype == object
+
+
+def is_dates(column: RawColumn) -> bool:
+    return column.dtype.kind == "M"
+
+
+def as_words(column: RawColumn) -> RawColumn:
+    """Numbers or dates as levels: their text; whole numbers without a point."""
+    if is_words(column):
+        return column
+    if is_dates(column):
+        return np.array([None if np.isnat(x) else str(x) for x in column], object)
+    return np.array([None if np.isnan(x) else _word(float(x)) for x in column], object)
+
+
+def _of_series(series: Any) -> RawColumn:
+    dtype = series.dtype
+    if dtype.is_numeric() or dtype == nw.Boolean:
+        missing = series.is_null().to_numpy()
+        values = series.to_numpy()
+        if values.dtype == object:
+            values = np.where(missing, np.nan, values)
+        return np.where(missing, np.nan, values.astype(np.float64))
+    if dtype in (nw.Datetime, nw.Date):
+        return np.asarray(_without_zone(series).to_numpy()).astype("datetime64[us]")
+    if dtype == nw.Duration:
+        spans = np.asarray(series.to_numpy()).astype("timedelta64[us]")
+        return np.where(np.isnat(spans), np.nan, spans.astype(np.float64) / 1e6)
+    values = np.array(series.to_numpy(), object)
+    values[series.is_null().to_numpy()] = None  # what stands there is not always missing
+    return _of_objects(values)
+
+
+def _without_zone(series: Any) -> Any:
+    """Times of a zone by the clock there."""
+    return series.dt.replace_time_zone(None) if getattr(series.dtype, "time_zone", None) else series
+
+
+def _of_objects(column: RawColumn) -> RawColumn:
+    """Objects by what they are: all numbers, all dates, times of the day as seconds, or words."""
+    missing = np.array([_is_missing(x) for x in column], bool)
+    present = column[~missing]
+    for kind, convert in _KINDS:
+        if len(present) and all(isinstance(x, kind) for x in present):
+            return np.asarray(convert(column, missing))
+    for x in present:
+        if isinstance(x, (dict, list, set, tuple, np.ndarray)):
+            raise TypeError(f"A cell of a table must be a string or a number, a date or missing; got {x!r}.")
+    return np.array([None if gone else _word(x) for x, gone in zip(column, missing, strict=True)], object)
+
+
+def _numbers(column: RawColumn, missing: NDArray[Any]) -> RawColumn:
+    result = np.full(len(column), np.nan)
+    result[~missing] = [float(x) for x in column[~missing]]
+    return result
+
+
+def _dates(column: RawColumn, missing: NDArray[Any]) -> RawColumn:
+    result = np.full(len(column), np.datetime64("NaT", "us"))
+    result[~missing] = [np.datetime64(x).astype("datetime64[us]") for x in column[~missing]]
+    return result
+
+
+def _times(column: RawColumn, missing: NDArray[Any]) -> RawColumn:
+    result = np.full(len(column), np.nan)
+    result[~missing] = [(x.hour * 60 + x.minute) * 60 + x.second + x.microsecond / 1e6 for x in column[~missing]]
+    return result
+
+
+_KINDS: tuple[tuple[Any, Any], ...] = (
+    ((numbers.Real, np.bool_), _numbers),
+    (_DATES, _dates),
+    (datetime.time, _times),
+)
+
+
+def _is_missing(x: Any) -> bool:
+    """None, NaN, NaT, pandas.NA: what is not equal to itself, or cannot say."""
+    if x is None:
+        return True
+    if isinstance(x, str):
+        return False
+    try:
+        return not bool(x == x)
+    except (TypeError, ValueError):
+        return not isinstance(x, (list, tuple, dict, set, np.ndarray))
+
+
+def _word(x: Any) -> str:
+    return str(int(x)) if isinstance(x, (float, np.floating)) and float(x).is_integer() else str(x)

@@ -1,0 +1,128 @@
+"""From what a caller gives, a frame or an array, to inputs of a model: at a fit and later.
+
+Later columns are found by their names, in any order; others are not looked at, and one that is missing is named.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_consistent_length, validate_data
+
+from .._types import Array
+from ..rows import Inputs, checked_weights
+from .columns import Column, encode, fit_columns, inputs_of
+from .frames import Table, is_frame, read_array, read_frame
+
+
+@dataclass(frozen=True)
+class Reader:
+    """The columns of a table, and their names where they have any."""
+
+    columns: tuple[Column, ...]
+    names: tuple[str, ...] | None
+
+    @property
+    def inputs(self) -> Inputs:
+        return inputs_of(self.columns)
+
+    def read(self, estimator: Any, X: Any) -> Array:
+        """The inputs of a table like that of the fit."""
+        return encode(self.columns, self._table(estimator, X))
+
+    def _table(self, estimator: Any, X: Any) -> Table:
+        if not is_frame(X):
+            return _array(validate_data(estimator, _as_array(X), reset=False, **_loosely(X)))
+        table = read_frame(X)
+        if self.names is not None and table.names is not None:
+            gone = [name for name in self.names if name not in table.names]
+            if gone:
+                raise ValueError(f"The table has no column {', '.join(map(repr, gone))}, which the fit had.")
+            place = {name: j for j, name in enumerate(table.names)}
+            table = Table(tuple(table.columns[place[name]] for name in self.names), self.names)
+        elif len(table.columns) != len(self.columns):
+            raise ValueError(
+                f"X has {len(table.columns)} features, but {type(estimator).__name__} is expecting {len(self.columns)}"
+                " features as input."
+            )
+        return _finite(table)
+
+
+def read_training(
+    estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None, categorical: Any
+) -> tuple[Array, NDArray[Any], Array | None, Reader]:
+    """Inputs, targets, weights and the reader, with `n_features_in_` and `feature_names_in_` set."""
+    checks = {"multi_output": True, "y_numeric": True}
+    if is_frame(X):
+        table, targets = _finite(read_frame(X)), validate_data(estimator, y=y, **checks)
+        _set_names(estimator, X, table)
+        check_consistent_length(table.columns[0] if table.columns else [], targets)
+    else:
+        array, targets = validate_data(estimator, _as_array(X), y, **checks, **_loosely(X))
+        table = _array(array)
+    weights = checked_weights(sample_weight, len(table))
+    reader = Reader(fit_columns(table, _mask(categorical, table), weights), table.names)
+    return encode(reader.columns, table), targets, weights, reader
+
+
+def _set_names(estimator: Any, X: Any, table: Table) -> None:
+    if not len(table.columns):
+        raise ValueError(f"Found array with 0 feature(s) (shape={tuple(X.shape)}) while a minimum of 1 is required.")
+    if len(table) == 0:
+        raise ValueError(f"Found array with 0 sample(s) (shape={tuple(X.shape)}) while a minimum of 1 is required.")
+    estimator.n_features_in_ = len(table.columns)
+    if table.names is not None:
+        estimator.feature_names_in_ = np.array(table.names, object)
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+
+
+def _as_array(X: Any) -> Any:
+    """Lists with words as objects, so that their numbers stay numbers."""
+    if hasattr(X, "dtype") or not isinstance(X, (list, tuple)):
+        return X
+    words = any(isinstance(cell, str) for row in X if isinstance(row, (list, tuple)) for cell in row)
+    return np.array(X, object) if words else X
+
+
+def _loosely(X: Any) -> dict[str, Any]:
+    """How an array is checked: numbers with NaN, or objects."""
+    given = _as_array(X)
+    objects = isinstance(given, np.ndarray) and given.dtype.kind in "OUSMm"
+    return {"dtype": object if objects else np.float64, "ensure_all_finite": "allow-nan"}
+
+
+def _array(X: NDArray[Any]) -> Table:
+    return _finite(read_array(X)) if X.dtype == object else read_array(X)
+
+
+def _finite(table: Table) -> Table:
+    """The table, having no infinite number."""
+    for j, column in enumerate(table.columns):
+        if column.dtype.kind == "f" and np.isinf(column).any():
+            raise ValueError(f"Input X contains infinity in column {table.called(j)}; make it missing or a number.")
+    return table
+
+
+def _mask(categorical: Any, table: Table) -> list[bool]:
+    """Which columns are categories though they do not look like it: by names, places, or a mask."""
+    d = len(table.columns)
+    if categorical is None or (isinstance(categorical, str) and categorical == "from_dtype"):
+        return [False] * d
+    given: Sequence[Any] = list(np.atleast_1d(np.asarray(categorical, object)))
+    if len(given) == d and all(isinstance(x, (bool, np.bool_)) for x in given):
+        return [bool(x) for x in given]
+    places = {name: j for j, name in enumerate(table.names or ())}
+    mask = [False] * d
+    for x in given:
+        whole = isinstance(x, (int, np.integer)) and not isinstance(x, (bool, np.bool_))
+        j = places.get(x) if isinstance(x, str) else int(x) if whole and -d <= x < d else None
+        if j is None:
+            raise ValueError(
+                "categorical_features must be 'from_dtype', None, names or places of columns, or a mask of them; "
+                f"got {x!r}, which is no column."
+            )
+        mask[j] = True
+    return mask

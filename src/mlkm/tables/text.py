@@ -1,0 +1,47 @@
+"""Coordinates for the text of levels: levels that share runs of letters are near each other.
+
+Runs of two to four letters, weighted by how rare they are, and the leading directions of their table: the product of
+two levels' coordinates is nearly the share of runs that they have in common.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from .._types import Array
+
+LEAST_LEVELS = 20  # below which levels say enough by themselves
+_RUNS, _DIRECTIONS = 4000, 50
+
+
+@dataclass(frozen=True)
+class TextBasis:
+    """The runs of letters that are counted, and the leading directions."""
+
+    runs: Any
+    directions: Any
+
+    def coordinates(self, levels: list[str]) -> Array:
+        return np.asarray(self.directions.transform(self.runs.transform(levels)), np.float64)
+
+    @property
+    def size(self) -> int:
+        return len(self.directions.components_)
+
+
+def fit_text(levels: list[str]) -> TextBasis | None:
+    """Of the distinct levels of a column; None where they are few, or have no runs in common."""
+    if len(levels) <= LEAST_LEVELS:
+        return None
+    runs = TfidfVectorizer(
+        analyzer="char_wb", ngram_range=(2, 4), min_df=2, max_features=_RUNS, sublinear_tf=True, dtype=np.float64
+    )
+    try:
+        table = runs.fit_transform(levels)
+    except ValueError:  # no runs in common
+        return None
+    size = min(_DIRECTIONS, min(table.shape) - 1)
+    return TextBasis(runs, TruncatedSVD(size, random_state=0).fit(table)) if size >= 1 else None

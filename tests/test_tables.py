@@ -1,0 +1,330 @@
+"""Tables as people have them: columns of any kind, at a fit and later."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+
+from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, RKMRegressor
+from mlkm.auto import joint
+from mlkm.auto.policy import Policy
+from mlkm.model.machine import predict
+from mlkm.model.warp import fit_warp, warped
+from mlkm.rows import LEVEL, NUMBER, TEXT, Inputs, Rows
+from mlkm.tables.columns import encode, fit_columns, inputs_of
+from mlkm.tables.dates import cycles_of, days
+from mlkm.tables.frames import read_frame
+from mlkm.variance.stack import StackSummary, StackVariance
+
+CITIES = np.array(["Oslo", "Rome", "Lima", "Cairo"])
+
+
+def mixed(n=200, seed=0):
+    """A frame with every kind of column, and y."""
+    rng = np.random.default_rng(seed)
+    x, city = rng.uniform(-2, 2, n), rng.integers(0, 4, n)
+    when = np.datetime64("2020-01-01") + rng.integers(0, 700, n).astype("timedelta64[D]")
+    season = np.cos(2 * np.pi * days(when) / 365.2425)
+    y = np.sin(2 * x) + np.array([0.0, 1.0, 2.0, -1.0])[city] * (1 + 0.3 * x) + season + 0.1 * rng.standard_normal(n)
+    size = np.where(rng.random(n) < 0.2, np.nan, x + rng.standard_normal(n))
+    frame = pd.DataFrame(
+        {"x": x, "size": size, "city": pd.Categorical(CITIES[city]), "when": when, "old": rng.random(n) < 0.5}
+    )
+    frame.loc[rng.random(n) < 0.1, "city"] = None
+    return frame, np.asarray(y)
+
+
+def sample_with_levels(n=50, seed=0):
+    """Two numbers, two levels and the three coordinates of a text: the rows, and their sample."""
+    rng = np.random.default_rng(seed)
+    numbers, levels = rng.standard_normal((n, 2)), rng.integers(0, 5, (n, 2)).astype(float)
+    X = np.hstack([numbers, levels, rng.standard_normal((n, 3)) / 2])
+    inputs = Inputs(np.array([NUMBER, NUMBER, LEVEL, LEVEL, TEXT, TEXT, TEXT]), np.array([0, 1, 2, 3, 3, 3, 3]))
+    y = np.sin(X[:, 0]) + (X[:, 2] == 1) * X[:, 1] + 0.2 * rng.standard_normal(n)
+    rows = Rows(X, y[:, None], np.ones(n), np.ones(n), kinds=inputs)
+    warp = fit_warp(X, rows.weights, inputs.numbers)
+    return rows, warp, joint.Sample(X, warped(warp, X), rows.Y, rows.weights, inputs.levels, (X[:, 4:],))
+
+
+def parameters(rng, d=4):
+    p = joint.turned(joint.start(d, linear=True, n_texts=1))
+    return {name: value + 0.2 * rng.standard_normal(value.shape) for name, value in p.items()}
+
+
+def test_levels_in_the_kernel_are_what_the_formula_says():
+    rows, warp, sample = sample_with_levels()
+    p = parameters(np.random.default_rng(1))
+    p["turn"] = np.zeros(16)
+    kernel = joint.sum_kernel(p, warp, np.arange(4), rows.inputs, 4)
+    i, j = 3, 17
+    x, z, r, s = rows.X[i], rows.X[j], sample.ranks[i], sample.ranks[j]
+    apart = x[2:4] != z[2:4]
+    b, gamma = np.exp(p["scale"]), np.exp(p["relevance"])
+    q = joint.frequencies(4)
+    waves = np.exp(2 * p["amplitude1"][:2]) @ np.cos(np.outer((x[:2] - z[:2]) * np.exp(p["scale1"][:2]), q)).mean(
+        axis=1
+    )
+    smooth = np.exp(2 * p["full"][0] - 0.5 * ((b[:2] * (x[:2] - z[:2])) ** 2).sum() - b[2:] ** 2 @ apart)
+    rough = np.exp(2 * p["rough"][0] - gamma[:2] @ np.abs(r[:2] - s[:2]) - gamma[2:] @ apart)
+    effects = np.exp(2 * p["amplitude1"][2:]) @ ~apart
+    linear = np.exp(2 * p["linear"][:2]) @ (x[:2] * z[:2]) + np.exp(2 * p["text"][0]) * (x[4:] @ z[4:])
+    found = kernel.matrix(rows.X[[i]], rows.X[[j]])[0, 0]
+    assert found == pytest.approx(waves + smooth + rough + effects + linear, rel=1e-6)
+
+
+def test_the_ways_to_compute_a_kernel_with_levels_agree():
+    rows, warp, sample = sample_with_levels(n=300)
+    p = parameters(np.random.default_rng(1))
+    kernel = joint.sum_kernel(p, warp, np.arange(4), rows.inputs, 4)
+    K = kernel.matrix(rows.X, rows.X)
+    np.testing.assert_allclose(kernel.gram(rows.X), K, rtol=1e-9)
+    np.testing.assert_allclose(sum(kernel.matrices(rows.X, rows.X)), K, rtol=1e-10)
+    np.testing.assert_allclose(kernel.diagonal(rows.X), np.diag(K), rtol=1e-10)
+    alpha = np.random.default_rng(1).standard_normal((300, 1))
+    machine = kernel.machine(rows.X, alpha, np.array([1.0]))
+    np.testing.assert_allclose(predict(machine, rows.X[:50]), K[:50] @ alpha + 1.0, rtol=1e-8, atol=1e-8)
+    K[np.diag_indices(300)] += np.exp(2 * p["noise"][0])
+    here = sample.of(np.arange(4))
+    fit = joint.predicted(p, here, here, 4)
+    mean = rows.Y.mean(axis=0)
+    exact = mean + kernel.matrix(rows.X, rows.X) @ np.linalg.solve(K, rows.Y - mean)
+    np.testing.assert_allclose(fit, exact, atol=1e-5)
+
+
+def test_the_gradient_with_levels_is_that_of_differences():
+    _, _, sample = sample_with_levels()
+    sample, rng = sample.of(np.arange(4)), np.random.default_rng(2)
+    p = parameters(rng)
+    turn = p["turn"].reshape(4, 4)
+    turn[2:] = turn[:, 2:] = 0
+    evidence = joint.JointEvidence(sample, p, Policy())
+    x, step = evidence.ravel(p), 1e-3
+    _, gradient = evidence(x)
+    free = [k for k, (low, high) in enumerate(evidence.bounds) if low < high]
+    assert len(free) == len(x) - 12  # directions turn among the two numbers only
+    for k in free:
+        e = step * np.eye(len(x))[k]
+        difference = (evidence(x + e)[0] - evidence(x - e)[0]) / (2 * step)
+        assert abs(gradient[k] - difference) <= 0.02 * abs(difference) + 1e-3, k
+
+
+def test_what_columns_become():
+    frame, _ = mixed()
+    frame["word"] = [f"level number {k % 50}" for k in range(len(frame))]
+    table = read_frame(frame)
+    columns = fit_columns(table, [False] * 6)
+    inputs, X = inputs_of(columns), encode(columns, table)
+    assert X.shape == (len(frame), len(inputs.kinds))
+    assert np.isfinite(X).all()
+    assert inputs.kinds[inputs.owners == 0].tolist() == [NUMBER]
+    assert inputs.kinds[inputs.owners == 1].tolist() == [NUMBER, LEVEL]
+    assert inputs.kinds[inputs.owners == 2].tolist() == [LEVEL]
+    assert inputs.kinds[inputs.owners == 3].tolist() == [NUMBER] * 5  # trend, year, week
+    assert inputs.kinds[inputs.owners == 4].tolist() == [NUMBER]
+    assert set(inputs.kinds[inputs.owners == 5]) == {LEVEL, TEXT}
+    np.testing.assert_array_equal(X[:, 2] == 1, frame["size"].isna())
+
+
+def test_cycles_of_dates():
+    def found(dates):
+        return cycles_of(days(np.array(dates, "datetime64[us]")))
+
+    assert found(np.arange("2020-01", "2023-01", dtype="datetime64[M]")) == ("year",)
+    assert found(np.arange("2020-01-01", "2020-02-20", dtype="datetime64[D]")) == ("week",)
+    assert found(np.arange("2020-01-01", "2020-01-03", dtype="datetime64[h]")) == ("day",)
+    assert found(["2020-01-01"]) == ()
+
+
+def as_polars(frame):
+    return pl.DataFrame({name: frame[name].astype(object).where(frame[name].notna(), None).to_list() for name in frame})
+
+
+def as_arrow(frame):
+    pa = pytest.importorskip("pyarrow")
+    return pa.Table.from_pandas(frame)
+
+
+@pytest.mark.parametrize("container", [as_polars, as_arrow, lambda frame: frame.convert_dtypes()])
+def test_frames_of_all_libraries_are_the_same_table(container):
+    frame, y = mixed()
+    model = MLKMRegressor(random_state=0).fit(frame, y)
+    other = clone(model).fit(container(frame), y)
+    np.testing.assert_allclose(other.predict(container(frame)), model.predict(frame), rtol=1e-9)
+    assert other.feature_names_in_.tolist() == list(frame)
+
+
+def test_a_table_is_fitted_as_it_is():
+    frame, y = mixed(400)
+    later, f = mixed(300, seed=1)
+    model = MLKMRegressor(random_state=0).fit(frame, y)
+    assert np.sqrt(np.mean((model.predict(later) - f) ** 2)) < 0.4 * f.std()
+    assert model.feature_relevance_.shape == (5,)
+    assert model.feature_relevance_.sum() == pytest.approx(1)
+    assert model.feature_relevance_[[0, 2, 3]].min() > 3 * model.feature_relevance_[4]
+    np.testing.assert_allclose(model.predict(later[["city", "old", "when", "size", "x"]]), model.predict(later))
+    with pytest.raises(ValueError, match="no column 'city'"):
+        model.predict(later.drop(columns="city"))
+
+
+def test_the_order_of_rows_does_not_matter():
+    frame, y = mixed()
+    order = np.random.default_rng(0).permutation(len(frame))
+    a = MLKMRegressor(random_state=0).fit(frame, y).predict(frame)
+    b = MLKMRegressor(random_state=0).fit(frame.iloc[order], y[order]).predict(frame)
+    np.testing.assert_allclose(a, b, atol=1e-8)
+
+
+def test_an_unknown_level_has_more_uncertainty_and_is_outside():
+    frame, y = mixed(300)
+    frame["city"] = frame["city"].astype(object).fillna("Oslo")
+    model = MLKMRegressor(random_state=0).fit(frame, y)
+    known = frame.iloc[:20].copy()
+    unknown = known.assign(city="Atlantis")
+    _, std = model.predict(known, return_std=True)
+    mean, wider = model.predict(unknown, return_std=True)
+    assert np.isfinite(mean).all()
+    assert (wider > std).all()
+    assert (model.outside(unknown) >= 1).all()
+    gone = known.assign(city=None, x=np.nan, when=pd.NaT)  # missing for the first time
+    assert np.isfinite(model.predict(gone)).all()
+
+
+def test_missing_values_that_tell_something_are_used():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(400)
+    gone = rng.random(400) < 0.3
+    y = x + 2 * gone + 0.2 * rng.standard_normal(400)
+    X = np.where(gone, np.nan, x)[:, None]
+    model = MLKMRegressor(random_state=0).fit(X[:300], y[:300])
+    error = model.predict(X[300:]) - y[300:]
+    assert np.sqrt(np.mean(error[~gone[300:]] ** 2)) < 0.35  # the noise is 0.2
+    assert abs(model.predict([[np.nan]])[0] - 2) < 0.3
+
+
+def test_numbers_are_categories_where_asked():
+    rng = np.random.default_rng(0)
+    code = rng.integers(0, 30, 600)
+    effect = rng.standard_normal(30)
+    X = np.column_stack([code, rng.standard_normal(600)]).astype(float)
+    y = effect[code] + 0.2 * rng.standard_normal(600)
+    truth, every = effect, np.column_stack([np.arange(30), np.zeros(30)])
+    errors = []
+    for given in ("from_dtype", [0], [True, False]):
+        model = MLKMRegressor(categorical_features=given, random_state=0).fit(X, y)
+        errors.append(np.sqrt(np.mean((model.predict(every) - truth) ** 2)))
+    assert errors[1] == errors[2] < 0.15
+    assert errors[1] < errors[0]
+    named = pd.DataFrame(X, columns=["code", "x"])
+    model = MLKMRegressor(categorical_features=["code"], random_state=0).fit(named, y)
+    np.testing.assert_allclose(model.predict(named.iloc[:30]), model.predict(named.iloc[:30]))
+    with pytest.raises(ValueError, match="'colour', which is no column"):
+        MLKMRegressor(categorical_features=["colour"]).fit(named, y)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RandomFeatureRidge(n_features=200, random_state=0),
+        MLKMRegressor(widths=(60, 8), random_state=0),
+        RKMRegressor(widths=(60, 8), cv="rotate", random_state=0),
+        MLKMRegressor(widths=(60, 8), scales=0.5, solver="gradient", random_state=0),
+    ],
+    ids=["ridge", "deep", "rotate", "descent"],
+)
+def test_other_fits_take_tables_as_numbers(model):
+    frame, y = mixed(300)
+    later, f = mixed(300, seed=1)
+    fitted = clone(model).fit(frame, y)
+    assert np.sqrt(np.mean((fitted.predict(later) - f) ** 2)) < f.std()
+    assert fitted.feature_relevance_.shape == (5,)
+    assert np.isfinite(fitted.predict(later.assign(city="Atlantis"))).all()
+
+
+def test_weights_outputs_and_objects():
+    frame, y = mixed(120)
+    w = np.random.default_rng(0).integers(1, 4, 120)
+    repeated = np.repeat(np.arange(120), w)
+    a = MLKMRegressor(random_state=0).fit(frame, y, sample_weight=w).predict(frame)
+    b = MLKMRegressor(random_state=0).fit(frame.iloc[repeated], y[repeated]).predict(frame)
+    np.testing.assert_allclose(a, b, atol=1e-7)
+    both = MLKMRegressor(random_state=0).fit(frame, np.column_stack([y, -y])).predict(frame)
+    np.testing.assert_allclose(both[:, 0], -both[:, 1], atol=1e-8)
+    objects = frame[["x", "city"]].to_numpy(object)
+    c = MLKMRegressor(random_state=0).fit(objects, y).predict(objects)
+    np.testing.assert_allclose(c, MLKMRegressor(random_state=0).fit(frame[["x", "city"]], y).predict(frame), rtol=1e-9)
+    d = MLKMRegressor(random_state=0).fit(objects.tolist(), y).predict(objects.tolist())
+    np.testing.assert_allclose(c, d, rtol=1e-9)
+
+
+def test_leave_one_out_of_a_table_is_exact():
+    frame, y = mixed(80)
+    model = MLKMRegressor(random_state=0).fit(frame, y)
+    rows, fit = model._training
+    assert isinstance(fit, StackSummary)
+    variance = StackVariance(model.machines_, rows, fit)
+    i, kept = 5, np.delete(np.arange(len(rows)), 5)
+    ridge = fit.noise / rows.weights
+    K = fit.kernel.matrix(rows.X, rows.X)
+    A = np.block([[K + np.diag(ridge), np.ones((len(rows), 1))], [np.ones((1, len(rows))), np.zeros((1, 1))]])
+    B = np.delete(np.delete(A, i, 0), i, 1)
+    solved = np.linalg.solve(B, np.vstack([rows.Y[kept], [[0.0]]]))
+    missed = rows.Y[i] - (K[i, kept] @ solved[:-1] + solved[-1])
+    member = variance.kernel
+    own = (rows.Y - member.weights(rows.X) @ rows.Y)[i] / (1 - member.own[i])
+    np.testing.assert_allclose(own, missed, atol=1e-6)
+
+
+def test_bands_take_tables():
+    frame, y = mixed(400)
+    later, f = mixed(1000, seed=1)
+    for options in ({}, {"method": "cross"}):
+        band = ConformalRegressor(MLKMRegressor(random_state=0), confidence_level=0.9, random_state=0, **options)
+        _, interval = band.fit(frame, y).predict_interval(later)
+        inside = (interval[:, 0, 0] <= f) & (f <= interval[:, 1, 0])
+        # 200 or 400 calibration rows: the coverage itself has a standard deviation of .02; four of them
+        assert 0.82 < inside.mean() < 0.98
+
+
+def test_shuffled_targets_are_noise():
+    """No leak of y through levels: many of them, one row or two each."""
+    rng = np.random.default_rng(0)
+    errors = []
+    for n in (300, 1500):
+        frame = pd.DataFrame({"id": [f"customer {k}" for k in rng.integers(0, n // 2, n)], "x": rng.standard_normal(n)})
+        y = rng.standard_normal(n)
+        half = n // 2
+        model = MLKMRegressor(random_state=0).fit(frame[:half], y[:half])
+        f = model.predict(frame[half:])
+        errors.append(np.mean((f - y[half:]) ** 2) / np.mean((y[:half].mean() - y[half:]) ** 2))
+    assert max(errors) < 1.06
+
+
+def test_bad_cells_are_named():
+    frame, y = mixed(50)
+    with pytest.raises(ValueError, match="infinity in column 'x'"):
+        MLKMRegressor().fit(frame.assign(x=np.inf), y)
+    with pytest.raises(TypeError, match="must be a string or a number"):
+        MLKMRegressor().fit(frame.assign(x=[{"a": 1}] * 50), y)
+    with pytest.raises(ValueError, match="minimum of 1"):
+        MLKMRegressor().fit(frame.iloc[:0], y[:0])
+
+
+def test_times_and_spans_are_numbers():
+    frame = pd.DataFrame(
+        {
+            "at": [datetime.time(8, 30), None],
+            "took": pd.to_timedelta(["90s", None]),
+            "on": [datetime.date(2020, 1, 2), None],
+            "zone": pd.to_datetime(["2020-01-01 12:00", None]).tz_localize("Europe/Berlin"),
+        }
+    )
+    at, took, on, zone = read_frame(frame).columns
+    assert at[0] == 8.5 * 3600
+    assert took[0] == 90
+    assert on[0] == np.datetime64("2020-01-02")
+    assert zone[0] == np.datetime64("2020-01-01T12:00")
+    assert np.isnan([at[1], took[1]]).all()
+    assert np.isnat([on[1], zone[1]]).all()
