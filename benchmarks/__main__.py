@@ -1,6 +1,6 @@
 """Our estimators and their peers on real data and on the paper's examples.
 
-    MLKM_DATA_HOME=... python -m benchmarks run --suite real --splits 0 1 --threads 2
+    MLKM_DATA_HOME=... python -m benchmarks run real --splits 0 1 --threads 2
     python -m benchmarks page --peers peers.csv
 
 `run` measures error, seconds and peak memory, every fit in a process of its own, and appends to results/cells.csv;
@@ -21,7 +21,8 @@ def main() -> None:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="measure")
-    run.add_argument("--suite", nargs="+", default=["all"], choices=[*SUITES, "all"])
+    run.add_argument("named", nargs="*", metavar="SUITE", help="names of suites; all of them by default")
+    run.add_argument("--suite", nargs="+", default=[], choices=[*SUITES, "all"], help="the same")
     run.add_argument("--sets", nargs="+", help="only these sets, with or without their folder")
     run.add_argument(
         "--models", nargs="+", choices=list(ALL_MODELS), metavar="MODEL", help="only these models; see `list`"
@@ -55,7 +56,10 @@ def main() -> None:
         from .runner import cells
         from .runner import run as measure_all
 
-        suites = list(SUITES) if "all" in args.suite else args.suite
+        suites = [*args.named, *args.suite]
+        if unknown := [name for name in suites if name not in SUITES and name != "all"]:
+            raise SystemExit(f"There is no suite {unknown[0]!r}; `python -m benchmarks list` names them.")
+        suites = list(SUITES) if not suites or "all" in suites else suites
         wanted = cells(suites, args.sets, args.models, args.splits, range(args.seeds), args.threads)
         if not wanted:
             raise SystemExit("No cell matches --suite, --sets and --models; `python -m benchmarks list` names them.")

@@ -18,6 +18,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
+from sklearn.utils import _safe_indexing
 
 
 def hold_out(n: int, seed: int, share: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
@@ -139,7 +140,8 @@ class StoppedTrees:
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> "StoppedTrees":
         rows, validation = hold_out(len(X), self.seed)
-        self.model.fit(X[rows], y[rows], eval_set=[(X[validation], y[validation])], **self.fit_options)
+        inside, outside = (_safe_indexing(X, at) for at in (rows, validation))
+        self.model.fit(inside, y[rows], eval_set=[(outside, y[validation])], **self.fit_options)
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:

@@ -96,7 +96,7 @@ def run(
         if reason := ALL_MODELS[model].missing():
             print(f"Left out: {reason}", flush=True)
             wanted = [cell for cell in wanted if cell.model != model]
-    if any(cell.suite in ("real", "sml2010") or "/" in cell.dataset for cell in wanted):
+    if any(cell.suite in ("real", "sml2010", "tables") or "/" in cell.dataset for cell in wanted):
         data_home()  # stops here, not in every cell, where there is none
     done = read(path)
     left = [

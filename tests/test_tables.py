@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from mlkm.auto import joint
@@ -14,6 +15,7 @@ from mlkm.auto.policy import Policy
 from mlkm.model.machine import predict
 from mlkm.model.warp import fit_warp, warped
 from mlkm.rows import LEVEL, NUMBER, TEXT, Inputs, Rows
+from mlkm.tables import TableEncoder
 from mlkm.tables.columns import encode, fit_columns, inputs_of
 from mlkm.tables.dates import cycles_of, days
 from mlkm.tables.frames import read_frame
@@ -328,3 +330,20 @@ def test_times_and_spans_are_numbers():
     assert zone[0] == np.datetime64("2020-01-01T12:00")
     assert np.isnan([at[1], took[1]]).all()
     assert np.isnat([on[1], zone[1]]).all()
+
+
+@parametrize_with_checks([TableEncoder()])
+def test_the_encoder_is_a_transformer(estimator, check):
+    check(estimator)
+
+
+def test_the_encoder_shows_what_the_regressors_see():
+    frame, y = mixed(60)
+    encoder = TableEncoder()
+    X = encoder.fit_transform(frame)
+    np.testing.assert_array_equal(encoder.transform(frame[["old", "city", "when", "size", "x"]]), X)
+    names = encoder.get_feature_names_out()
+    assert X.shape == (60, len(names))
+    assert names[:4].tolist() == ["x", "size", "size missing", "city"]
+    rows, _ = MLKMRegressor(random_state=0).fit(frame, y)._training
+    assert set(rows.X[:, 3]) == set(X[:, 3])

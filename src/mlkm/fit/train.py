@@ -149,9 +149,10 @@ def relevance_of_kernels(machine: Machine, X: Array, n_outputs: int) -> Array:
     return relevance_of([replace(machine, maps=(replace(joint, parts=parts),))], X, n_outputs, most)
 
 
-def relevance_by_exchange(machines: Sequence[Machine], rows: Rows, most: int = 1000) -> Array:
+def relevance_by_exchange(machines: Sequence[Machine], rows: Rows) -> Array:
     """Mean squared change of the average fit when a row takes all inputs of a column from the next row, as shares of 1,
     given to the column's first input: what numbers and levels have in common."""
+    most = int(np.clip(_ENTRIES // max(machines[0].maps[0].n_features, 1), 100, 1000))
     X, owners = rows.X[:most], rows.inputs.owners  # rows are in an order unrelated to their values
     total = np.zeros(len(owners))
 

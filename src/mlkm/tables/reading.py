@@ -28,6 +28,12 @@ class Reader:
     def inputs(self) -> Inputs:
         return inputs_of(self.columns)
 
+    @property
+    def input_names(self) -> list[str]:
+        """The name of every input: that of its column, and what of it."""
+        names = self.names or tuple(f"x{j}" for j in range(len(self.columns)))
+        return [name + end for name, column in zip(names, self.columns, strict=True) for end in column.suffixes]
+
     def read(self, estimator: Any, X: Any) -> Array:
         """The inputs of a table like that of the fit."""
         return encode(self.columns, self._table(estimator, X))
@@ -50,20 +56,36 @@ class Reader:
         return _finite(table)
 
 
+def fit_reader(
+    estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None, categorical: Any
+) -> tuple[Reader, Table, Any, Array | None]:
+    """The reader, the table, targets where there are any, and weights, with `n_features_in_` and `feature_names_in_`
+    set."""
+    checks: dict[str, Any] = {} if y is None else {"multi_output": True, "y_numeric": True}
+    if is_frame(X):
+        table, targets = _finite(read_frame(X)), None if y is None else validate_data(estimator, y=y, **checks)
+        _set_names(estimator, X, table)
+        if targets is not None:
+            check_consistent_length(table.columns[0], targets)
+    else:
+        given = _as_array(X)
+        array, targets = (
+            (validate_data(estimator, given, **_loosely(X)), None)
+            if y is None
+            else validate_data(estimator, given, y, **checks, **_loosely(X))
+        )
+        table = _array(array)
+    weights = checked_weights(sample_weight, len(table))
+    return Reader(fit_columns(table, _mask(categorical, table), weights), table.names), table, targets, weights
+
+
 def read_training(
     estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None, categorical: Any
 ) -> tuple[Array, NDArray[Any], Array | None, Reader]:
-    """Inputs, targets, weights and the reader, with `n_features_in_` and `feature_names_in_` set."""
-    checks = {"multi_output": True, "y_numeric": True}
-    if is_frame(X):
-        table, targets = _finite(read_frame(X)), validate_data(estimator, y=y, **checks)
-        _set_names(estimator, X, table)
-        check_consistent_length(table.columns[0] if table.columns else [], targets)
-    else:
-        array, targets = validate_data(estimator, _as_array(X), y, **checks, **_loosely(X))
-        table = _array(array)
-    weights = checked_weights(sample_weight, len(table))
-    reader = Reader(fit_columns(table, _mask(categorical, table), weights), table.names)
+    """Inputs, targets, weights and the reader of a fit."""
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
+    reader, table, targets, weights = fit_reader(estimator, X, y, sample_weight, categorical)
     return encode(reader.columns, table), targets, weights, reader
 
 
