@@ -7,7 +7,7 @@ from .._types import Array, IntArray
 from ..model.warp import Warp, warped
 from ..rows import Rows
 from . import joint
-from .inputs import still_telling, telling_inputs
+from .inputs import few, still_telling, telling_inputs
 from .plan import Plan
 from .policy import Policy
 
@@ -50,7 +50,8 @@ def begun(rows: Rows, ranks: Warp, plan: Plan) -> tuple[IntArray, joint.Paramete
     seen = sample_of(rows, ranks, slice(0, m + policy.checked_rows), 0, policy)
     some, others = seen.take(slice(0, m)), seen.take(slice(m, None))
     p = climbed(some.of(kept), plan)
-    if np.sum(~rows.inputs.texts) <= policy.none_dropped or len(others.Y) < policy.none_dropped:
+    fewest = few(rows.inputs, policy)
+    if np.sum(~rows.inputs.texts) <= fewest or len(others.Y) < fewest:
         return kept, p
     tried: list[tuple[IntArray, joint.Parameters, Array]] = []
     best = np.array([np.inf])
@@ -58,7 +59,7 @@ def begun(rows: Rows, ranks: Warp, plan: Plan) -> tuple[IntArray, joint.Paramete
         left = others.Y - joint.predicted(p, some.of(kept), others.of(kept), policy.joint_frequencies)
         errors = others.weights * (left**2).sum(axis=1)
         tried.append((kept, p, left))
-        if len(kept) <= 2 or (len(kept) <= policy.none_dropped and _clearly_less(best, errors)):
+        if len(kept) <= 2 or (len(kept) <= fewest and _clearly_less(best, errors)):
             break
         best = errors if errors.mean() < best.mean() else best
         kept = kept[np.sort(np.argsort(-joint.relevance(p, seen.levels[kept]), kind="stable")[: (len(kept) + 1) // 2])]

@@ -13,7 +13,7 @@ import scipy.linalg
 
 from .._seeds import Purpose, generator
 from .._types import Array
-from ..model.features import FeatureMap, draw_features, features
+from ..model.features import FeatureMap, LinearMap, draw_features, features
 from ..model.gaussians import GaussianMap
 from ..model.levels import seen_levels
 from ..model.prior import Part, Prior
@@ -42,6 +42,8 @@ def learn_first_layer(rows: Rows, plan: Plan) -> Prior:
             smooth.append(_waves(term, term.phi, most))
         elif isinstance(term.phi, GaussianMap) and not len(seen_levels(term.unlike)):
             smooth.append(_cosines(term, term.phi, max(D - sum(phi.n_features for phi in smooth), 1), plan))
+        elif isinstance(term.phi, LinearMap):
+            rough.append(Part(None, term.phi, float(np.sqrt(term.variance))))
         elif not isinstance(term.phi, FeatureMap):
             rough.append(_landmarks(term, rows.X[:D]))
     parts = (Part(None, _side_by_side(smooth, d), 1.0), *rough)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from .._types import Array, BoolArray, IntArray
-from ..rows import Rows
+from ..rows import Inputs, Rows
 from ..solvers.ridge import ridge
 from .joint import Sample
 from .policy import Policy
@@ -19,10 +19,16 @@ _PAIRED = 3  # and of each in a product
 _ROWS = 4000  # by which inputs are compared
 
 
+def few(inputs: Inputs, policy: Policy) -> int:
+    """Inputs up to which all are kept: of a table with categories or missing values as many as a search can carry on
+    all of its rows, since somebody put its columns there, and levels of a few rows tell little by themselves."""
+    return policy.none_dropped if inputs.plain else max(policy.none_dropped, policy.gaps // policy.joint_rows**2)
+
+
 def telling_inputs(rows: Rows, policy: Policy) -> IntArray:
-    """All of a few inputs; of many those whose scores are hardly chance, and no fewer than `policy.none_dropped`. Texts
-    are not looked at."""
-    every, fewest = np.flatnonzero(~rows.inputs.texts), policy.none_dropped
+    """All of a few inputs; of many those whose scores are hardly chance, and no fewer than `few`. Texts are not looked
+    at."""
+    every, fewest = np.flatnonzero(~rows.inputs.texts), few(rows.inputs, policy)
     if len(every) <= fewest:
         return every
     Y, weights = rows.Y[:_ROWS], rows.weights[:_ROWS]

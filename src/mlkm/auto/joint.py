@@ -24,7 +24,7 @@ import scipy.linalg
 from scipy.stats import norm
 
 from .._types import Array, BoolArray, IntArray
-from ..model.features import FeatureMap
+from ..model.features import FeatureMap, LinearMap
 from ..model.gaussians import GaussianMap
 from ..model.landmarks import LandmarkMap
 from ..model.levels import LevelMap
@@ -139,13 +139,14 @@ def sum_kernel(p: Parameters, ranks: Warp, kept: IntArray, inputs: Inputs, n_fre
     terms = [term for name, term in every.items() if not _missing(p, name)]
     if effects.any():
         terms.append(Term(None, LevelMap(nowhere, effects), 1.0))
-    linear = np.zeros(d)
-    if "linear" in p:
-        linear[kept[~levels]] = np.exp(p["linear"][~levels])
     if "text" in p:
-        columns = np.unique(inputs.owners[inputs.texts], return_inverse=True)[1]
-        linear[inputs.texts] = np.exp(p["text"])[columns]
-    return SumKernel(tuple(terms), linear if "linear" in p or "text" in p else None)
+        slopes, columns = np.zeros(d), np.unique(inputs.owners[inputs.texts], return_inverse=True)[1]
+        slopes[inputs.texts] = np.exp(p["text"])[columns]
+        terms.append(Term(None, LinearMap(slopes), 1.0))
+    linear = np.zeros(d) if "linear" in p else None
+    if linear is not None:
+        linear[kept[~levels]] = np.exp(p["linear"][~levels])
+    return SumKernel(tuple(terms), linear)
 
 
 def _variance(p: Parameters, part: str) -> float:

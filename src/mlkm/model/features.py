@@ -76,6 +76,30 @@ def _(phi: FeatureMap, X: Array, G: Array) -> Array:
 
 
 @dataclass(frozen=True)
+class LinearMap:
+    """Inputs themselves, times their prior standard deviations (d,); inputs of none are not looked at."""
+
+    slopes: Array
+
+    @property
+    def n_features(self) -> int:
+        return int(np.count_nonzero(self.slopes))
+
+
+@features.register
+def _(phi: LinearMap, X: Array) -> Array:
+    seen = np.flatnonzero(phi.slopes)
+    return X[:, seen] * phi.slopes[seen].astype(X.dtype)
+
+
+@pullback.register
+def _(phi: LinearMap, X: Array, G: Array) -> Array:
+    result = np.zeros(X.shape)
+    result[:, np.flatnonzero(phi.slopes)] = G * phi.slopes[np.flatnonzero(phi.slopes)]
+    return result
+
+
+@dataclass(frozen=True)
 class JointMap:
     """Several feature maps side by side, each on the inputs as they are or on their ranks."""
 

@@ -7,14 +7,14 @@ from typing import TypeAlias
 import numpy as np
 
 from .._types import Array
-from .features import FeatureMap, JointMap, features
+from .features import FeatureMap, JointMap, LinearMap, features
 from .gaussians import GaussianMap
 from .landmarks import LandmarkMap
 from .levels import LevelMap
 from .machine import Machine
 from .warp import Warp, warped
 
-Map: TypeAlias = FeatureMap | GaussianMap | LandmarkMap | LevelMap
+Map: TypeAlias = FeatureMap | LinearMap | GaussianMap | LandmarkMap | LevelMap
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
     K(x, x') = sum_t v_t K_t(x, x') + sum_j l_j^2 x_j x'_j
 
-A term is cosines (their products are its kernel), the Gaussian kernel on learned directions, the l1-Laplacian kernel on
-ranks, or random effects of levels. The fit on rows z_1..z_n is f(x) = sum_i alpha_i K(x, z_i) + a: one layer whose
-features are the terms'.
+A term is cosines or coordinates of texts (their products are its kernel), the Gaussian kernel on learned directions,
+the l1-Laplacian kernel on ranks, or random effects of levels. The fit on rows z_1..z_n is
+f(x) = sum_i alpha_i K(x, z_i) + a: one layer whose features are the terms'.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ import numpy as np
 from .._threads import stop_if_asked
 from .._types import Array
 from ..rows import blocks
-from .features import FeatureMap, JointMap, features
+from .features import FeatureMap, JointMap, LinearMap, features
 from .gaussians import GaussianMap, minus_half_squares
 from .landmarks import LandmarkMap, minus_distances, scaled_points
 from .levels import LevelMap, less_unlike, same_levels, seen_levels
@@ -24,6 +24,7 @@ from .machine import Machine
 from .prior import Map
 from .warp import Warp, warped
 
+PRODUCTS = (FeatureMap, LinearMap)  # maps whose kernel is the product of their features
 _TALL, _WIDE = 128, 2048  # rows and columns of a piece
 
 
@@ -41,13 +42,13 @@ class Term:
 
     def at(self, X: Array, dtype: Any) -> Map:
         """The map with its features at the rows of X; cosines stay as they are."""
-        return self.phi if isinstance(self.phi, FeatureMap) else replace(self.phi, points=self.seen(X).astype(dtype))
+        return self.phi if isinstance(self.phi, PRODUCTS) else replace(self.phi, points=self.seen(X).astype(dtype))
 
     def codes(self, X: Array) -> Array:
         """Numbers per row from which the kernel between two rows follows: their product, or their distance, the levels
         that are looked at last."""
         Z = self.seen(X)
-        if isinstance(self.phi, FeatureMap):
+        if isinstance(self.phi, PRODUCTS):
             return features(self.phi, Z) * Z.dtype.type(np.sqrt(self.variance))
         levels = Z[:, seen_levels(self.unlike)]
         if isinstance(self.phi, GaussianMap):
@@ -57,19 +58,19 @@ class Term:
     @property
     def unlike(self) -> Array | None:
         """The weights of levels."""
-        if isinstance(self.phi, FeatureMap):
+        if isinstance(self.phi, PRODUCTS):
             return None
         return self.phi.variances if isinstance(self.phi, LevelMap) else self.phi.unlike
 
     def diagonal(self, X: Array) -> Array | float:
         """K(x, x) for every row, without the variance."""
-        if isinstance(self.phi, FeatureMap):
+        if isinstance(self.phi, PRODUCTS):
             return np.asarray((features(self.phi, self.seen(X)) ** 2).sum(axis=1))
         return float(self.phi.variances.sum()) if isinstance(self.phi, LevelMap) else 1.0
 
     def between(self, a: Array, b: Array, dtype: Any) -> Array:
         """v K for all pairs of rows, by their codes."""
-        if isinstance(self.phi, FeatureMap):
+        if isinstance(self.phi, PRODUCTS):
             product: Array = a @ b.T
             return product
         levels = seen_levels(self.unlike)
@@ -150,7 +151,7 @@ class SumKernel:
 
     def _products(self, codes: list[Array]) -> Array:
         """The codes of all terms whose kernel is their product, side by side."""
-        parts = [own for term, own in zip(self.terms, codes, strict=False) if isinstance(term.phi, FeatureMap)]
+        parts = [own for term, own in zip(self.terms, codes, strict=False) if isinstance(term.phi, PRODUCTS)]
         parts += [codes[-1]] if self.linear is not None else []
         return np.hstack(parts) if parts else np.zeros((len(codes[0]), 0), codes[0].dtype)
 
@@ -159,7 +160,7 @@ class SumKernel:
         for at in blocks(K.shape[1], _WIDE):
             piece: Array = left @ right[at].T
             for term, a, b in zip(self.terms, own, others, strict=False):
-                if not isinstance(term.phi, FeatureMap):
+                if not isinstance(term.phi, PRODUCTS):
                     piece += term.between(a, b[at], K.dtype)
             K[:, at] = piece
 
@@ -182,7 +183,7 @@ class SumKernel:
         maps, weights = [], []
         for term in self.terms:
             maps.append((term.warp, term.at(X, np.float32 if single else np.float64)))
-            own = features(term.phi, term.seen(X)).T @ alpha if isinstance(term.phi, FeatureMap) else alpha
+            own = features(term.phi, term.seen(X)).T @ alpha if isinstance(term.phi, PRODUCTS) else alpha
             weights.append(term.variance * own)
         if self.linear is not None:
             weights.append(self.linear[:, None] ** 2 * (X.T @ alpha))
