@@ -49,7 +49,7 @@ VARIANTS: dict[str, list[Any]] = {
     "most_turned": [0, 100],
     "weigh_rows": [400, 1600],
     "weigh_steps": [0, 20],
-    "kernel_rows": [0],
+    "kernel_rows": [(0, 0), (20_000, 6000)],
     "stack_rows": [0, 3000],
     "fifths": [(0, 0), (1000, 1000)],
     "bootstraps": [3, 100],
@@ -59,7 +59,7 @@ VARIANTS: dict[str, list[Any]] = {
     "worth_depth": [0.0, 10.0],
 }
 WITH: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "layer_work": ({"kernel_rows": 0}, {}),
+    "layer_work": ({"kernel_rows": (0, 0)}, {}),
     "scale_search": ({}, {"relevance": False}),
     "worth_depth": ({}, {"widths": (200, 8)}),
 }

@@ -120,7 +120,7 @@ def test_learned_scales_are_no_worse_than_one_scale(interactions):
 def test_more_rows_than_a_kernel_is_solved_on():
     X, y, _ = make_example1(3000, 4, random_state=0)
     X_test, _, f = make_example1(1000, 4, random_state=1)
-    with policy_context(replace(Policy(), kernel_rows=1000, layer_work=(1e9, 300, 500))):
+    with policy_context(replace(Policy(), kernel_rows=(1000, 1000), layer_work=(1e9, 300, 500))):
         model = MLKMRegressor(random_state=0).fit(X, y)
     assert np.mean((model.predict(X_test) - f) ** 2) < 0.04
     assert model.widths_[0] <= 1200

@@ -55,7 +55,8 @@ class Policy:
     # --- variances and noise by leave-one-out, and the solve
     weigh_rows: int = 800  # rows by which the kernels' variances and the noise are chosen
     weigh_steps: int = 8
-    kernel_rows: int = 20_000  # rows up to which the kernel is solved on all of them; its matrix takes 2 n^2 bytes
+    # rows up to which kernels are solved rather than features, and how many are at most; the matrix takes 2 n^2 bytes
+    kernel_rows: tuple[int, int] = (20_000, 20_000)
 
     # --- who stands beside the kernels with few rows
     stack_rows: int = 1000  # rows up to which ridge and the mean do, weighed on rows held out
@@ -74,12 +75,13 @@ class Policy:
 
 EFFORTS: dict[str, dict[str, Any]] = {
     "fast": {
+        "checked_rows": 1500,
         "draws": 1,
         "joint_rows": 400,
         "first_joint_rows": 300,
         "joint_steps": (12, 10),
         "weigh_rows": 400,
-        "kernel_rows": 5000,
+        "kernel_rows": (20_000, 6000),
         "layer_work": (1e11, 500, 1200),
         "fifths": (60, 100),
     },

@@ -46,8 +46,8 @@ def train(rows: Rows, plan: Plan, units: Standardiser) -> Fitted:
     problem = Problem(rows, (), parts, plan.penalty, units=units, seed=plan.seed, n_jobs=plan.n_jobs)
     if isinstance(plan.solver, GradientDescent):
         return _by_descent(problem, plan, plan.solver)
-    if plan.rough and problem.penalty is None and parts is None and len(rows) <= plan.policy.kernel_rows:
-        return _by_kernels(problem.rows, plan)
+    if plan.rough and problem.penalty is None and parts is None and len(rows) <= plan.policy.kernel_rows[0]:
+        return _by_kernels(problem.rows.take(slice(0, plan.policy.kernel_rows[1])), plan)
     return _one_layer(problem, plan) if plan.depth == 1 else _deep(problem, plan)
 
 
