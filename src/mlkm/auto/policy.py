@@ -87,9 +87,7 @@ EFFORTS: dict[str, dict[str, Any]] = {
     },
     "balanced": {},
     "best": {
-        "draws": 4,
-        "joint_rows": 1000,
-        "joint_steps": (20, 25),
+        "draws": 6,
         "weigh_rows": 1000,
         "weigh_steps": 12,
         "fifths": (400, 1000),

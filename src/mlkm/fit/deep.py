@@ -14,7 +14,6 @@ from ..model.prior import Prior
 from ..rows import Rows
 from ..solvers import Problem, Solution, VariableProjection
 from ..solvers.closed_form import one_layer
-from ..solvers.dual import solve_dual
 from ..solvers.projection import held_out
 from ..solvers.ridge import ridge
 from .first_layer import first_layer
@@ -41,22 +40,21 @@ def deep(problem: Problem, plan: Plan) -> tuple[Solution, Prior]:
 def with_hidden(fit: KernelFit, rows: Rows, plan: Plan) -> tuple[tuple[Machine, ...], float]:
     """Machines whose plain average is the kernels beside hidden layers, and the share of these.
 
-    Both predict every fifth of some rows from the others; the kernels' scales may have seen all of them, so that the
-    comparison is in their favour.
+    It is chosen by the last of the rows solved on: the kernels' predictions there are those of a fit to all the others,
+    and hidden layers are trained on the first ones.
     """
-    some = rows.take(slice(0, plan.policy.hidden_rows))
-    test = held_out(len(some))
-    inside = some.take(np.setdiff1d(np.arange(len(some)), test))
-    solved = solve_dual(fit.kernel, inside, fit.noise)
-    members = [fit.kernel.machine(inside.X, solved.alpha, solved.intercept), _trained(inside, plan)]
-    mean = np.tile(inside.weights @ inside.Y / len(inside), (len(test), 1))
-    predictions = np.stack([*(predict(member, some.X[test]) for member in members), mean])
+    rows = rows.take(slice(0, fit.solved))
+    m = min(len(fit.missed), len(rows) // 3)
+    last = rows.take(slice(len(rows) - m, None))
+    hidden = _trained(rows.take(slice(0, min(plan.policy.hidden_rows, len(rows) - m))), plan)
+    mean = np.tile(last.weights @ last.Y / m, (m, 1))
+    predictions = np.stack([last.Y - fit.missed[len(fit.missed) - m :], predict(hidden, last.X), mean])
     rng = generator(plan.seed, Purpose.STACK)
-    kernels, hidden, _ = convex_weights(predictions, some.Y[test], some.weights[test], rng, plan.policy.bootstraps)
-    share = float(hidden / (kernels + hidden)) if kernels + hidden > 0 else 0.0
+    kernels, deep_ones, _ = convex_weights(predictions, last.Y, last.weights, rng, plan.policy.bootstraps)
+    share = float(deep_ones / (kernels + deep_ones)) if kernels + deep_ones > 0 else 0.0
     if share == 0:
         return (fit.machine,), 0.0
-    return (_times(fit.machine, 2 * (1 - share)), _times(_trained(some, plan), 2 * share)), share
+    return (_times(fit.machine, 2 * (1 - share)), _times(hidden, 2 * share)), share
 
 
 def _trained(rows: Rows, plan: Plan) -> Machine:

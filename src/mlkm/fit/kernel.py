@@ -23,13 +23,16 @@ from ..solvers.ridge import ridge
 
 @dataclass(frozen=True)
 class KernelFit:
-    """The machine, the kernel with the noise variance of its solve, the shares of kernel, ridge and mean in it, the
-    penalty of ridge, and the error of rows left out for every output."""
+    """The machine, the kernel with the noise variance of its solve, the error of rows left out for every output, what
+    the kernels miss of the last rows without them (m, k), how many rows were solved on, the shares of kernel, ridge and
+    mean, and the penalty of ridge."""
 
     machine: Machine
     kernel: SumKernel
     noise: float
     loo_error: Array
+    missed: Array
+    solved: int
     shares: tuple[float, float, float] = (1.0, 0.0, 0.0)
     ridge_penalty: float = 0.0
 
@@ -48,7 +51,7 @@ def _alone(rows: Rows, plan: Plan) -> KernelFit:
     rows = solvable_rows(learned.kernel, rows, learned.noise)
     fit = solve_dual(learned.kernel, rows, learned.noise)
     machine = learned.kernel.machine(rows.X, fit.alpha, fit.intercept, fit.single)
-    return KernelFit(machine, learned.kernel, learned.noise, fit.loo_error)
+    return KernelFit(machine, learned.kernel, learned.noise, fit.loo_error, fit.missed, len(rows))
 
 
 def _mean(rows: Rows) -> KernelFit:
@@ -58,7 +61,7 @@ def _mean(rows: Rows) -> KernelFit:
     mean = rows.weights @ rows.Y / len(rows)
     error = rows.weights @ (rows.Y - mean) ** 2 / max(len(rows) - 1, 1)
     machine = kernel.machine(rows.X, np.zeros_like(rows.Y), mean)
-    return KernelFit(machine, kernel, 1.0, error)
+    return KernelFit(machine, kernel, 1.0, error, np.zeros((0, rows.Y.shape[1])), len(rows))
 
 
 def _members(rows: Rows, plan: Plan) -> list[Machine]:
