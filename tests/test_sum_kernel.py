@@ -16,6 +16,7 @@ from mlkm.datasets import make_example1, make_example2
 from mlkm.model.features import features, pullback
 from mlkm.model.gaussians import GaussianMap
 from mlkm.model.machine import predict
+from mlkm.model.sum_kernel import Term
 from mlkm.model.warp import fit_warp, warped
 from mlkm.rows import fit_fence, plain_rows
 from mlkm.solvers import conjugate, dual
@@ -59,6 +60,20 @@ def test_the_gradient_of_gaussian_features_is_that_of_differences():
     for j, e in enumerate(np.eye(3)):
         slope = (features(phi, X + step * e) - features(phi, X - step * e)) / (2 * step)
         np.testing.assert_allclose(pullback(phi, X, G)[:, j], (G * slope).sum(axis=1), rtol=1e-6, atol=1e-8)
+
+
+def test_gaussian_features_in_float32_do_not_cancel():
+    """Points far from the origin and near each other, in units of the kernel: squares of 1e4 that differ by 1."""
+    rng = np.random.default_rng(0)
+    points, B = 5 + 0.01 * rng.standard_normal((50, 3)), 30 * np.eye(3)
+    points = points.astype(np.float32).astype(np.float64)
+    exact = features(GaussianMap(points, B), points)
+    rounded = features(GaussianMap(points.astype(np.float32), B), points)
+    assert rounded.dtype == np.float32
+    np.testing.assert_allclose(rounded, exact, atol=1e-6)
+    term = Term(None, GaussianMap(np.zeros((0, 3)), B), 1.0)
+    codes = term.codes(points.astype(np.float32))
+    np.testing.assert_allclose(term.between(codes, codes, np.dtype(np.float32)), exact, atol=1e-6)
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -154,7 +169,9 @@ def test_conjugate_gradients_take_few_steps_where_a_kernel_is_nearly_constant(ro
     upper = ((slice(at, at + 100), K[at : at + 100, at:].astype(np.float32)) for at in range(0, n, 100))
     system = conjugate.System.of(upper, ridge)
     with mock.patch.object(conjugate, "_STEPS", 25):
-        alpha, shift, residual = system.solve(Y, np.zeros_like(Y), rows)
+        solved = system.solve(Y, np.zeros_like(Y), rows)
+    assert solved is not None
+    alpha, shift, residual = solved
     ones = np.ones((rows, 1))
     whole = np.block([[K[:rows, :rows] + np.diag(ridge[:rows]), ones], [ones.T, np.zeros((1, 1))]])
     exact = np.linalg.solve(whole, np.vstack([Y[:rows], [[0.0]]]))
@@ -162,6 +179,28 @@ def test_conjugate_gradients_take_few_steps_where_a_kernel_is_nearly_constant(ro
     np.testing.assert_allclose(K @ alpha + shift, fit, atol=0.05 * fit.std())
     np.testing.assert_allclose(missed[rows:], Y[rows:] - fit[rows:], atol=0.05 * fit.std())
     assert not alpha[rows:].any()
+
+
+def test_where_gradients_do_not_arrive_a_factor_does(monkeypatch):
+    kernel, rows = kernel_and_rows(n=300, seed=3)
+    exact = dual.solve_dual(kernel, rows, 0.3)
+    monkeypatch.setattr(dual, "DIRECT", 100)
+    monkeypatch.setattr(conjugate, "_STEPS", 1)
+    found = dual.solve_dual(kernel, rows, 0.3)
+    np.testing.assert_allclose(found.alpha, exact.alpha, rtol=1e-6, atol=1e-9)
+
+
+def test_a_preconditioner_of_rounded_rows():
+    """Some rows far out make the rounding of float32 larger than the least eigenvalues of the others."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 2)) * np.where(np.arange(400) < 5, 300.0, 1.0)[:, None]
+    K, ridge = (X @ X.T + 1e-3 * np.ones((400, 400))).astype(np.float32), np.full(400, 0.1)
+    K += (1e-2 * rng.standard_normal((400, 400))).astype(np.float32)
+    rows = (K + K.T)[:200] / 2
+    rows[np.diag_indices(200)] += 0.1
+    found = conjugate.preconditioner(rows.copy(), ridge)
+    assert np.isfinite(found.U).all()
+    assert (found.stiffness > 0).all()
 
 
 @pytest.mark.parametrize("shares", [(1.0, 0.0, 0.0), (0.6, 0.3, 0.1)])

@@ -31,9 +31,10 @@ class GaussianMap:
 
 @features.register
 def _(phi: GaussianMap, X: Array) -> Array:
-    """Squared distances by one matrix product, |u|^2 - 2 u'v + |v|^2, in the precision of the points."""
-    B = phi.matrix.T.astype(phi.points.dtype)
-    K, levels = minus_half_squares(X.astype(B.dtype, copy=False) @ B, phi.points @ B), seen_levels(phi.unlike)
+    """Squared distances by one matrix product, |u|^2 - 2 u'v + |v|^2, which cancel and are in float64; what follows is
+    in the precision of the points."""
+    levels, B = seen_levels(phi.unlike), phi.matrix.T
+    K = minus_half_squares(X.astype(np.float64) @ B, phi.points @ B).astype(phi.points.dtype, copy=False)
     if len(levels) and phi.unlike is not None:
         K = less_unlike(K, X[:, levels], phi.points[:, levels], phi.unlike[levels])
     return np.exp(K, out=K)

@@ -52,7 +52,7 @@ class Term:
             return features(self.phi, Z) * Z.dtype.type(np.sqrt(self.variance))
         levels = Z[:, seen_levels(self.unlike)]
         if isinstance(self.phi, GaussianMap):
-            return np.hstack([Z @ self.phi.matrix.T.astype(Z.dtype), levels])
+            return np.hstack([Z @ self.phi.matrix.T, levels])  # in float64: squares of distances cancel
         return np.hstack([scaled_points(self.phi, Z), levels]) if isinstance(self.phi, LandmarkMap) else levels
 
     @property
@@ -78,7 +78,7 @@ class Term:
         if isinstance(self.phi, LevelMap):
             return same_levels(a, b, self.variance * self.phi.variances[levels], dtype)
         if isinstance(self.phi, GaussianMap):
-            K = minus_half_squares(a[:, :at], b[:, :at])
+            K = minus_half_squares(a[:, :at], b[:, :at]).astype(dtype, copy=False)
         else:
             K = minus_distances(np.ascontiguousarray(a[:, :at]), np.ascontiguousarray(b[:, :at]), dtype)
         if weights is not None and len(weights):

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg import lapack
 
 from .._threads import stop_if_asked
 from .._types import Array
 
 LANDMARKS = 1000  # of the preconditioner; n M^2 sums
-_STEPS = 50
+_STEPS = 100
 TOLERANCE = 0.02  # what is missing, relative to the residuals of the fit
 _LOST = 1e-6  # eigenvalues, relative to the largest, that are lost in the rounding of float32
 _ROUNDED = 1e-5  # by which products of columns of U may be wrong
@@ -66,15 +67,23 @@ def preconditioner(rows: Array, ridge: Array) -> Preconditioner:
     C = np.ascontiguousarray(rows.T)
     C[np.diag_indices(M)] -= ridge[:M].astype(C.dtype)
     A = C[:M].astype(np.float64)
-    A[np.diag_indices(M)] += 1e-5 * np.trace(A) / M
-    R = np.linalg.cholesky(A)
-    B = C @ scipy.linalg.solve_triangular(R, np.eye(M), lower=True).T.astype(C.dtype)
+    B = C @ scipy.linalg.solve_triangular(_root(A), np.eye(M), lower=True).T.astype(C.dtype)
     values, V = np.linalg.eigh((B.T @ B).astype(np.float64))
     least = max(values[0], _LOST * values[-1])
     kept = values > least
     values, V = values[kept], V[:, kept]
     U = B @ (V / np.sqrt(values)).astype(B.dtype)
     return Preconditioner(U, (least + s) / (values - least))
+
+
+def _root(A: Array) -> Array:
+    """The Cholesky factor of A with as little added to its diagonal as makes it positive: it comes from float32."""
+    added = 1e-5 * float(np.trace(A)) / len(A)
+    while True:
+        L, failed = lapack.dpotrf(A + added * np.eye(len(A)), lower=1, clean=1)
+        if not failed:
+            return np.asarray(L)
+        added *= 10
 
 
 @dataclass(frozen=True)
@@ -94,9 +103,10 @@ class System:
             kept.append(strip)
         return cls(kept, ridge, preconditioner(_first_rows(kept, LANDMARKS), ridge))
 
-    def solve(self, Y: Array, alpha: Array, rows: int) -> tuple[Array, Array, Array]:
+    def solve(self, Y: Array, alpha: Array, rows: int) -> tuple[Array, Array, Array] | None:
         """alpha (n, k) of a fit to the first `rows` rows of Y, from one that may be near, the intercept, and
-        Y - K alpha: each column until what is missing is a share of what the fit leaves of Y, ridge times alpha."""
+        Y - K alpha: each column until what is missing is a share of what the fit leaves of Y, ridge times alpha. None
+        where that is not reached: K, being rounded, may not be positive."""
         precondition, alpha = self.preconditioner.held(rows), alpha.copy()
         residual = Y - self._product(alpha) if alpha.any() else Y.copy()
         z = precondition(self._held(residual, rows))
@@ -104,18 +114,21 @@ class System:
         for _ in range(_STEPS):
             stop_if_asked()
             image = self._product(direction)
-            step = size / np.maximum((direction * image).sum(axis=0), 1e-300)
+            curvature = (direction * image).sum(axis=0)
+            if not (curvature >= 0).all():
+                break
+            step = size / np.maximum(curvature, 1e-300)
             alpha += step * direction
             residual -= step * image
             held = self._held(residual, rows)
             left = ((self.ridge[:, None] * alpha) ** 2).sum(axis=0)
             if ((held**2).sum(axis=0) <= TOLERANCE**2 * left).all():
-                break
+                return alpha, residual[:rows].mean(axis=0), residual
             z = precondition(held)
             new = (held * z).sum(axis=0)
             direction = z + (new / np.maximum(size, 1e-300)) * direction
             size = new
-        return alpha, residual[:rows].mean(axis=0), residual
+        return None
 
     def _held(self, V: Array, rows: int) -> Array:
         """Summing to zero, and zero from `rows` on."""

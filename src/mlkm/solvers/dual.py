@@ -118,10 +118,12 @@ def _times(K: Array, alpha: Array) -> Array:
 
 def _by_gradients(kernel: SumKernel, X: Array, Y: Array, ridge: Array) -> tuple[Array, Array, Array]:
     """The same by conjugate gradients: first without the last rows, which gives the errors there, then with all of them
-    from the solution found."""
+    from the solution found. Where they do not arrive, by the factor after all."""
     system = System.of(kernel.strips(X.astype(np.float32)), ridge)
     fewer = len(Y) - min(_LEFT_OUT, len(Y) // 8)
-    alpha, shift, residual = system.solve(Y, np.zeros_like(Y), fewer)
-    missed = residual[fewer:] - shift
-    alpha, shift, _ = system.solve(Y, alpha, len(Y))
-    return alpha, shift, missed
+    first = system.solve(Y, np.zeros_like(Y), fewer)
+    second = None if first is None else system.solve(Y, first[0], len(Y))
+    if first is None or second is None:
+        del system
+        return _by_factor(kernel, X, Y, ridge)
+    return second[0], second[1], first[2][fewer:] - first[1]
