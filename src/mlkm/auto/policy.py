@@ -87,7 +87,9 @@ EFFORTS: dict[str, dict[str, Any]] = {
     },
     "balanced": {},
     "best": {
-        "draws": 6,
+        "draws": 4,
+        "joint_rows": 1000,
+        "joint_steps": (20, 25),
         "weigh_rows": 1000,
         "weigh_steps": 12,
         "fifths": (400, 1000),
