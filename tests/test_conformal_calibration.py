@@ -251,13 +251,12 @@ def test_groups_are_checked_by_fit(rows):
         band.set_params(method="bootstrap").fit(X, y, groups=np.zeros(400))
 
 
-def test_quantiles_need_numbers(rows):
+def test_quantiles_take_tables_by_name(rows):
     X, y = rows
-    gaps = np.where(X > 2, np.nan, X)
-    with pytest.raises(ValueError, match="score='quantile' needs inputs that are finite numbers"):
-        ConformalRegressor(DummyRegressor(), score="quantile").fit(gaps, y)
-    with pytest.raises(ValueError, match="score='quantile' needs inputs that are finite numbers"):
-        ConformalRegressor(DummyRegressor(), score="quantile").fit(pd.DataFrame({"a": ["x", "y"] * 200}), y)
+    frame = pd.DataFrame({"a": np.where(X[:, 0] > 2, np.nan, X[:, 0]), "b": ["x", "y"] * 200})
+    band = ConformalRegressor(DummyRegressor(), score="quantile", random_state=0).fit(frame, y)
+    _, interval = band.predict_interval(frame)
+    np.testing.assert_array_equal(band.predict_interval(frame.assign(c=0)[["c", "b", "a"]])[1], interval)
 
 
 @pytest.mark.parametrize("size", [1.5, 0.0, -3, 400, "half"])

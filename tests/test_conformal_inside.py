@@ -144,8 +144,8 @@ def test_steps_before_a_frozen_one_are_fitted():
         ({"method": "cross", "cv": GroupKFold(3)}, np.eye(100), r"needs to know which rows to keep together"),
         ({"score": "residual", "cv": GroupKFold(3)}, np.eye(100), r"needs to know which rows to keep together"),
         ({"method": "cross", "cv": "loo"}, np.eye(100), "closed form"),
-        ({"score": "quantile"}, np.full((100, 2), np.nan), "finite numbers"),
-        ({"score": "quantile"}, pd.DataFrame({"a": ["x", "y"] * 50}), "finite numbers"),
+        ({"score": "quantile"}, np.full((100, 2), np.inf), "infinity"),
+        ({"score": "quantile"}, pd.DataFrame({"a": [1.0, np.inf] * 50}), "infinity in column 'a'"),
         ({"score": "quantile", "calibration_size": 98}, np.eye(100), "at least 5 rows to fit two quantiles; got 2"),
         ({"score": "quantile", "calibration_size": 97}, np.eye(100), "at least 5 rows to fit two quantiles; got 3"),
         ({"score": "quantile", "method": "cross", "cv": KFold(2)}, np.eye(4), "at least 5 rows"),
@@ -170,8 +170,8 @@ def test_folds_by_groups_are_no_matter_where_residuals_have_a_closed_form():
 def test_quantiles_check_what_the_last_step_sees_before_it_is_fitted(counters, cars):
     X, y = cars
     model = make_pipeline(make_column_transformer(("passthrough", ["age", "miles"])), CountedRidge())
-    with pytest.raises(ValueError, match="finite numbers"):
-        ConformalRegressor(model, score="quantile", random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="infinity"):
+        ConformalRegressor(model, score="quantile", random_state=0).fit(X.assign(miles=np.inf), y)
     assert CountedRidge.calls == []
 
 

@@ -1,6 +1,7 @@
 """Tables as people have them: columns of any kind, at a fit and later."""
 
 import datetime
+import decimal
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from mlkm.tables import TableEncoder
 from mlkm.tables.columns import encode, fit_columns, inputs_of
 from mlkm.tables.dates import cycles_of, days
 from mlkm.tables.frames import read_frame
+from mlkm.tables.means import fit_numbers
 from mlkm.variance.stack import StackSummary, StackVariance
 
 CITIES = np.array(["Oslo", "Rome", "Lima", "Cairo"])
@@ -347,3 +349,66 @@ def test_the_encoder_shows_what_the_regressors_see():
     assert names[:4].tolist() == ["x", "size", "size missing", "city"]
     rows, _ = MLKMRegressor(random_state=0).fit(frame, y)._training
     assert set(rows.X[:, 3]) == set(X[:, 3])
+
+
+def test_levels_as_numbers_are_cross_fitted_weighted_and_for_every_output():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 15, 600).astype(float)
+    effect = rng.standard_normal(15)
+    Y = np.column_stack([effect[codes.astype(int)], -effect[codes.astype(int)]]) + 0.1 * rng.standard_normal((600, 2))
+    inputs = Inputs(np.array([LEVEL]), np.array([0]))
+    levels, X = fit_numbers(codes[:, None], Y, inputs, None, np.random.default_rng(0))
+    assert X.shape == (600, 2)
+    assert levels.crossed
+    np.testing.assert_allclose(levels.encoders[0].values[:, 0], effect, atol=0.1)
+    np.testing.assert_allclose(levels.numbers(np.array([[-1.0]]))[0], Y.mean(axis=0), atol=1e-9)
+    w = np.where(np.arange(600) < 300, 1.0, 0.0)
+    spoiled = np.where(w[:, None] > 0, Y, 1e6)
+    a, b = (fit_numbers(codes[:, None], T, inputs, w, np.random.default_rng(0))[0] for T in (Y, spoiled))
+    np.testing.assert_allclose(a.encoders[0].values, b.encoders[0].values)
+
+
+def test_levels_of_one_row_each_do_not_tell_its_target():
+    rng = np.random.default_rng(0)
+    noise, inputs = rng.standard_normal((600, 1)), Inputs(np.array([LEVEL]), np.array([0]))
+    _, X = fit_numbers(np.arange(600.0)[:, None], noise, inputs, None, rng)
+    assert len(np.unique(X.round(12))) <= 5  # the means of the others, by fold
+
+
+def test_later_columns_take_the_form_they_had():
+    frame, y = mixed(60)
+    model = MLKMRegressor(effort="fast", random_state=0).fit(frame, y)
+    row = frame.iloc[[0]]
+    for gone in ({"x": None}, {"when": None}, {"old": None}, {"city": None}):
+        assert np.isfinite(model.predict(row.astype(object).assign(**gone))).all()
+    text = row.astype(object).assign(x=str(row["x"].iloc[0]), when=str(row["when"].iloc[0])[:10])
+    np.testing.assert_allclose(model.predict(text), model.predict(row), rtol=1e-9)
+    with pytest.raises(ValueError, match="Column 'x' held numbers in the fit; got 'tall'"):
+        model.predict(row.astype(object).assign(x="tall"))
+    with pytest.raises(ValueError, match="Column 'when' held dates in the fit; got '3'"):
+        model.predict(row.assign(when=3.0))
+    np.testing.assert_array_equal(model.predict(frame.assign(tags=[[1]] * 60)), model.predict(frame))
+    model.leave_one_out(frame, y)
+    assert model.feature_names_in_.tolist() == list(frame)
+
+
+def test_what_cells_of_unusual_types_are():
+    zone = datetime.timezone(datetime.timedelta(hours=5))
+    frame = pd.DataFrame(
+        {
+            "code": pd.Categorical([3, 1, 3]),
+            "price": [decimal.Decimal("1.5"), None, decimal.Decimal("2")],
+            "took": np.array([datetime.timedelta(seconds=90), None, None], object),
+            "at": np.array([datetime.datetime(2020, 1, 1, 12, tzinfo=zone), None, None], object),
+        }
+    )
+    code, price, took, at = read_frame(frame).columns
+    assert code.tolist() == ["3", "1", "3"]
+    assert price[0] == 1.5
+    assert took[0] == 90
+    assert at[0] == np.datetime64("2020-01-01T12:00")
+    dates = TableEncoder().fit(np.array([["2020-01-01"], ["2020-06-01"]], "M8[ns]"))
+    assert dates.transform(np.array([["1970-01-02"]], "M8[s]"))[0, 0] == 1
+    assert TableEncoder().fit_transform([[datetime.date(1970, 1, 2), 1.0]])[0].tolist() == [1.0, 1.0]
+    hidden = np.ma.masked_array([[1.0], [2.0]], mask=[[False], [True]])
+    assert TableEncoder().fit_transform(hidden)[:, 1].tolist() == [0.0, 1.0]

@@ -6,9 +6,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
-from ._seeds import root_seed
+from ._seeds import Purpose, generator, root_seed
 from ._types import Array, RandomState
 from .auto.plan import Plan, is_automatic, make_plan, takes_levels
 from .fit.train import Fitted, train
@@ -27,20 +27,23 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, cv: Any = None, **choices: Any) -> Self:
         """Read, plan, train, store."""
-        rows = self._rows(X, y, sample_weight, cv, choices)
-        unit = np.where(np.isfinite(self.x_scaler_.sd), self.x_scaler_.sd, 1.0)
         seed = root_seed(self.random_state)
+        rows = self._rows(X, y, sample_weight, cv, choices, seed)
+        unit = np.where(np.isfinite(self.x_scaler_.sd), self.x_scaler_.sd, 1.0)
         plan = make_plan(rows.X.shape[1], unit, rotate=cv is not None, seed=seed, **choices)
         return self._store(train(rows, plan, self.y_scaler_), rows, plan)
 
-    def _rows(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, cv: Any, choices: Any) -> Rows:
+    def _rows(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, cv: Any, choices: Any, seed: int
+    ) -> Rows:
         """Read, merged and standardised rows; stores the scalings. With automatic scales, numbers far beyond all others
         are held."""
         inputs, targets, weights, self._reader = read_training(self, X, y, sample_weight, self.categorical_features)
         self._single_output, Y = targets.ndim == 1, targets.astype(np.float64).reshape(len(targets), -1)
         kinds, self._numbers = self._reader.inputs, None
         if kinds.levels.any() and not takes_levels(cv=cv, **choices):
-            self._numbers, inputs = fit_numbers(inputs, Y, kinds, root_seed(self.random_state))
+            rng = generator(seed, Purpose.LEVELS)
+            self._numbers, inputs = fit_numbers(inputs, Y, kinds, weights, rng)
             kinds = Inputs(np.zeros(inputs.shape[1], np.intp), self._numbers.owners)
         self._kinds, self._careful = kinds, is_automatic(choices["scales"], choices["solver"])
         self._fence = fit_fence(inputs, self._careful, kinds.numbers)
@@ -137,6 +140,8 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         in closed form."""
         check_is_fitted(self)
         rows, fit = self._training
+        if self._numbers is not None and self._numbers.crossed:  # inputs of a training row depend on the others' y
+            return False
         if isinstance(fit, StackSummary):
             return len(rows) <= LARGEST
         return fit.prior is not None and len(self.machines_) == 1
@@ -149,7 +154,7 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         of copies, with all of it. For a row that the fit has not seen, f itself is the fit without it.
         """
         variance = self._closed_form()
-        inputs, targets = self._read(X), validate_data(self, y=y, multi_output=True, y_numeric=True)
+        inputs, targets = self._read(X), check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         check_consistent_length(inputs, targets)
         Z, Y = self._inputs(inputs), self.y_scaler_.forward(targets.reshape(len(inputs), -1).astype(float))
         place = places(variance.rows, Z, Y)
@@ -174,8 +179,8 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _closed_form(self) -> Variance | StackVariance:
         if not self.has_closed_form_:
             raise ValueError(
-                "Leave-one-out is known for one layer in closed form; this fit has hidden layers, rotations or descent:"
-                " take scikit-learn's cross_val_predict."
+                "Leave-one-out is known for one layer in closed form; this fit has hidden layers, rotations, descent or"
+                " means of y for levels: take scikit-learn's cross_val_predict."
             )
         return self._sigma()
 

@@ -19,13 +19,14 @@ import numpy as np
 import scipy.linalg
 from scipy.optimize import minimize
 from scipy.stats import norm
-from sklearn.utils.validation import check_array
 
 from .._seeds import Purpose, generator
 from .._types import Array, BoolArray
 from ..kernels import Gaussian
 from ..model.features import FeatureMap, draw_features, features
 from ..rows.scaling import Standardiser, standardiser
+from ..tables import TableEncoder
+from ..tables.means import LevelNumbers, fit_numbers
 
 _LEAST_ROWS = 5  # one of them is held out
 _PENALTIES = 10.0 ** np.arange(0, -6, -1)
@@ -35,8 +36,11 @@ _TOO_WEAK = 1e-2  # of the least penalty: second moments below shrink to nothing
 
 @dataclass(frozen=True)
 class QuantileBand:
-    """Lower and upper quantile as linear functions of random features, one pair per output."""
+    """Lower and upper quantile as linear functions of random features, one pair per output; of tables by their inputs,
+    levels as numbers."""
 
+    encoder: TableEncoder
+    levels: LevelNumbers
     x_scaler: Standardiser
     phi: FeatureMap
     lower: Array
@@ -44,7 +48,9 @@ class QuantileBand:
 
     def predict(self, X: Any) -> tuple[Array, Array]:
         """Both quantiles, (n, k); where they cross, they change places."""
-        F = _inputs_and_features(self.phi, self.x_scaler.forward(dense_numbers(X)))
+        F = _inputs_and_features(
+            self.phi, self.x_scaler.forward(self.levels.numbers(self.encoder.transform(_dense(X))))
+        )
         a, b = (F @ W[1:] + W[0] for W in (self.lower, self.upper))
         return np.minimum(a, b), np.maximum(a, b)
 
@@ -69,14 +75,16 @@ def fit_quantiles(
     X: Any, y: Array, level: Fraction, seed: int, weights: Array | None = None, n_features: int | None = None
 ) -> QuantileBand:
     """Fit the quantiles alpha/2 and 1 - alpha/2 of y given x."""
-    X = dense_numbers(X)
-    Y = np.asarray(y, np.float64).reshape(len(X), -1)
-    n, d = X.shape
+    encoder = TableEncoder()
+    inputs = encoder.fit_transform(_dense(X))
+    n = len(inputs)
     check_rows(n)
+    Y, rng = np.asarray(y, np.float64).reshape(n, -1), generator(seed, Purpose.QUANTILES)
+    levels, X = fit_numbers(inputs, Y, encoder.reader_.inputs, weights, generator(seed, Purpose.LEVELS))
+    d = X.shape[1]
     w = np.ones(n) if weights is None else weights / weights.mean()
     x_scaler, y_scaler = standardiser(X, w), standardiser(Y, w)
     D = n_features or int(np.clip(4 * np.sqrt(n), 50, 400))
-    rng = generator(seed, Purpose.QUANTILES)
     phi = draw_features(rng, d, D, Gaussian(), 1 / np.sqrt(d), (1, "full"))
     held_out = rng.permutation(n) < max(1, n // 5)
     axes, Z, alpha = _axes(_inputs_and_features(phi, x_scaler.forward(X)), w), y_scaler.forward(Y), float(1 - level)
@@ -85,7 +93,7 @@ def fit_quantiles(
         W = np.column_stack([_fit(axes, z, tau, held_out) for z in Z.T]) * y_scaler.sd
         C = axes.V @ W[1:]
         fits.append(np.vstack([W[0] + y_scaler.mean - axes.mean @ C, C]))
-    return QuantileBand(x_scaler, phi, *fits)
+    return QuantileBand(encoder, levels, x_scaler, phi, *fits)
 
 
 def check_rows(n: int) -> None:
@@ -97,13 +105,13 @@ def check_rows(n: int) -> None:
         )
 
 
-def dense_numbers(X: Any) -> Array:
-    """Inputs as a dense table of finite numbers, or a message."""
-    try:
-        return np.asarray(check_array(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64))
-    except (TypeError, ValueError) as error:
-        remedy = "fill gaps and encode labels in a pipeline with the regressor, or take score='absolute' or 'residual'"
-        raise ValueError(f"score='quantile' needs inputs that are finite numbers: {remedy}.") from error
+def check_table(X: Any) -> None:
+    """Refuse what is no table before anything is fitted."""
+    TableEncoder().fit(_dense(X))
+
+
+def _dense(X: Any) -> Any:
+    return X.toarray() if hasattr(X, "toarray") else X
 
 
 def _inputs_and_features(phi: FeatureMap, Z: Array) -> Array:

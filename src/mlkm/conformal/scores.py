@@ -30,7 +30,7 @@ from .inside import (
     may_have_closed_form,
     seen_by_last,
 )
-from .quantile import QuantileBand, check_rows, dense_numbers, fit_quantiles
+from .quantile import QuantileBand, check_rows, check_table, fit_quantiles
 
 SCORES = ("auto", "variance", "absolute", "residual", "quantile")
 
@@ -149,7 +149,7 @@ def fit_scored(
         check_rows(len(y))
     if score == "residual" and not (is_frozen(estimator) or may_have_closed_form(estimator)):
         check_groups(recipe.cv, groups)
-    check = {"check": dense_numbers} if score == "quantile" else {}
+    check = {"check": check_table} if score == "quantile" else {}
     model, seen = fit_regressor(estimator, X, y, weights, **check)
     if score == "residual":
         left_out = np.abs(_left_out_residuals(model, seen, y, weights, recipe.cv, groups))

@@ -116,6 +116,29 @@ def _fit(column: RawColumn, as_level: bool, weights: Array) -> Column:
     return NumberColumn(_middle(column, weights), bool(np.isnan(column).any()))
 
 
+def coerced(column: Column, raw: RawColumn, name: str) -> RawColumn:
+    """Later values of a column in the form that it had in the fit, or an error that names it."""
+    dates = isinstance(column, DateColumn)
+    if isinstance(column, CategoryColumn) or (is_dates(raw) if dates else raw.dtype.kind == "f"):
+        return raw
+    result = np.full(len(raw), np.datetime64("NaT", "us") if dates else np.nan)
+    for k, word in enumerate(as_words(raw)):
+        if word is None:
+            continue
+        try:
+            result[k] = _as_date(word, raw) if dates else float(word)
+        except (TypeError, ValueError):
+            kind = "dates" if dates else "numbers"
+            raise ValueError(f"Column {name} held {kind} in the fit; got {word!r}.") from None
+    return result
+
+
+def _as_date(word: str, raw: RawColumn) -> np.datetime64:
+    if not is_words(raw):
+        raise ValueError
+    return np.datetime64(word)
+
+
 def _middle(x: Array, weights: Array) -> float:
     """The weighted median."""
     order = np.argsort(x, kind="stable")

@@ -5,6 +5,7 @@ pandas and polars frames and PyArrow tables are read through narwhals; arrays ha
 """
 
 import datetime
+import decimal
 import numbers
 from dataclasses import dataclass
 from typing import Any
@@ -41,11 +42,16 @@ def is_frame(X: Any) -> bool:
     return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
 
 
-def read_frame(X: Any) -> Table:
-    """The columns of a data frame."""
+def read_frame(X: Any, wanted: tuple[str, ...] | None = None) -> Table:
+    """The columns of a data frame, or those of them that are wanted, in their order."""
     frame: Any = nw.from_native(X, eager_only=True)
     names = tuple(frame.columns) if all(isinstance(name, str) for name in frame.columns) else None
-    return Table(tuple(_of_series(frame[:, j]) for j in range(frame.shape[1])), names)
+    if names is None or wanted is None:
+        return Table(tuple(_of_series(frame[:, j]) for j in range(frame.shape[1])), names)
+    gone = [name for name in wanted if name not in names]
+    if gone:
+        raise ValueError(f"The table has no column {', '.join(map(repr, gone))}, which the fit had.")
+    return Table(tuple(_of_series(frame[name]) for name in wanted), wanted)
 
 
 def read_array(X: NDArray[Any]) -> Table:
@@ -78,14 +84,15 @@ def _of_series(series: Any) -> RawColumn:
         if values.dtype == object:
             values = np.where(missing, np.nan, values)
         return np.where(missing, np.nan, values.astype(np.float64))
-    if dtype in (nw.Datetime, nw.Date):
+    if dtype == nw.Datetime:
         return np.asarray(_without_zone(series).to_numpy()).astype("datetime64[us]")
     if dtype == nw.Duration:
         spans = np.asarray(series.to_numpy()).astype("timedelta64[us]")
         return np.where(np.isnat(spans), np.nan, spans.astype(np.float64) / 1e6)
     values = np.array(series.to_numpy(), object)
-    values[series.is_null().to_numpy()] = None  # what stands there is not always missing
-    return _of_objects(values)
+    missing = np.asarray(series.is_null().to_numpy(), bool)
+    values[missing] = None  # what stands there is not always missing
+    return _words(values, missing) if dtype in (nw.Categorical, nw.Enum) else _of_objects(values)
 
 
 def _without_zone(series: Any) -> Any:
@@ -103,6 +110,10 @@ def _of_objects(column: RawColumn) -> RawColumn:
     for x in present:
         if isinstance(x, (dict, list, set, tuple, np.ndarray)):
             raise TypeError(f"A cell of a table must be a string or a number, a date or missing; got {x!r}.")
+    return _words(column, missing)
+
+
+def _words(column: RawColumn, missing: NDArray[Any]) -> RawColumn:
     return np.array([None if gone else _word(x) for x, gone in zip(column, missing, strict=True)], object)
 
 
@@ -114,7 +125,19 @@ def _numbers(column: RawColumn, missing: NDArray[Any]) -> RawColumn:
 
 def _dates(column: RawColumn, missing: NDArray[Any]) -> RawColumn:
     result = np.full(len(column), np.datetime64("NaT", "us"))
-    result[~missing] = [np.datetime64(x).astype("datetime64[us]") for x in column[~missing]]
+    result[~missing] = [_date(x) for x in column[~missing]]
+    return result
+
+
+def _date(x: Any) -> Any:
+    """Times of a zone by the clock there."""
+    at = x.replace(tzinfo=None) if getattr(x, "tzinfo", None) is not None else x
+    return np.datetime64(at).astype("datetime64[us]")
+
+
+def _spans(column: RawColumn, missing: NDArray[Any]) -> RawColumn:
+    result = np.full(len(column), np.nan)
+    result[~missing] = [np.timedelta64(x).astype("timedelta64[us]").astype(np.int64) / 1e6 for x in column[~missing]]
     return result
 
 
@@ -125,7 +148,8 @@ def _times(column: RawColumn, missing: NDArray[Any]) -> RawColumn:
 
 
 _KINDS: tuple[tuple[Any, Any], ...] = (
-    ((numbers.Real, np.bool_), _numbers),
+    ((numbers.Real, np.bool_, decimal.Decimal), _numbers),
+    ((datetime.timedelta, np.timedelta64), _spans),
     (_DATES, _dates),
     (datetime.time, _times),
 )

@@ -1,57 +1,92 @@
 """Levels as numbers, for fits that take numbers only: indicators of a few levels, else the mean of y at a level.
 
-Means are scikit-learn's: drawn to the mean of all rows as far as their level has few, and for the rows of the fit
-themselves taken from other rows, so that no row's own y is among its inputs.
+Means are drawn to that of all rows as far as their level has few, in the proportion of the variances within and between
+levels. For the rows of the fit themselves they are taken from four fifths of the rows without their own, so that no
+row's own y is among its inputs.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from sklearn.preprocessing import OneHotEncoder, TargetEncoder
 
 from .._types import Array, IntArray
 from ..rows import Inputs
 
 _FEW = 8  # levels that get an indicator each
+_FOLDS = 5
+
+
+@dataclass(frozen=True)
+class LevelValues:
+    """Numbers for every level (L, r), and for one that was not seen (r,)."""
+
+    values: Array
+    unseen: Array
+
+    def numbers(self, codes: Array) -> Array:
+        at = codes.astype(np.intp)
+        known = (at >= 0) & (at < len(self.values))
+        return np.where(known[:, None], self.values[np.where(known, at, 0)], self.unseen)
 
 
 @dataclass(frozen=True)
 class LevelNumbers:
-    """An encoder for every input that is a level, and what the inputs were."""
+    """The numbers of every input that is a level, and what the inputs were. `crossed` says that some of them were means
+    of other rows in training."""
 
     inputs: Inputs
-    encoders: tuple[Any, ...]
+    encoders: tuple[LevelValues, ...]
+    crossed: bool
 
     def numbers(self, X: Array) -> Array:
         """Inputs of a later table."""
         levels = np.flatnonzero(self.inputs.levels)
-        own = [e.transform(X[:, [j]]) for j, e in zip(levels, self.encoders, strict=True)]
+        own = [e.numbers(X[:, j]) for j, e in zip(levels, self.encoders, strict=True)]
         return np.hstack([X[:, ~self.inputs.levels], *own])
 
     @property
     def owners(self) -> IntArray:
         """The columns that the numbers belong to."""
         levels = self.inputs.owners[self.inputs.levels]
-        own = [np.repeat(j, _width(e)) for j, e in zip(levels, self.encoders, strict=True)]
+        own = [np.repeat(j, len(e.unseen)) for j, e in zip(levels, self.encoders, strict=True)]
         return np.concatenate([self.inputs.owners[~self.inputs.levels], *own])
 
 
-def _width(encoder: Any) -> int:
-    return len(encoder.get_feature_names_out())
-
-
-def fit_numbers(X: Array, Y: Array, inputs: Inputs, seed: int) -> tuple[LevelNumbers, Array]:
-    """The encoders, and the inputs of the rows of the fit."""
-    encoders, own = [], []
+def fit_numbers(
+    X: Array, Y: Array, inputs: Inputs, weights: Array | None, rng: np.random.Generator
+) -> tuple[LevelNumbers, Array]:
+    """The numbers of levels, and the inputs of the rows of the fit."""
+    w = np.ones(len(X)) if weights is None else weights
+    fold, encoders, own, crossed = rng.permutation(len(X)) % _FOLDS, [], [], False
     for j in np.flatnonzero(inputs.levels):
-        column = X[:, [j]]
-        few = len(np.unique(column)) <= _FEW or len(X) < 10
-        encoder: Any = (
-            OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-            if few
-            else TargetEncoder(target_type="continuous", random_state=seed % 2**32)
-        )
-        encoders.append(encoder)
-        own.append(encoder.fit_transform(column) if few else encoder.fit_transform(column, Y.mean(axis=1)))
-    return LevelNumbers(inputs, tuple(encoders)), np.hstack([X[:, ~inputs.levels], *own])
+        codes, n_levels = X[:, j], int(X[:, j].max(initial=0)) + 1
+        if n_levels <= _FEW or (w > 0).sum() < 2 * _FOLDS:
+            encoders.append(LevelValues(np.eye(n_levels), np.zeros(n_levels)))
+            own.append(encoders[-1].numbers(codes))
+            continue
+        crossed = True
+        encoders.append(_means(codes, Y, w, n_levels))
+        column = np.zeros((len(X), Y.shape[1]))
+        for k in range(_FOLDS):
+            others = np.where(fold == k, 0.0, w)
+            column[fold == k] = _means(codes, Y, others, n_levels).numbers(codes[fold == k])
+        own.append(column)
+    return LevelNumbers(inputs, tuple(encoders), crossed), np.hstack([X[:, ~inputs.levels], *own])
+
+
+def _means(codes: Array, Y: Array, weights: Array, n_levels: int) -> LevelValues:
+    """The mean of every output at every level, drawn to the mean of all rows."""
+    at = np.maximum(codes, 0).astype(np.intp)
+    weights = np.where(codes >= 0, weights, 0.0)
+    total = max(float(weights.sum()), 1e-300)
+    mean = weights @ Y / total
+    mass = np.bincount(at, weights, n_levels)
+    centred = Y - mean
+    sums = np.stack([np.bincount(at, weights * y, n_levels) for y in centred.T], axis=1)
+    raw = sums / np.maximum(mass, 1e-300)[:, None]
+    between = mass @ raw**2 / total
+    within = np.maximum(weights @ centred**2 / total - between, 0)
+    seen = int((mass > 0).sum())
+    spread = np.maximum(between - within * seen * float(weights.max()) / total, 1e-3 * (between + within) + 1e-300)
+    shrunk = sums / (mass[:, None] + within / spread * float(weights.max()) + 1e-300)
+    return LevelValues(mean + shrunk, mean)

@@ -5,6 +5,7 @@ Later columns are found by their names, in any order; others are not looked at, 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from .._types import Array
 from ..rows import Inputs, checked_weights
-from .columns import Column, encode, fit_columns, inputs_of
+from .columns import Column, coerced, encode, fit_columns, inputs_of
 from .frames import Table, is_frame, read_array, read_frame
 
 
@@ -36,19 +37,16 @@ class Reader:
 
     def read(self, estimator: Any, X: Any) -> Array:
         """The inputs of a table like that of the fit."""
-        return encode(self.columns, self._table(estimator, X))
+        table = self._table(estimator, X)
+        pairs = zip(self.columns, table.columns, strict=True)
+        like = tuple(coerced(own, raw, table.called(j)) for j, (own, raw) in enumerate(pairs))
+        return encode(self.columns, Table(like, table.names))
 
     def _table(self, estimator: Any, X: Any) -> Table:
         if not is_frame(X):
             return _array(validate_data(estimator, _as_array(X), reset=False, **_loosely(X)))
-        table = read_frame(X)
-        if self.names is not None and table.names is not None:
-            gone = [name for name in self.names if name not in table.names]
-            if gone:
-                raise ValueError(f"The table has no column {', '.join(map(repr, gone))}, which the fit had.")
-            place = {name: j for j, name in enumerate(table.names)}
-            table = Table(tuple(table.columns[place[name]] for name in self.names), self.names)
-        elif len(table.columns) != len(self.columns):
+        table = read_frame(X, self.names)
+        if len(table.columns) != len(self.columns):
             raise ValueError(
                 f"X has {len(table.columns)} features, but {type(estimator).__name__} is expecting {len(self.columns)}"
                 " features as input."
@@ -103,16 +101,21 @@ def _set_names(estimator: Any, X: Any, table: Table) -> None:
 
 def _as_array(X: Any) -> Any:
     """Lists with words as objects, so that their numbers stay numbers."""
+    if isinstance(X, np.ma.MaskedArray):
+        return np.ma.filled(X.astype(np.float64), np.nan)
+    if isinstance(X, np.ndarray) and X.dtype.kind in "Mm":
+        return X.astype(f"{X.dtype.kind}8[us]").astype(object)
     if hasattr(X, "dtype") or not isinstance(X, (list, tuple)):
         return X
-    words = any(isinstance(cell, str) for row in X if isinstance(row, (list, tuple)) for cell in row)
-    return np.array(X, object) if words else X
+    cells = (cell for row in X if isinstance(row, (list, tuple)) for cell in row)
+    plain = all(isinstance(cell, (Number, np.number, np.bool_, list, tuple, np.ndarray)) for cell in cells)
+    return X if plain else np.array(X, object)
 
 
 def _loosely(X: Any) -> dict[str, Any]:
     """How an array is checked: numbers with NaN, or objects."""
     given = _as_array(X)
-    objects = isinstance(given, np.ndarray) and given.dtype.kind in "OUSMm"
+    objects = isinstance(given, np.ndarray) and given.dtype.kind in "OUST"
     return {"dtype": object if objects else np.float64, "ensure_all_finite": "allow-nan"}
 
 
