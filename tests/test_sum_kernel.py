@@ -1,10 +1,10 @@
 """The default's kernels: equal ways to compute them, gradients against differences, solves against dense algebra."""
 
 from dataclasses import replace
-from unittest import mock
 
 import numpy as np
 import pytest
+from kernel_rows import kernel_and_rows
 
 from mlkm import MLKMRegressor, RKMRegressor
 from mlkm.auto import joint
@@ -19,18 +19,8 @@ from mlkm.model.machine import predict
 from mlkm.model.sum_kernel import Term
 from mlkm.model.warp import fit_warp, warped
 from mlkm.rows import fit_fence, plain_rows
-from mlkm.solvers import conjugate, dual
+from mlkm.solvers import dual
 from mlkm.variance.stack import StackSummary, StackVariance
-
-
-def kernel_and_rows(n=60, d=3, seed=0, outputs=1):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d))
-    Y = np.stack([np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(n) for _ in range(outputs)], axis=1)
-    rows = plain_rows(X, Y, rng.uniform(0.5, 2, n))
-    p = joint.turned(joint.start(d, linear=True))
-    p = {name: value + 0.2 * rng.standard_normal(value.shape) for name, value in p.items()}
-    return joint.sum_kernel(p, fit_warp(X, np.ones(n)), np.arange(d), rows.inputs, 4), rows
 
 
 def close(found, expected, slope, step):
@@ -116,91 +106,6 @@ def test_weighing_lowers_leave_one_out_and_the_noise_is_its_minimum():
     noise = best_noise(K, rows.Y, rows.weights)
     here, *near = (leave_one_out([K], rows.Y, rows.weights)(np.log([1.0, noise * f]))[0] for f in (1, 0.2, 0.5, 2, 5))
     assert here <= min(near) + 1e-3
-
-
-def test_the_exact_solve_and_its_leave_one_out_are_those_of_refits():
-    kernel, rows = kernel_and_rows(n=40, outputs=2)
-    fit = dual.solve_dual(kernel, rows, 0.05)
-    for i in (0, 7, 39):
-        kept = np.delete(np.arange(40), i)
-        others = plain_rows(rows.X[kept], rows.Y[kept], rows.weights[kept])
-        alone = dual.solve_dual(kernel, others, 0.05 / rows.weights[kept].mean())
-        missed = rows.Y[i] - predict(kernel.machine(others.X, alone.alpha, alone.intercept), rows.X[[i]])[0]
-        np.testing.assert_allclose(fit.missed[i], missed, atol=1e-5)  # kernels in float32
-
-
-def test_the_solve_in_float32_is_that_in_float64():
-    kernel, rows = kernel_and_rows(n=700, seed=5)  # more than a strip, and than a block of products
-    fit = dual.solve_dual(kernel, rows, 0.3)
-    assert fit.single
-    K = kernel.matrix(rows.X, rows.X) + np.diag(0.3 / rows.weights)
-    ones = np.ones((len(rows), 1))
-    whole = np.block([[K, ones], [ones.T, np.zeros((1, 1))]])
-    solved = np.linalg.solve(whole, np.vstack([rows.Y, [[0.0]]]))
-    np.testing.assert_allclose(fit.alpha, solved[:-1], atol=1e-5 * np.abs(solved).max())
-    np.testing.assert_allclose(fit.intercept, solved[-1], atol=1e-5)
-
-
-def test_conjugate_gradients_reach_the_exact_solve(monkeypatch):
-    kernel, rows = kernel_and_rows(n=900, seed=3)
-    exact = dual.solve_dual(kernel, rows, 0.3)
-    monkeypatch.setattr(dual, "DIRECT", 100)
-    monkeypatch.setattr(conjugate, "LANDMARKS", 200)
-    near = dual.solve_dual(kernel, rows, 0.3)
-    new = np.random.default_rng(4).standard_normal((200, 3))
-    f, g = (predict(kernel.machine(rows.X, fit.alpha, fit.intercept), new) for fit in (exact, near))
-    assert np.sqrt(np.mean((f - g) ** 2)) < 0.02 * f.std()
-    others = plain_rows(rows.X[:788], rows.Y[:788], rows.weights[:788])  # errors are those of the last eighth
-    monkeypatch.undo()
-    fewer = dual.solve_dual(kernel, others, 0.3 / rows.weights[:788].mean())
-    missed = rows.Y[788:] - predict(kernel.machine(others.X, fewer.alpha, fewer.intercept), rows.X[788:])
-    np.testing.assert_allclose(near.missed, missed, atol=0.05 * f.std())
-
-
-@pytest.mark.parametrize("rows", [1200, 1050])
-def test_conjugate_gradients_take_few_steps_where_a_kernel_is_nearly_constant(rows):
-    """A wide kernel of large variance, whose leading eigenvector is nearly the constant that directions are held
-    against, and leans on the rows left out: its share there was not preconditioned, and fifty steps did not do."""
-    rng, n = np.random.default_rng(6), 1200
-    X = rng.standard_normal((n, 2))
-    squares = ((X[:, None] - X) ** 2).sum(axis=2)
-    K, ridge = 300 * np.exp(-squares / 200) + np.exp(-2 * squares), np.full(n, 0.2)
-    Y = np.sin(3 * X[:, :1]) + 0.3 * X[:, 1:] + 0.4 * rng.standard_normal((n, 1))
-    upper = ((slice(at, at + 100), K[at : at + 100, at:].astype(np.float32)) for at in range(0, n, 100))
-    system = conjugate.System.of(upper, ridge)
-    with mock.patch.object(conjugate, "_STEPS", 25):
-        solved = system.solve(Y, np.zeros_like(Y), rows)
-    assert solved is not None
-    alpha, shift, residual = solved
-    ones = np.ones((rows, 1))
-    whole = np.block([[K[:rows, :rows] + np.diag(ridge[:rows]), ones], [ones.T, np.zeros((1, 1))]])
-    exact = np.linalg.solve(whole, np.vstack([Y[:rows], [[0.0]]]))
-    fit, missed = K[:, :rows] @ exact[:-1] + exact[-1], residual - shift
-    np.testing.assert_allclose(K @ alpha + shift, fit, atol=0.05 * fit.std())
-    np.testing.assert_allclose(missed[rows:], Y[rows:] - fit[rows:], atol=0.05 * fit.std())
-    assert not alpha[rows:].any()
-
-
-def test_where_gradients_do_not_arrive_a_factor_does(monkeypatch):
-    kernel, rows = kernel_and_rows(n=300, seed=3)
-    exact = dual.solve_dual(kernel, rows, 0.3)
-    monkeypatch.setattr(dual, "DIRECT", 100)
-    monkeypatch.setattr(conjugate, "_STEPS", 1)
-    found = dual.solve_dual(kernel, rows, 0.3)
-    np.testing.assert_allclose(found.alpha, exact.alpha, rtol=1e-6, atol=1e-9)
-
-
-def test_a_preconditioner_of_rounded_rows():
-    """Some rows far out make the rounding of float32 larger than the least eigenvalues of the others."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((400, 2)) * np.where(np.arange(400) < 5, 300.0, 1.0)[:, None]
-    K, ridge = (X @ X.T + 1e-3 * np.ones((400, 400))).astype(np.float32), np.full(400, 0.1)
-    K += (1e-2 * rng.standard_normal((400, 400))).astype(np.float32)
-    rows = (K + K.T)[:200] / 2
-    rows[np.diag_indices(200)] += 0.1
-    found = conjugate.preconditioner(rows.copy(), ridge)
-    assert np.isfinite(found.U).all()
-    assert (found.stiffness > 0).all()
 
 
 @pytest.mark.parametrize("shares", [(1.0, 0.0, 0.0), (0.6, 0.3, 0.1)])
