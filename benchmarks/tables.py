@@ -3,8 +3,16 @@
 The first column of a file is the target. Test rows are a random fifth, at most 5000, training rows at most 10,000 of
 the others; the target is standardised by the training rows. Choices of the package were made on `DECIDED_ON`; the
 others were only judged.
+
+    python -m benchmarks.tables --peers tables_peers.csv [--sets ...]
+
+prints the default's errors on the first ones, both splits, beside reference results (columns table, split, method,
+rmse, fit_cpu).
 """
 
+import argparse
+import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -129,3 +137,34 @@ MODELS = {
         "skrub + MLKMRegressor", lambda seed, t: _skrub((MLKMRegressor(random_state=seed),)), "skrub", ours=True
     ),
 }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peers", type=Path, required=True)
+    parser.add_argument("--sets", nargs="+", default=DECIDED_ON)
+    args = parser.parse_args()
+    reference = pd.read_csv(args.peers).set_index(["table", "split", "method"]).sort_index()
+    ratios = []
+    for name in args.sets:
+        for split in (0, 1):
+            problem, begin = load(name, split), time.process_time()
+            model = MLKMRegressor(random_state=0).fit(problem.X, problem.y)
+            seconds = time.process_time() - begin
+            error = float(np.sqrt(np.mean((model.predict(problem.X_test) - problem.target) ** 2)))
+            peers_here = reference.loc[(name, split)]
+            trees = peers_here.loc["catboost"]
+            ratios.append((error / trees["rmse"], error / peers_here["rmse"].min(), seconds / trees["fit_cpu"]))
+            print(
+                f"{name} {split}: {error:.4f}, / CatBoost {ratios[-1][0]:.3f}, / best {ratios[-1][1]:.3f}", flush=True
+            )
+    errors, best, times = np.array(ratios).T
+    print(
+        f"{len(ratios)} fits: / CatBoost {np.exp(np.log(errors).mean()):.3f}, ahead on {(errors < 1).sum()}, / best"
+        f" {np.exp(np.log(best).mean()):.3f}, worst {best.max():.2f}, CPU time / CatBoost's:"
+        f" median {np.median(times):.2f}"
+    )
+
+
+if __name__ == "__main__":
+    main()
