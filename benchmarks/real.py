@@ -42,13 +42,18 @@ SETS = [
 ]
 
 
+def categorical(name: str) -> np.ndarray:
+    """Which columns of a set are categories."""
+    with np.load(data_home() / f"{name}.npz", allow_pickle=False) as file:
+        return file["categorical"].astype(bool) if "categorical" in file.files else np.zeros(file["X"].shape[1], bool)
+
+
 def load(
     name: str, split: int, most_train: int = 20_000, most_test: int = 10_000, most_levels: int = 20
 ) -> Problem | None:
     """One split of one set; None where the set has no such split."""
     with np.load(data_home() / f"{name}.npz", allow_pickle=False) as file:
         X, y = file["X"], file["y"].astype(np.float64).ravel()
-        categorical = file["categorical"].astype(bool) if "categorical" in file.files else np.zeros(X.shape[1], bool)
         masks = file["test_mask"].astype(bool) if "test_mask" in file.files else None
         if masks is None and "is_test" in file.files:
             masks = file["is_test"].astype(bool)[:, None]
@@ -63,7 +68,7 @@ def load(
     raw, raw_test = np.where(np.isnan(raw), medians, raw), np.where(np.isnan(raw_test), medians, raw_test)
     few_levels = [
         is_nominal and len(np.unique(column[~np.isnan(column)])) <= most_levels
-        for is_nominal, column in zip(categorical, X.T, strict=True)
+        for is_nominal, column in zip(categorical(name), X.T, strict=True)
     ]
     encoded, encoded_test = _encoded(raw, raw_test, np.array(few_levels, bool))
     center, scale = y[train].mean(), y[train].std()

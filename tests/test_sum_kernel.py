@@ -9,6 +9,7 @@ from kernel_rows import kernel_and_rows
 from mlkm import MLKMRegressor, RKMRegressor
 from mlkm.auto import joint
 from mlkm.auto.begin import drawn_in
+from mlkm.auto.joint_evidence import JointEvidence
 from mlkm.auto.policy import Policy, policy_context
 from mlkm.auto.stack import convex_weights
 from mlkm.auto.weigh import best_noise, leave_one_out, weigh
@@ -73,9 +74,7 @@ def test_the_gradient_of_the_joint_evidence_is_that_of_differences(turned):
     ranks = warped(fit_warp(rows.X, rows.weights), rows.X)
     begin = joint.start(3, linear=True)
     begin = joint.turned(begin) if turned else begin
-    evidence = joint.JointEvidence(
-        joint.Sample(rows.X, ranks, rows.Y, rows.weights, np.zeros(3, bool)), begin, Policy()
-    )
+    evidence = JointEvidence(joint.Sample(rows.X, ranks, rows.Y, rows.weights, np.zeros(3, bool)), begin, Policy())
     x = evidence.ravel(begin) + 0.2 * rng.standard_normal(len(evidence.ravel(begin)))
     _, gradient = evidence(x)
     step = 1e-3

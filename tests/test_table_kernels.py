@@ -7,6 +7,7 @@ from mixed_table import mixed
 
 from mlkm import MLKMRegressor
 from mlkm.auto import joint
+from mlkm.auto.joint_evidence import JointEvidence
 from mlkm.auto.policy import Policy
 from mlkm.model.machine import predict
 from mlkm.model.warp import fit_warp, warped
@@ -44,8 +45,11 @@ def test_levels_in_the_kernel_are_what_the_formula_says():
     waves = np.exp(2 * p["amplitude1"][:2]) @ np.cos(np.outer((x[:2] - z[:2]) * np.exp(p["scale1"][:2]), q)).mean(
         axis=1
     )
+    texts = 0.5 * ((x[4:] - z[4:]) ** 2).sum()
     smooth = np.exp(2 * p["full"][0] - 0.5 * ((b[:2] * (x[:2] - z[:2])) ** 2).sum() - b[2:] ** 2 @ apart)
+    smooth *= np.exp(-np.exp(2 * p["text_smooth"][0]) * texts)
     rough = np.exp(2 * p["rough"][0] - gamma[:2] @ np.abs(r[:2] - s[:2]) - gamma[2:] @ apart)
+    rough *= np.exp(-np.exp(2 * p["text_rough"][0]) * texts)
     effects = np.exp(2 * p["amplitude1"][2:]) @ ~apart
     linear = np.exp(2 * p["linear"][:2]) @ (x[:2] * z[:2]) + np.exp(2 * p["text"][0]) * (x[4:] @ z[4:])
     found = kernel.matrix(rows.X[[i]], rows.X[[j]])[0, 0]
@@ -77,7 +81,7 @@ def test_the_gradient_with_levels_is_that_of_differences():
     p = parameters(rng)
     turn = p["turn"].reshape(4, 4)
     turn[2:] = turn[:, 2:] = 0
-    evidence = joint.JointEvidence(sample, p, Policy())
+    evidence = JointEvidence(sample, p, Policy())
     x, step = evidence.ravel(p), 1e-3
     _, gradient = evidence(x)
     free = [k for k, (low, high) in enumerate(evidence.bounds) if low < high]

@@ -22,7 +22,7 @@ from mlkm.tables.means import fit_numbers
 
 def test_what_columns_become():
     frame, _ = mixed()
-    frame["word"] = [f"level number {k % 50}" for k in range(len(frame))]
+    frame["word"] = [f"level {'abcde'[k % 5]}{'fghij'[k // 5 % 5]}{'kl'[k // 25 % 2]}" for k in range(len(frame))]
     table = read_frame(frame)
     columns = fit_columns(table, [False] * 6)
     inputs, X = inputs_of(columns), encode(columns, table)

@@ -95,7 +95,7 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         solution, stack = fitted.solution, fitted.stack
         if stack is None:
             return FitSummary(fitted.prior, solution.penalty, solution.hidden_penalty, solution.loo_error)
-        return StackSummary(stack.kernel, stack.noise, stack.shares, stack.ridge_penalty, stack.loo_error)
+        return StackSummary(stack.kernel, stack.noise, stack.shares, stack.ridge_penalty, stack.loo_error, stack.warped)
 
     def _read(self, X: Any) -> Array:
         """The inputs of a table like that of the fit, in its units."""

@@ -8,6 +8,7 @@ from ..model.warp import Warp, warped
 from ..rows import Rows
 from . import joint
 from .inputs import few, still_telling, telling_inputs
+from .joint_evidence import learn
 from .plan import Plan
 from .policy import Policy
 
@@ -101,4 +102,4 @@ def climbed(sample: joint.Sample, plan: Plan) -> joint.Parameters:
     if sample.levels.all():  # nothing that a smooth kernel of numbers could see
         parts = tuple(part for part in parts if part != "full")
     begin = joint.start(d, plan.linear, parts, len(sample.texts))
-    return joint.learn(sample, begin, plan.policy, plan.policy.joint_steps[0])
+    return learn(sample, begin, plan.policy, plan.policy.joint_steps[0])

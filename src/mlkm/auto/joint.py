@@ -1,4 +1,4 @@
-"""The evidence of a sum of kernels on some hundred rows, exactly, and its gradient in every parameter:
+"""The parameters of a sum of kernels, the rows they are learned from, and the kernel that they make:
 
     K = F F' + a^2 exp(-|B (x - x')|^2 / 2) + v^2 exp(-sum_j gamma_j |r_j - r'_j|) + s^2 diag(1/w)
 
@@ -8,8 +8,8 @@ gamma_j; what does not help gets no variance. The smooth kernels see the inputs,
 neither scale has to be chosen.
 
 Inputs that are levels of a category have a random effect in place of F, v_c^2 1[x_c = x'_c], and enter both products by
-1[x_c != x'_c], times b_c^2 in the smooth one and gamma_c in the rough one. The text of levels is linear, with one
-variance per column.
+1[x_c != x'_c], times b_c^2 in the smooth one and gamma_c in the rough one. The text t of levels is linear, with one
+variance per column, and enters both products by |t - t'|^2 / 2, times the square of a scale of that column.
 
 A is the one set of parameters that grows like d^2. Its prior makes a turned input one of many: an entry has variance
 1/(4 d), so that what the others add to an input has a fourth of the input's own variance.
@@ -30,17 +30,14 @@ from ..model.landmarks import LandmarkMap
 from ..model.levels import LevelMap
 from ..model.sum_kernel import SumKernel, Term
 from ..model.warp import Warp
-from ..rows import Inputs
-from .climb import climb
-from .evidence import kernel_evidence
+from ..rows import LEVEL, NUMBER, TEXT, Inputs
 from .plan import PARTS
-from .policy import Policy
 
 Parameters: TypeAlias = dict[str, Array]
-_NOTHING = -8.0  # logarithm of the least amplitude
+NOTHING = -8.0  # logarithm of the least amplitude
 _UNSEEN = 3e-3  # gamma of an input that moves the rough kernel by less than a hundredth over all of its range
 _LEAST_EFFECT = 1e-6  # variance of a level, y having 1, below which it is none
-_LEAST_NOISE = 1e-8  # of the variance of y: what can be factorised in float64
+LEAST_NOISE = 1e-8  # of the variance of y: what can be factorised in float64
 
 
 @dataclass(frozen=True)
@@ -79,13 +76,15 @@ def start(d: int, linear: bool, parts: Collection[str] = PARTS, n_texts: int = 0
         "relevance": np.full(d, -h / 2),
         "noise": np.array([-0.6]),
     }
-    parameters |= {name: np.full(parameters[name].size, _NOTHING) for name in PARTS if name not in parts}
-    parameters |= {"text": np.full(n_texts, -h / 2 - 0.7)} if n_texts else {}
+    parameters |= {name: np.full(parameters[name].size, NOTHING) for name in PARTS if name not in parts}
+    if n_texts:
+        parameters |= {"text": np.full(n_texts, -h / 2 - 0.7), "text_smooth": np.full(n_texts, -h / 2)}
+        parameters["text_rough"] = np.full(n_texts, -h / 4)
     return parameters | {"linear": np.full(d, -h / 2 - 1)} if linear else parameters
 
 
-def _missing(parameters: Parameters, part: str) -> bool:
-    return bool((parameters[part] <= _NOTHING).all())
+def is_missing(parameters: Parameters, part: str) -> bool:
+    return bool((parameters[part] <= NOTHING).all())
 
 
 def turned(parameters: Parameters) -> Parameters:
@@ -123,6 +122,8 @@ def sum_kernel(p: Parameters, ranks: Warp, kept: IntArray, inputs: Inputs, n_fre
     d, levels = len(inputs.kinds), inputs.levels[kept]
     matrix, unlike, gamma, effects = np.zeros((len(kept), d)), *np.zeros((3, d))
     matrix[:, kept] = matrix_of(p, levels)
+    of_texts = _of_texts(p, "text_smooth", inputs)
+    matrix = np.vstack([matrix, np.diag(of_texts)[of_texts > 0]])
     gamma[kept] = np.exp(p["relevance"])
     gamma[gamma < _UNSEEN] = 0
     unlike[kept[levels]] = np.exp(2 * p["scale"][levels])
@@ -130,23 +131,30 @@ def sum_kernel(p: Parameters, ranks: Warp, kept: IntArray, inputs: Inputs, n_fre
     effects[kept[levels]] = np.exp(2 * p["amplitude1"][levels])
     effects[effects < _LEAST_EFFECT] = 0
     nowhere, has_levels = np.zeros((0, d)), bool(levels.any())
-    rough = LandmarkMap(nowhere, np.where(inputs.levels, 0, gamma), gamma * inputs.levels if has_levels else None)
+    texts = _of_texts(p, "text_rough", inputs) if "text" in p else None
+    rough = LandmarkMap(nowhere, gamma * ~inputs.levels, gamma * inputs.levels if has_levels else None, texts)
     every = {
         "amplitude1": Term(None, _single_waves(p, kept[~levels], ~levels, d, n_frequencies), 1.0),
         "full": Term(None, GaussianMap(nowhere, matrix, unlike if has_levels else None), _variance(p, "full")),
         "rough": Term(ranks, rough, _variance(p, "rough")),
     }
-    terms = [term for name, term in every.items() if not _missing(p, name)]
+    terms = [term for name, term in every.items() if not is_missing(p, name)]
     if effects.any():
         terms.append(Term(None, LevelMap(nowhere, effects), 1.0))
     if "text" in p:
-        slopes, columns = np.zeros(d), np.unique(inputs.owners[inputs.texts], return_inverse=True)[1]
-        slopes[inputs.texts] = np.exp(p["text"])[columns]
-        terms.append(Term(None, LinearMap(slopes), 1.0))
+        terms.append(Term(None, LinearMap(_of_texts(p, "text", inputs)), 1.0))
     linear = np.zeros(d) if "linear" in p else None
     if linear is not None:
         linear[kept[~levels]] = np.exp(p["linear"][~levels])
     return SumKernel(tuple(terms), linear)
+
+
+def _of_texts(p: Parameters, name: str, inputs: Inputs) -> Array:
+    """The scale or the slope of every coordinate of a text (d,), that of its column; zero for other inputs."""
+    values = np.zeros(len(inputs.kinds))
+    if name in p:
+        values[inputs.texts] = np.exp(p[name])[np.unique(inputs.owners[inputs.texts], return_inverse=True)[1]]
+    return np.where(values**2 < _LEAST_EFFECT if name == "text" else values**2 < _UNSEEN, 0, values)
 
 
 def _variance(p: Parameters, part: str) -> float:
@@ -169,7 +177,7 @@ def predicted(p: Parameters, sample: Sample, others: Sample, n_frequencies: int)
     """What the fit to a sample predicts at other rows."""
     mean = sample.weights @ sample.Y / sample.weights.sum()
     K = _between(p, sample, sample, n_frequencies)
-    K[np.diag_indices(len(K))] += (float(np.exp(2 * p["noise"][0])) + _LEAST_NOISE) / sample.weights
+    K[np.diag_indices(len(K))] += (float(np.exp(2 * p["noise"][0])) + LEAST_NOISE) / sample.weights
     return np.asarray(
         mean + _between(p, others, sample, n_frequencies) @ scipy.linalg.solve(K, sample.Y - mean, assume_a="pos")
     )
@@ -177,156 +185,14 @@ def predicted(p: Parameters, sample: Sample, others: Sample, n_frequencies: int)
 
 def _between(p: Parameters, a: Sample, b: Sample, n_frequencies: int) -> Array:
     """The kernel between the rows of two samples."""
-    d = a.X.shape[1]
-    inputs = Inputs(a.levels.astype(np.intp), np.arange(d))
-    kernel = sum_kernel({k: v for k, v in p.items() if k != "text"}, Warp((), ()), np.arange(d), inputs, n_frequencies)
+    d, texts = len(a.levels), np.repeat(np.arange(len(a.texts)), [text.shape[1] for text in a.texts])
+    kinds = np.concatenate([np.where(a.levels, LEVEL, NUMBER), np.full(len(texts), TEXT)])
+    inputs = Inputs(kinds, np.concatenate([np.arange(d), d + texts]))
+    kernel = sum_kernel(p, Warp((), ()), np.arange(d), inputs, n_frequencies)
     rough = tuple(replace(term, warp=None) for term in kernel.terms if term.warp is not None)
     smooth = replace(kernel, terms=tuple(term for term in kernel.terms if term.warp is None))
-    K = smooth.matrix(a.X, b.X)
+    K = smooth.matrix(np.hstack([a.X, *a.texts]), np.hstack([b.X, *b.texts]))
     if rough:
-        K += replace(kernel, terms=rough, linear=None).matrix(a.ranks, b.ranks)
-    for amplitude, one, other in zip(p.get("text", ()), a.texts, b.texts, strict=True):
-        K += np.exp(2 * amplitude) * (one @ other.T)
+        of_ranks = replace(kernel, terms=rough, linear=None)
+        K += of_ranks.matrix(np.hstack([a.ranks, *a.texts]), np.hstack([b.ranks, *b.texts]))
     return K
-
-
-def learn(sample: Sample, begin: Parameters, policy: Policy, max_iter: int) -> Parameters:
-    """Climb the evidence from `begin`."""
-    objective = JointEvidence(sample, begin, policy)
-    begin_at = objective.ravel(begin)
-    return objective.unravel(climb(objective, begin_at, objective.bounds, max_iter, policy.least_gain))
-
-
-class JointEvidence:
-    """Negative log evidence and prior, per row, as a function of the flat parameter vector."""
-
-    def __init__(self, sample: Sample, like: Parameters, policy: Policy) -> None:
-        self.X, self.weights = sample.X, sample.weights
-        d = self.X.shape[1]
-        self.Y = sample.Y - sample.weights @ sample.Y / sample.weights.sum()
-        self.levels, self.numbers = sample.levels, ~sample.levels
-        self.texts = np.hstack([np.zeros((len(self.X), 0)), *sample.texts])
-        self.text_of = np.repeat(np.arange(len(sample.texts)), [text.shape[1] for text in sample.texts])
-        self.gaps = np.stack([_gaps(r, level) for r, level in zip(sample.ranks.T, self.levels, strict=True)])
-        self.unlike = self.gaps[self.levels]
-        self.q = frequencies(policy.joint_frequencies)
-        self.names, self.sizes = list(like), [value.size for value in like.values()]
-        origin = start(d, "linear" in like, PARTS, len(sample.texts))
-        self.origin = np.concatenate([origin.get(name, np.zeros(like[name].size)) for name in self.names])
-        widths = {"turn": 2.0 * d, "scale1": policy.joint_prior[1], "scale": policy.joint_prior[1]}
-        widths["relevance"] = policy.joint_prior[1]
-        self.prior = np.concatenate(
-            [np.full(like[name].size, widths.get(name, policy.joint_prior[0])) for name in self.names]
-        )
-        limits = {"turn": (-5.0, 5.0), "noise": (-9.0, 2.5)}
-        limits |= {name: (_NOTHING, _NOTHING) for name in PARTS if _missing(like, name)}
-        self.bounds = [limits.get(name, (_NOTHING, 4.0)) for name in self.names for _ in range(like[name].size)]
-        if "turn" in like and self.levels.any():  # among numbers only
-            at = sum(self.sizes[: self.names.index("turn")])
-            for k in np.flatnonzero(self.levels[:, None] | self.levels):
-                self.bounds[at + k] = (0.0, 0.0)
-
-    def ravel(self, parameters: Parameters) -> Array:
-        return np.concatenate([parameters[name] for name in self.names])
-
-    def unravel(self, vector: Array) -> Parameters:
-        return dict(zip(self.names, np.split(vector, np.cumsum(self.sizes)[:-1]), strict=True))
-
-    def __call__(self, vector: Array) -> tuple[float, Array]:
-        p, (m, k) = self.unravel(vector), self.Y.shape
-        waves, linear = self._waves(p), self._linear(p)
-        F = np.hstack([part.reshape(m, -1) for part in (*waves, *linear)])
-        B = matrix_of(p, self.levels)
-        smooth = float(np.exp(2 * p["full"][0])) * _gaussian(self.X @ B.T)
-        if self.levels.any():
-            smooth *= np.exp(-(np.exp(2 * p["scale"][self.levels]).astype(np.float32) @ self.unlike)).reshape(m, m)
-        gamma: Array = np.exp(p["relevance"]).astype(np.float32)
-        rough: Array = np.float32(np.exp(2 * p["rough"][0])) * np.exp(-(gamma @ self.gaps)).reshape(m, m)
-        noise = float(np.exp(2 * p["noise"][0]))
-        K = F @ F.T
-        K += smooth
-        K += rough
-        if self.levels.any():
-            effects: Array = np.exp(2 * p["amplitude1"][self.levels]).astype(np.float32)
-            K += effects.sum() - (effects @ self.unlike).reshape(m, m)
-        K[np.diag_indices(m)] += (noise + _LEAST_NOISE) / self.weights
-        value, G = kernel_evidence(K, self.Y)
-        gradient = self._of_features(p, waves, linear, 2 * G @ F)
-        Q = G * smooth
-        gradient |= self._of_smooth(p, B, Q) | self._of_rough(p, gamma, G, rough)
-        if self.levels.any():
-            self._add_levels(gradient, p, G, Q)
-        gradient["noise"] = np.array([2 * noise * float(np.diag(G) @ (1 / self.weights))])
-        away, scale = vector - self.origin, 1 / (m * k)
-        flat = np.concatenate([np.asarray(gradient[name], np.float64) for name in self.names])
-        return value + scale * float(self.prior @ away**2), flat + 2 * scale * self.prior * away
-
-    def _angles(self, p: Parameters) -> Array:
-        return np.asarray(self.X[:, self.numbers, None] * (np.exp(p["scale1"])[self.numbers, None] * self.q))
-
-    def _waves(self, p: Parameters) -> tuple[Array, Array]:
-        """Cosines and sines of order 1, each (m, numbers, frequencies)."""
-        theta, size = self._angles(p), (np.exp(p["amplitude1"][self.numbers]) / np.sqrt(len(self.q)))[:, None]
-        return size * np.cos(theta), size * np.sin(theta)
-
-    def _linear(self, p: Parameters) -> tuple[Array, Array]:
-        """The numbers and the coordinates of texts, times their prior standard deviations."""
-        numbers = np.exp(p["linear"][self.numbers]) if "linear" in p else np.zeros(0)
-        texts = np.exp(p["text"])[self.text_of] if "text" in p else np.zeros(0)
-        return self.X[:, self.numbers][:, : len(numbers)] * numbers, self.texts * texts
-
-    def _of_features(
-        self, p: Parameters, waves: tuple[Array, Array], linear: tuple[Array, Array], dF: Array
-    ) -> Parameters:
-        cosines, sines = waves
-        width, slopes = cosines[0].size, linear[0].shape[1]
-        d_cos, d_sin = (dF[:, at : at + width].reshape(cosines.shape) for at in (0, width))
-        by_number = {
-            "amplitude1": np.einsum("mdq,mdq->d", d_cos, cosines) + np.einsum("mdq,mdq->d", d_sin, sines),
-            "scale1": np.einsum("mdq,mdq->d", d_sin * cosines - d_cos * sines, self._angles(p)),
-        }
-        if "linear" in p:
-            by_number["linear"] = (dF[:, 2 * width : 2 * width + slopes] * linear[0]).sum(axis=0)
-        gradient = {name: self._of_all(values) for name, values in by_number.items()}
-        if "text" in p:
-            each = (dF[:, 2 * width + slopes :] * linear[1]).sum(axis=0)
-            gradient["text"] = np.asarray(np.bincount(self.text_of, each, len(p["text"])), np.float64)
-        return gradient
-
-    def _of_all(self, of_numbers: Array) -> Array:
-        """With zeros for the levels."""
-        every = np.zeros(len(self.numbers))
-        every[self.numbers] = of_numbers
-        return every
-
-    def _add_levels(self, gradient: Parameters, p: Parameters, G: Array, Q: Array) -> None:
-        """What the levels add: random effects, and their factor of the smooth kernel."""
-        at = self.levels
-        apart, in_smooth = (self.unlike @ M.astype(np.float32).ravel() for M in (G, Q))
-        gradient["amplitude1"][at] += 2 * np.exp(2 * p["amplitude1"][at]) * (G.sum() - apart)
-        gradient["scale"][at] -= 2 * np.exp(2 * p["scale"][at]) * in_smooth
-
-    def _of_smooth(self, p: Parameters, B: Array, Q: Array) -> Parameters:
-        """sum_ij Q_ij (x_i - x_j)(x_i - x_j)' / 2 carries all of it."""
-        moved = self.X.T @ (Q.sum(axis=1)[:, None] * self.X) - self.X.T @ (Q @ self.X)
-        dB = -2 * B @ moved
-        gradient = {"full": np.array([2 * Q.sum()]), "scale": (dB * B).sum(axis=0)}
-        return gradient | {"turn": (dB * np.exp(p["scale"])).ravel()} if "turn" in p else gradient
-
-    def _of_rough(self, p: Parameters, gamma: Array, G: Array, rough: Array) -> Parameters:
-        P = G.astype(np.float32)
-        P *= rough
-        return {"rough": np.array([2 * P.sum(dtype=np.float64)]), "relevance": -(self.gaps @ P.ravel()) * gamma}
-
-
-def _gaps(column: Array, is_level: bool) -> Array:
-    """Distances of all pairs of rows, or whether their levels differ."""
-    r: Array = column.astype(np.float32)
-    gaps: Array = (r[:, None] != r).astype(np.float32) if is_level else np.abs(r[:, None] - r)
-    return gaps.ravel()
-
-
-def _gaussian(U: Array) -> Array:
-    """exp(-|u - u'|^2 / 2) between all rows."""
-    squares = 0.5 * np.einsum("mr,mr->m", U, U)
-    return np.asarray(np.exp(np.minimum(U @ U.T - squares[:, None] - squares, 0)))

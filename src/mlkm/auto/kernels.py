@@ -4,7 +4,7 @@
 2. Several searches (`joint`), on other rows where there are enough of them: the first on targets drawn in by a power
    transform, which heavy tails do not mislead, the next on the targets as they are, and so on in turn.
 3. Variances of all their kernels and of the noise by leave-one-out (`weigh`), on rows that no search has seen where
-   there are enough, else on the last ones.
+   there are enough, else on the last ones: for every scale of the targets that is solved on.
 
 Between searches nothing is chosen: one that found little gets little variance.
 """
@@ -21,6 +21,7 @@ from ..model.warp import fit_warp
 from ..rows import Rows
 from . import joint
 from .begin import begun, climbed, sample_of
+from .joint_evidence import learn
 from .plan import Plan
 from .policy import Policy
 from .weigh import weigh
@@ -38,6 +39,11 @@ class LearnedKernel:
 
 def learn_kernel(rows: Rows, plan: Plan) -> LearnedKernel:
     """Steps 1 to 3."""
+    return weighed(search_kernels(rows, plan), rows, plan)
+
+
+def search_kernels(rows: Rows, plan: Plan) -> LearnedKernel:
+    """Steps 1 and 2: the kernels of all searches, and the mean of their noises."""
     policy, ranks = plan.policy, fit_warp(rows.X, rows.weights, rows.inputs.numbers)
     kept, begin = begun(rows, ranks, plan)
     samples = [sample_of(rows, ranks, at, k, policy) for k, at in enumerate(_samples(rows, kept, policy))]
@@ -49,13 +55,14 @@ def learn_kernel(rows: Rows, plan: Plan) -> LearnedKernel:
     found += other
     kernels = [joint.sum_kernel(p, ranks, kept, rows.inputs, policy.joint_frequencies) for p in found]
     noise = float(np.exp(2 * np.mean([p["noise"][0] for p in found])))
-    return _weighed(joined(kernels), noise, rows, plan)
+    return LearnedKernel(joined(kernels), noise)
 
 
 def _samples(rows: Rows, kept: IntArray, policy: Policy) -> list[slice]:
     """Rows of every search: next to each other, or the last ones; in the order of content that is a random sample."""
     n = len(rows)
-    m = min(n, policy.joint_rows, int(np.sqrt(policy.gaps / len(kept))))
+    texts = len(np.unique(rows.inputs.owners[rows.inputs.texts]))
+    m = min(n, policy.joint_rows, int(np.sqrt(policy.gaps / (len(kept) + texts))))
     return [slice(begin, begin + m) for begin in (min(k * m, n - m) for k in range(policy.draws))]
 
 
@@ -65,18 +72,18 @@ def _search(sample: joint.Sample, begin: joint.Parameters | None, kept: IntArray
     if begin is None:
         begin = climbed(here.take(slice(0, policy.first_joint_rows)), plan)
     turn = 1 < int((~here.levels).sum()) <= policy.most_turned
-    return joint.learn(here, joint.turned(begin) if turn else begin, policy, policy.joint_steps[1])
+    return learn(here, joint.turned(begin) if turn else begin, policy, policy.joint_steps[1])
 
 
-def _weighed(kernel: SumKernel, noise: float, rows: Rows, plan: Plan) -> LearnedKernel:
-    """The kernel with the variances that leave-one-out asks for."""
-    policy, n = plan.policy, len(rows)
+def weighed(found: LearnedKernel, rows: Rows, plan: Plan) -> LearnedKernel:
+    """Step 3: with the variances that leave-one-out of these targets asks for."""
+    policy, n, kernel = plan.policy, len(rows), found.kernel
     seen = policy.draws * policy.joint_rows
     begin = min(seen, max(0, n - policy.weigh_rows))
     some = rows.take(slice(begin, min(n, begin + policy.weigh_rows)))
     matrices = kernel.matrices(some.X, some.X)
     Y = some.Y - some.weights @ some.Y / len(some)
-    begin_at = np.array([1 / policy.draws] * len(matrices) + [noise])
+    begin_at = np.array([1 / policy.draws] * len(matrices) + [found.noise])
     with limited(1 if len(some) < policy.weigh_rows else None):  # small products gain nothing from threads
         factors = weigh(matrices, Y, some.weights, begin_at, policy.weigh_steps)
     noise = float(factors[-1])

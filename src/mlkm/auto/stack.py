@@ -27,6 +27,11 @@ def convex_weights(predictions: Array, Y: Array, weights: Array, rng: np.random.
     return _averaged(predictions, Y, weights, rng, bootstraps, 3 * len(predictions) * left / (len(Y) * moved))
 
 
+def shared_weights(predictions: Array, Y: Array, weights: Array, rng: np.random.Generator, bootstraps: int) -> Array:
+    """Weights for members none of which is to be preferred."""
+    return _averaged(predictions, Y, weights, rng, bootstraps, 0.0)
+
+
 def _averaged(
     predictions: Array, Y: Array, weights: Array, rng: np.random.Generator, bootstraps: int, drawn: float
 ) -> Array:

@@ -9,7 +9,7 @@ from .._types import Array
 from ..auto.plan import Plan
 from ..auto.stack import convex_weights
 from ..kernels import Gaussian
-from ..model.machine import Machine, predict, with_last
+from ..model.machine import Machine, averaged, predict, with_last
 from ..model.prior import Prior
 from ..rows import Rows
 from ..solvers import Problem, Solution, VariableProjection
@@ -40,10 +40,9 @@ def deep(problem: Problem, plan: Plan) -> tuple[Solution, Prior]:
 def with_hidden(fit: KernelFit, rows: Rows, plan: Plan) -> tuple[tuple[Machine, ...], float]:
     """Machines whose plain average is the kernels beside hidden layers, and the share of these.
 
-    It is chosen by the last of the rows solved on: the kernels' predictions there are those of a fit to all the others,
-    and hidden layers are trained on the first ones.
+    It is chosen by the last rows: the kernels' predictions there are those of a fit to others, and hidden layers are
+    trained on the first ones.
     """
-    rows = rows.take(slice(0, fit.solved))
     m = min(len(fit.missed), len(rows) // 3)
     last = rows.take(slice(len(rows) - m, None))
     hidden = _trained(rows.take(slice(0, min(plan.policy.hidden_rows, len(rows) - m))), plan)
@@ -53,8 +52,9 @@ def with_hidden(fit: KernelFit, rows: Rows, plan: Plan) -> tuple[tuple[Machine, 
     kernels, deep_ones, _ = convex_weights(predictions, last.Y, last.weights, rng, plan.policy.bootstraps)
     share = float(deep_ones / (kernels + deep_ones)) if kernels + deep_ones > 0 else 0.0
     if share == 0:
-        return (fit.machine,), 0.0
-    return (_times(fit.machine, 2 * (1 - share)), _times(hidden, 2 * share)), share
+        return fit.machines, 0.0
+    k = len(fit.machines)
+    return averaged((*fit.machines, hidden), (*[(1 - share) / k] * k, share)), share
 
 
 def _trained(rows: Rows, plan: Plan) -> Machine:
@@ -66,10 +66,6 @@ def _trained(rows: Rows, plan: Plan) -> Machine:
         policy=replace(plan.policy, worth_depth=np.inf),
     )  # fmt: skip
     return deep(Problem(rows, (), None, None, seed=plan.seed), theirs)[0].machines[0]
-
-
-def _times(machine: Machine, factor: float) -> Machine:
-    return with_last(machine, factor * machine.layers[-1][0])
 
 
 def _pays(solution: Solution, prior: Prior, penalty: float, rows: Rows, plan: Plan) -> bool:

@@ -1,7 +1,9 @@
-"""The default's fit: a sum of kernels on all rows, and with few rows beside it ridge and the mean, weighed by
-predictions of rows that neither has seen.
+"""The default's fit: a sum of kernels on all rows, for the targets as they are and, where these are skewed, for targets
+on a scale where they are not. With few rows ridge and the mean stand beside it. All are weighed by predictions of rows
+that they have not seen.
 
-Every member is linear in y given its features, and so is their sum: the stack is one machine of one layer.
+Every member but the one on another scale is linear in y given its features, and so is their sum: a machine of one
+layer.
 """
 
 from dataclasses import dataclass, replace
@@ -11,67 +13,124 @@ import numpy as np
 from .._seeds import Purpose, generator
 from .._threads import side_by_side
 from .._types import Array, IntArray
-from ..auto.kernels import LearnedKernel, learn_kernel
+from ..auto.kernels import LearnedKernel, search_kernels, weighed
 from ..auto.plan import Plan
-from ..auto.stack import convex_weights
-from ..model.machine import Machine, predict
+from ..auto.stack import convex_weights, shared_weights
+from ..model.link import Power, fit_power, link_of, share_of_spread, straightness
+from ..model.machine import Machine, averaged, predict, predict_linked
 from ..model.sum_kernel import SumKernel
+from ..model.warped import WarpedKernel
 from ..rows import Rows
 from ..solvers.dual import solvable_rows, solve_dual
 from ..solvers.ridge import ridge
 
+_LEAST_TO_WARP = 20  # rows for a power to be told
+_STRAIGHT = 0.99  # squared correlation of targets on both scales from which on they are as good as the same
+
 
 @dataclass(frozen=True)
-class KernelFit:
-    """The machine, the kernel with the noise variance of its solve, the error of rows left out for every output, what
-    the kernels miss of the last rows without them (m, k), how many rows were solved on, the shares of kernel, ridge and
-    mean, and the penalty of ridge."""
+class Solved:
+    """A sum of kernels solved on the first `solved` rows, its noise variance, and what it misses of the last of them
+    without them (m, k)."""
 
     machine: Machine
     kernel: SumKernel
     noise: float
-    loo_error: Array
     missed: Array
     solved: int
+
+    def left_out(self, rows: Rows, m: int) -> Array:
+        """Predictions of the last m rows, on the scale of the targets, by a fit that has not seen them."""
+        if self.solved == len(rows):
+            return np.asarray(rows.Y[len(rows) - m :] - self.missed[len(self.missed) - m :])
+        return predict_linked(self.machine, rows.X[len(rows) - m :])
+
+
+@dataclass(frozen=True)
+class KernelFit:
+    """Machines whose plain average is the fit, the kernel with the noise variance of its solve, the error of rows left
+    out for every output, what is missed of the last rows without them (m, k), the shares of kernel, ridge and mean, the
+    penalty of ridge, and the kernel for targets on another scale, where there is one."""
+
+    machines: tuple[Machine, ...]
+    kernel: SumKernel
+    noise: float
+    loo_error: Array
+    missed: Array
     shares: tuple[float, float, float] = (1.0, 0.0, 0.0)
     ridge_penalty: float = 0.0
+    warped: WarpedKernel | None = None
 
 
 def fit_kernel(rows: Rows, plan: Plan) -> KernelFit:
-    """Learn the kernel, solve on all rows, and with few rows stack."""
+    """Learn the kernels, solve on all rows, and weigh what there is."""
     if len(rows) < 3 or not rows.X.any():
-        return _mean(rows)
+        return _only_mean(rows)
     if len(rows) > plan.policy.stack_rows:
-        return _alone(rows, plan)
-    return _stacked(rows, plan, *side_by_side(lambda: _alone(rows, plan), lambda: _held_out(rows, plan)))
+        return _kernels(rows, plan)
+    return _stacked(rows, plan, *side_by_side(lambda: _kernels(rows, plan), lambda: _held_out(rows, plan)))
 
 
-def _alone(rows: Rows, plan: Plan) -> KernelFit:
-    learned: LearnedKernel = learn_kernel(rows, plan)
-    rows = solvable_rows(learned.kernel, rows, learned.noise)
-    fit = solve_dual(learned.kernel, rows, learned.noise)
-    machine = learned.kernel.machine(rows.X, fit.alpha, fit.intercept, fit.single)
-    return KernelFit(machine, learned.kernel, learned.noise, fit.loo_error, fit.missed, len(rows))
+def _kernels(rows: Rows, plan: Plan) -> KernelFit:
+    """For the targets as they are and, where it differs, for those on another scale; weighed by the last rows."""
+    found, power = search_kernels(rows, plan), _power(rows)
+    if power is None:
+        raw = _solved(found, rows, plan)
+        return _fit_of(raw, raw.left_out(rows, len(raw.missed)), rows)
+    there = replace(rows, Y=power.forward(rows.Y))
+    raw, other = side_by_side(lambda: _solved(found, rows, plan), lambda: _solved(found, there, plan), wide=True)
+    link = link_of(power, other.missed, rows.weights[: other.solved][-len(other.missed) :])
+    m = min(len(raw.missed), len(other.missed))
+    on_other = other.left_out(there, m)
+    predictions = np.stack([raw.left_out(rows, m), link.mean(on_other)])
+    last, rng = rows.take(slice(len(rows) - m, None)), generator(plan.seed, Purpose.STACK)
+    shares = shared_weights(predictions, last.Y, last.weights, rng, plan.policy.bootstraps)
+    fit = _fit_of(raw, np.tensordot(shares, predictions, axes=1), rows)
+    machines = averaged((raw.machine, replace(other.machine, link=link)), shares.tolist())
+    noise_share = share_of_spread(fit.missed, link.deviation(on_other), last.weights)
+    warped = WarpedKernel(other.kernel, other.noise, power, link, float(shares[1]), noise_share)
+    return replace(fit, machines=machines, shares=(float(shares[0]), 0.0, 0.0), warped=warped)
 
 
-def _mean(rows: Rows) -> KernelFit:
+def _fit_of(raw: Solved, left_out: Array, rows: Rows) -> KernelFit:
+    """With what was predicted of the last rows without them."""
+    last = rows.take(slice(len(rows) - len(left_out), None))
+    missed = last.Y - left_out
+    return KernelFit((raw.machine,), raw.kernel, raw.noise, last.weights @ missed**2 / len(last), missed)
+
+
+def _power(rows: Rows) -> Power | None:
+    """A scale on which targets are nearly normal, where they are not on theirs."""
+    if len(rows) < _LEAST_TO_WARP:
+        return None
+    power = fit_power(rows.Y, rows.weights)
+    same = straightness(rows.Y, power.forward(rows.Y), rows.weights) > _STRAIGHT
+    return None if same else power
+
+
+def _solved(found: LearnedKernel, rows: Rows, plan: Plan) -> Solved:
+    learned = weighed(found, rows, plan)
+    some = solvable_rows(learned.kernel, rows, learned.noise)
+    fit = solve_dual(learned.kernel, some, learned.noise)
+    machine = learned.kernel.machine(some.X, fit.alpha, fit.intercept, fit.single)
+    return Solved(machine, learned.kernel, learned.noise, fit.missed, len(some))
+
+
+def _mean(rows: Rows) -> tuple[SumKernel, Machine]:
     """Where there is nothing to learn from."""
-    d = rows.X.shape[1]
-    kernel = SumKernel((), np.zeros(d))
-    mean = rows.weights @ rows.Y / len(rows)
-    error = rows.weights @ (rows.Y - mean) ** 2 / max(len(rows) - 1, 1)
-    machine = kernel.machine(rows.X, np.zeros_like(rows.Y), mean)
-    return KernelFit(machine, kernel, 1.0, error, np.zeros((0, rows.Y.shape[1])), len(rows))
+    kernel = SumKernel((), np.zeros(rows.X.shape[1]))
+    return kernel, kernel.machine(rows.X, np.zeros_like(rows.Y), rows.weights @ rows.Y / len(rows))
 
 
-def _members(rows: Rows, plan: Plan) -> list[Machine]:
-    """The sum of kernels, ridge, and the mean."""
-    return [_alone(rows, plan).machine, _linear(rows, plan)[0], _mean(rows).machine]
+def _only_mean(rows: Rows) -> KernelFit:
+    kernel, machine = _mean(rows)
+    error = rows.weights @ (rows.Y - rows.weights @ rows.Y / len(rows)) ** 2 / max(len(rows) - 1, 1)
+    return KernelFit((machine,), kernel, 1.0, error, np.zeros((0, rows.Y.shape[1])))
 
 
 def _linear(rows: Rows, plan: Plan) -> tuple[Machine, float]:
     """Ridge on the inputs that are not levels, and its penalty, by leave-one-out; without a linear term the mean."""
-    mean, seen = _mean(rows).machine, ~rows.inputs.levels
+    mean, seen = _mean(rows)[1], ~rows.inputs.levels
     if not plan.linear or not seen.any():
         return mean, 0.0
     fit = ridge(rows.X[:, seen], rows.Y, rows.weights)
@@ -88,12 +147,13 @@ def _held_out(rows: Rows, plan: Plan) -> tuple[IntArray, Array]:
     outside = []
     for fold in folds:
         inside = rows.take(np.setdiff1d(np.arange(len(rows)), fold))
-        outside.append([predict(member, rows.X[fold]) for member in _members(inside, cheaper)])
+        members = (_kernels(inside, cheaper).machines, _linear(inside, plan)[:1], _mean(inside)[1:])
+        outside.append([np.mean([predict(one, rows.X[fold]) for one in member], axis=0) for member in members])
     return np.concatenate(folds), np.stack([np.vstack(member) for member in zip(*outside, strict=True)])
 
 
-def _stacked(rows: Rows, plan: Plan, alone: KernelFit, held: tuple[IntArray, Array]) -> KernelFit:
-    """The convex combination of the members that predicts rows held out best."""
+def _stacked(rows: Rows, plan: Plan, fit: KernelFit, held: tuple[IntArray, Array]) -> KernelFit:
+    """The convex combination of kernels, ridge and mean that predicts rows held out best."""
     at, predictions = held
     Y, weights, rng = rows.Y[at], rows.weights[at], generator(plan.seed, Purpose.STACK)
     shares = convex_weights(predictions, Y, weights, rng, plan.policy.bootstraps)
@@ -101,9 +161,14 @@ def _stacked(rows: Rows, plan: Plan, alone: KernelFit, held: tuple[IntArray, Arr
     linear, penalty = _linear(rows, plan)
     if not plan.linear:
         shares = np.array([shares[0], 0.0, shares[1] + shares[2]])
-    machine = _combined(alone.machine, linear, _mean(rows).machine, shares)
-    kernel, line, mean = (float(share) for share in shares)
-    return replace(alone, machine=machine, loo_error=error, shares=(kernel, line, mean), ridge_penalty=penalty)
+    kernels, line, mean = (float(share) for share in shares)
+    k, raw = len(fit.machines), kernels * fit.shares[0]
+    own, *other = averaged(fit.machines, [kernels / k] * k)  # those of the kernels, with their share
+    own = _combined(own, linear, _mean(rows)[1], (k * line, k * mean))
+    warped = None if fit.warped is None else replace(fit.warped, share=kernels * fit.warped.share)
+    return replace(
+        fit, machines=(own, *other), loo_error=error, shares=(raw, line, mean), ridge_penalty=penalty, warped=warped
+    )
 
 
 def _fifths(n: int, plan: Plan) -> list[IntArray]:
@@ -112,13 +177,12 @@ def _fifths(n: int, plan: Plan) -> list[IntArray]:
     return parts if n <= all_five else parts[:2] if n <= two else parts[:1]
 
 
-def _combined(kernel: Machine, linear: Machine, mean: Machine, shares: Array) -> Machine:
+def _combined(kernel: Machine, linear: Machine, mean: Machine, shares: tuple[float, float]) -> Machine:
     """One machine: the linear member joins the linear term of the first, the mean its intercept."""
     (W,), (V,), (U,) = kernel.layers[0], linear.layers[0], mean.layers[0]
-    d = len(V) - 1
-    total = shares[0] * W
+    d, total = len(V) - 1, W.copy()
     if not kernel.linear:
         total = np.vstack([total[:-1], np.zeros((d, W.shape[1])), total[-1:]])
-    total[-1 - d : -1] += shares[1] * V[:-1]
-    total[-1] += shares[1] * V[-1] + shares[2] * U[-1]
+    total[-1 - d : -1] += shares[0] * V[:-1]
+    total[-1] += shares[0] * V[-1] + shares[1] * U[-1]
     return replace(kernel, layers=((total,),), linear=True)  # all zero where there is to be no linear term

@@ -54,19 +54,25 @@ def train(rows: Rows, plan: Plan, units: Standardiser) -> Fitted:
 def _by_kernels(rows: Rows, plan: Plan) -> Fitted:
     """The default: kernels on all rows, and with most effort hidden layers beside them."""
     fit = fit_kernel(rows, plan)
-    machines: tuple[Machine, ...] = (fit.machine,)
+    machines = fit.machines
     if plan.policy.hidden_rows and len(rows) > plan.policy.stack_rows:
         machines, share = with_hidden(fit, rows, plan)
-        fit = replace(fit, shares=(1 - share, 0.0, 0.0))
+        fit = _less(fit, 1 - share)
     error = fit.loo_error
     solution = Solution(machines, [], float(error.sum()), 1, fit.noise / len(rows), 0.0, error)
-    widths, scales = (fit.machine.maps[0].n_features,), (scale_of_kernel(fit.kernel, rows.X.shape[1]),)
+    widths, scales = (machines[0].maps[0].n_features,), (scale_of_kernel(fit.kernel, rows.X.shape[1]),)
     relevance = (
-        relevance_of_kernels(fit.machine, rows.X, rows.Y.shape[1])
+        relevance_of_kernels(fit.machines, rows.X, rows.Y.shape[1])
         if rows.inputs.plain
         else relevance_by_exchange(machines, rows)
     )
     return Fitted(solution, widths, scales, relevance, stack=fit)
+
+
+def _less(fit: KernelFit, factor: float) -> KernelFit:
+    """With shares times a factor, the rest being that of hidden layers."""
+    warped = None if fit.warped is None else replace(fit.warped, share=factor * fit.warped.share)
+    return replace(fit, shares=(factor * fit.shares[0], 0.0, 0.0), warped=warped)
 
 
 def _penalty_by_folds(rows: Rows, plan: Plan, units: Standardiser, n_folds: int = 5) -> float:
@@ -140,13 +146,17 @@ def relevance_of(machines: Sequence[Machine], X: Array, n_outputs: int, most: in
     return _shares(total, X)
 
 
-def relevance_of_kernels(machine: Machine, X: Array, n_outputs: int) -> Array:
+def relevance_of_kernels(machines: Sequence[Machine], X: Array, n_outputs: int) -> Array:
     """The same for kernels on ranks. Ranks of close values are steep, and a gradient there would say nothing about the
     fit: they are looked at with coarser steps."""
+    most = int(np.clip(_ENTRIES // max(machines[0].maps[0].n_features, 1), 100, 1000))
+    return relevance_of([_coarser(machine) for machine in machines], X, n_outputs, most)
+
+
+def _coarser(machine: Machine) -> Machine:
     joint = machine.maps[0]
     parts = tuple((None if warp is None else coarser(warp), phi) for warp, phi in joint.parts)
-    most = int(np.clip(_ENTRIES // max(joint.n_features, 1), 100, 1000))
-    return relevance_of([replace(machine, maps=(replace(joint, parts=parts),))], X, n_outputs, most)
+    return replace(machine, maps=(replace(joint, parts=parts),))
 
 
 def relevance_by_exchange(machines: Sequence[Machine], rows: Rows) -> Array:

@@ -22,6 +22,7 @@ import numpy as np
 
 from .._types import Array
 from .features import JointMap, angles, features, pullback
+from .link import Link
 from .warp import warped
 
 Weights: TypeAlias = tuple[Array, ...]
@@ -31,13 +32,15 @@ Factors: TypeAlias = list[tuple[Array, Array]]
 
 @dataclass(frozen=True)
 class Machine:
-    """Feature maps phi_1..phi_L and weights of layers 1..L. phi_1 may be any feature map, deeper ones are cosines."""
+    """Feature maps phi_1..phi_L and weights of layers 1..L. phi_1 may be any feature map, deeper ones are cosines. With
+    a link f is a fit to targets on another scale, and predictions are what it leads back to."""
 
     maps: tuple[Any, ...]
     layers: Layers
     residual: bool = False
     skip: bool = False
     linear: bool = False
+    link: Link | None = None
 
     @property
     def depth(self) -> int:
@@ -71,6 +74,18 @@ def with_layers(machine: Machine, matrices: Sequence[Array]) -> Machine:
 def with_last(machine: Machine, W: Array) -> Machine:
     """The machine with another last layer."""
     return replace(machine, layers=(*machine.layers[:-1], (W,)))
+
+
+def averaged(machines: Sequence[Machine], shares: Sequence[float]) -> tuple[Machine, ...]:
+    """Machines whose plain average is the sum of these with their shares."""
+    return tuple(_times(machine, len(machines) * share) for machine, share in zip(machines, shares, strict=True))
+
+
+def _times(machine: Machine, factor: float) -> Machine:
+    """Its predictions times a factor."""
+    if machine.link is not None:
+        return replace(machine, link=machine.link.times(factor))
+    return with_last(machine, factor * machine.layers[-1][0])
 
 
 def layer_shapes(
@@ -138,7 +153,14 @@ def forward(machine: Machine, X: Array, first: Array | None = None) -> Tape:
 
 
 def predict(machine: Machine, X: Array, entries: int = 2**24) -> Array:
-    """f(x) for every row, computed in blocks of rows, each with a table of features of at most so many entries."""
+    """f(x) for every row, or where the link leads from there."""
+    f = predict_linked(machine, X, entries)
+    return f if machine.link is None else machine.link.mean(f)
+
+
+def predict_linked(machine: Machine, X: Array, entries: int = 2**24) -> Array:
+    """f(x) for every row, on the scale of the link, computed in blocks of rows, each with a table of features of at
+    most so many entries."""
     phi, X = machine.maps[0], np.ascontiguousarray(X)  # the same sums whatever the order in memory
     block = int(np.clip(entries // phi.n_features if phi.n_features else 4096, 16, 4096))
     several = machine.depth == 1 and isinstance(phi, JointMap) and len(phi.parts) > 1
@@ -226,8 +248,9 @@ def jacobian(factors: Factors) -> Array:
 
 
 def input_gradient(machine: Machine, X: Array, output: int = 0) -> Array:
-    """df/dx at every row, (n, d)."""
-    factors = output_factors(machine, forward(machine, X), output)
+    """df/dx at every row, (n, d), of the prediction where there is a link."""
+    tape = forward(machine, X)
+    factors = output_factors(machine, tape, output)
     W = machine.layers[-1][0]
     phi, n, d = machine.maps[0], len(X), X.shape[1]
     at = _width_before_last(machine)
@@ -241,4 +264,4 @@ def input_gradient(machine: Machine, X: Array, output: int = 0) -> Array:
     gradient = pullback(phi, X, G)
     if machine.linear:
         gradient += W[at : at + d, output]
-    return gradient
+    return gradient if machine.link is None else machine.link.slope(tape.output)[:, [output]] * gradient

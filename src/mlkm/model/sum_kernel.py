@@ -18,7 +18,7 @@ from .._types import Array
 from ..rows import blocks
 from .features import FeatureMap, JointMap, LinearMap, features
 from .gaussians import GaussianMap, minus_half_squares
-from .landmarks import LandmarkMap, minus_distances, scaled_points
+from .landmarks import LandmarkMap, minus_distances, scaled_points, scaled_texts
 from .levels import LevelMap, less_unlike, same_levels, seen_levels
 from .machine import Machine
 from .prior import Map
@@ -53,7 +53,9 @@ class Term:
         levels = Z[:, seen_levels(self.unlike)]
         if isinstance(self.phi, GaussianMap):
             return np.hstack([Z @ self.phi.matrix.T, levels])  # in float64: squares of distances cancel
-        return np.hstack([scaled_points(self.phi, Z), levels]) if isinstance(self.phi, LandmarkMap) else levels
+        if isinstance(self.phi, LandmarkMap):
+            return np.hstack([scaled_points(self.phi, Z), scaled_texts(self.phi, Z), levels])
+        return levels
 
     @property
     def unlike(self) -> Array | None:
@@ -80,7 +82,10 @@ class Term:
         if isinstance(self.phi, GaussianMap):
             K = minus_half_squares(a[:, :at], b[:, :at]).astype(dtype, copy=False)
         else:
-            K = minus_distances(np.ascontiguousarray(a[:, :at]), np.ascontiguousarray(b[:, :at]), dtype)
+            k = np.count_nonzero(self.phi.relevance)
+            K = minus_distances(np.ascontiguousarray(a[:, :k]), np.ascontiguousarray(b[:, :k]), dtype)
+            if at > k:
+                K += minus_half_squares(a[:, k:at], b[:, k:at]).astype(dtype, copy=False)
         if weights is not None and len(weights):
             K = less_unlike(K, a[:, at:], b[:, at:], weights)
         np.exp(K, out=K)

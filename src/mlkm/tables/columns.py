@@ -1,8 +1,8 @@
 """What each column of a table is, found once and kept as plain data, and its values as inputs of a model.
 
-A number is one input, and another that says whether it is missing where some were; a category is a level, and
-coordinates of its text where levels are many; a date is a trend and places on circles. A level that was not seen is -1;
-missing is a level of its own where it was seen.
+A number is one input, and another that says whether it is missing where some were; a category is a level, the numbers
+in its words where they hold some, and coordinates of its text where levels are many; a date is a trend and places on
+circles. A level that was not seen is -1; missing is a level of its own where it was seen.
 """
 
 from collections.abc import Sequence
@@ -14,6 +14,7 @@ from .._types import Array, IntArray
 from ..rows import LEVEL, NUMBER, TEXT, Inputs
 from .dates import cycles_of, days, on_circle
 from .frames import RawColumn, Table, as_words, is_dates, is_words
+from .numerals import middles_of, numbers_of
 from .text import TextBasis, fit_text
 
 
@@ -40,32 +41,36 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """The levels, sorted; whether some were missing; and coordinates of their text."""
+    """The levels, sorted; whether some were missing; coordinates of their text; and where they hold numbers, the median
+    of every one."""
 
     levels: tuple[str, ...]
     missing: bool
     text: TextBasis | None
+    middles: tuple[float, ...] = ()
 
     @property
     def kinds(self) -> list[int]:
-        return [LEVEL] + [TEXT] * (self.text.size if self.text is not None else 0)
+        return [LEVEL] + [NUMBER] * len(self.middles) + [TEXT] * (self.text.size if self.text is not None else 0)
 
     @property
     def suffixes(self) -> list[str]:
-        return [""] + [f" text {k}" for k in range(len(self.kinds) - 1)]
+        texts = self.text.size if self.text is not None else 0
+        return [""] + [f" number {k + 1}" for k in range(len(self.middles))] + [f" text {k}" for k in range(texts)]
 
     def inputs(self, column: RawColumn) -> list[Array]:
         own, place = distinct(as_words(column))
         place_of = {level: float(k) for k, level in enumerate(self.levels)}
         gone = float(len(self.levels)) if self.missing else -1.0
         codes = np.array([gone if word is None else place_of.get(word, -1.0) for word in own])
+        numbers = numbers_of(own, self.middles)[place].T
         if self.text is None:
-            return [codes[place]]
+            return [codes[place], *numbers]
         texts = np.zeros((len(own), self.text.size))
         present = [k for k, word in enumerate(own) if word is not None]
         if present:
             texts[present] = self.text.coordinates([str(own[k]) for k in present])
-        return [codes[place], *texts[place].T]
+        return [codes[place], *numbers, *texts[place].T]
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,9 @@ def _fit(column: RawColumn, as_level: bool, weights: Array) -> Column:
     if as_level or is_words(column):
         words = distinct(as_words(column))[0]
         levels = tuple(word for word in words if word is not None)
-        return CategoryColumn(levels, None in words, fit_text(list(levels)))
+        if not is_words(column):  # numbers that were said to be names
+            return CategoryColumn(levels, None in words, None)
+        return CategoryColumn(levels, None in words, fit_text(list(levels)), middles_of(list(levels)))
     if is_dates(column):
         day = days(column)
         return DateColumn(_middle(day, weights), bool(np.isnan(day).any()), cycles_of(day))

@@ -4,10 +4,13 @@ Given its shares a stack of linear smoothers is one: with S_t the smoother of me
 
     f_{-i}(x) = sum_t p_t (f_t(x) - S_t(x)_i r_{t,i} / (1 - S_t(x_i)_i)).
 
+A kernel for targets on another scale is left out on that scale, and led back from there.
+
 The error of rows left out is shared between the noise and the variance of f as the kernels' own model has it: of a unit
 of noise and u of f at rows left out, on average, u / (1 + u) is due to f, times the square of the kernels' share, and
 less a share of 1 / sqrt(n): with few rows leave-one-out may find no noise where there is some. Along x the second part
-follows the posterior variance of the kernels.
+follows the posterior variance of the kernels. Noise is of one size: on the scale of the targets or, in a share that
+rows left out tell, on the other scale.
 
 Up to `LARGEST` rows all of this is exact. Above, the posterior is that of so many of the rows, with noise lower in
 proportion.
@@ -22,8 +25,9 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
 from .._types import Array
-from ..model.machine import Machine, predict
+from ..model.machine import Machine, predict, predict_linked
 from ..model.sum_kernel import SumKernel
+from ..model.warped import WarpedKernel
 from ..rows import Rows
 from ..solvers.dual import EXACT
 from .sides import cholesky, row_blocks
@@ -33,14 +37,25 @@ LARGEST = EXACT
 
 @dataclass(frozen=True)
 class StackSummary:
-    """The kernel, the noise variance of its solve, the shares of kernel, ridge and mean, the penalty of ridge, and the
-    error of rows left out for every output."""
+    """The kernel, the noise variance of its solve, the shares of kernel, ridge and mean, the penalty of ridge, the
+    error of rows left out for every output, and the kernel for targets on another scale."""
 
     kernel: SumKernel
     noise: float
     shares: tuple[float, float, float]
     ridge_penalty: float
     loo_error: Array
+    warped: WarpedKernel | None = None
+
+    @property
+    def of_warped(self) -> float:
+        """Its share."""
+        return 0.0 if self.warped is None else self.warped.share
+
+    @property
+    def of_hidden(self) -> float:
+        """The share of hidden layers: the rest."""
+        return 1 - sum(self.shares) - self.of_warped
 
 
 class Smoother(Protocol):
@@ -123,15 +138,18 @@ class StackVariance:
 
     def __init__(self, machines: Sequence[Machine], rows: Rows, fit: StackSummary, largest: int = LARGEST) -> None:
         self.machines, self.rows, self.fit = machines, rows, fit
-        self.residuals = rows.Y - self._mean(rows.X)
-        some = rows.take(slice(0, largest))
-        self.kernel = _factorised(fit.kernel, some, fit.noise * len(some) / len(rows))
+        self.some = rows.take(slice(0, largest))
+        self.kernel = self._smoother(fit.kernel, fit.noise)
         self.unit = float(fit.noise * rows.counts.sum() / len(rows))  # the noise of one copy of a row
-        at, whole = slice(0, 1000), len(some) == len(rows)
+        at, whole = slice(0, 1000), len(self.some) == len(rows)
         relative = self._left_out[at] if whole else self._relative(rows.X[at])
         self.usual = max(float(np.average(relative, weights=rows.weights[at])), 1e-12)
-        share = fit.shares[0] ** 2 * (1 - 1 / np.sqrt(len(rows))) * self.usual / (1 + self.usual)
+        self.spread = 1.0 if fit.warped is None else np.average(self._spread(rows.X[at]), 0, rows.weights[at])
+        share = (fit.shares[0] + fit.of_warped) ** 2 * (1 - 1 / np.sqrt(len(rows))) * self.usual / (1 + self.usual)
         self.noise, self.of_fit = fit.loo_error * (1 - share), fit.loo_error * share
+
+    def _smoother(self, kernel: SumKernel, noise: float) -> KernelSmoother:
+        return _factorised(kernel, self.some, noise * len(self.some) / len(self.rows))
 
     @cached_property
     def _left_out(self) -> Array:
@@ -139,13 +157,23 @@ class StackVariance:
         own = np.minimum(self.kernel.own / self.rows.copies, 1 - 1e-12)
         return np.asarray(own / (1 - own))
 
-    def _std(self, relative: Array) -> Array:
-        return np.asarray(np.sqrt(self.noise + self.of_fit * relative[:, None] / self.usual))
+    def _std(self, X: Array, relative: Array) -> Array:
+        """Of noise and fit; as far as noise has one size on the other scale, it is as large as that scale makes it."""
+        noise = self.noise
+        if self.fit.warped is not None:
+            v = self.fit.warped.noise_share
+            noise = noise * (1 - v + v * self._spread(X) / self.spread)
+        return np.asarray(np.sqrt(noise + self.of_fit * relative[:, None] / self.usual))
+
+    def _spread(self, X: Array) -> Array:
+        """The variance of y that noise of one size has on the other scale."""
+        link = self.fit.warped.link if self.fit.warped is not None else None
+        return np.zeros(0) if link is None else link.deviation(predict_linked(self.machines[1], X)) ** 2 + 1e-300
 
     @property
     def left_out_std(self) -> Array:
         """sigma_y at every distinct training row by the fit without it."""
-        return self._std(self._left_out)
+        return self._std(self.rows.X, self._left_out)
 
     def _mean(self, X: Array) -> Array:
         return np.asarray(np.mean([predict(machine, X) for machine in self.machines], axis=0))
@@ -157,10 +185,10 @@ class StackVariance:
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """f and sigma_y, both (n, k)."""
-        return self._mean(X), self._std(self._relative(X))
+        return self._mean(X), self._std(X, self._relative(X))
 
     def _members(self) -> Iterator[tuple[float, Smoother]]:
-        """Those that have a share."""
+        """Those that are linear in y and have a share."""
         every: list[Smoother] = [
             self.kernel,
             RidgeSmoother(self.rows, self.fit.ridge_penalty),
@@ -172,36 +200,76 @@ class StackVariance:
     def room(self) -> Array:
         """1 - h_i at every distinct training row, h_i the weight of one copy of it in the stack."""
         own = sum(share * member.own for share, member in self._members())
+        if self._warped is not None:
+            own = own + self.fit.of_warped * self._warped.smoother.own
         return np.asarray(np.maximum(1 - own / self.rows.copies, 1e-12))
 
     @cached_property
     def _missed(self) -> list[Array]:
         """What every member misses of a row that it has not seen."""
-        result = []
-        for _, member in self._members():
-            room = np.maximum(1 - member.own / self.rows.copies, 1e-12)
-            result.append((self.rows.Y - member.weights(self.rows.X) @ self.rows.Y) / room[:, None])
-        return result
+        return [_missed(member, self.rows.Y, self.rows) for _, member in self._members()]
+
+    @cached_property
+    def _warped(self) -> "WarpedSmoother | None":
+        """The kernel for targets on another scale, where it has a share."""
+        warped = self.fit.warped
+        if warped is None or warped.share == 0:
+            return None
+        smoother = self._smoother(warped.kernel, warped.noise)
+        Z = warped.power.forward(self.rows.Y)
+        return WarpedSmoother(warped, smoother, Z, _missed(smoother, Z, self.rows))
 
     @property
     def left_out_residuals(self) -> Array:
         """y_i - f_{-i}(x_i), (distinct rows, k)."""
         pairs = zip(self._members(), self._missed, strict=True)
-        total = sum(share * missed for (share, _), missed in pairs)
+        total = sum((share * missed for (share, _), missed in pairs), start=np.zeros_like(self.rows.Y))
+        if self._warped is not None:
+            total += self.fit.of_warped * (self.rows.Y - self._warped.left_out)
         return np.asarray(total + self._missed_by_hidden)
 
     @property
     def _missed_by_hidden(self) -> Array:
         """What hidden layers, which one row hardly moves, add to it: with their share c, c (y - g(x))."""
-        share, n = 1 - sum(self.fit.shares), len(self.machines)
-        return share * self.rows.Y - sum((predict(m, self.rows.X) / n for m in self.machines[1:]), start=0.0)
+        hidden = self.machines[1 + (self.fit.warped is not None) :]
+        by_them = sum((predict(m, self.rows.X) / len(self.machines) for m in hidden), start=0.0)
+        return np.asarray((self.fit.of_hidden if hidden else 0.0) * self.rows.Y - by_them)
 
     def left_out_changes(self, X: Array) -> Array:
         """f - f_{-i} at X without one copy of each distinct training row i, (rows of X, distinct rows, k)."""
         total = np.zeros((len(X), len(self.rows), self.rows.Y.shape[1]))
         for (share, member), missed in zip(self._members(), self._missed, strict=True):
             total += share * (member.weights(X) / self.rows.copies)[:, :, None] * missed
+        if self._warped is not None:
+            total += self.fit.of_warped * self._warped.changes(X, self.rows.copies)
         return total
+
+
+@dataclass(frozen=True)
+class WarpedSmoother:
+    """A kernel for z = g(y): its smoother, z, and what it misses of the z of a row that it has not seen."""
+
+    warped: WarpedKernel
+    smoother: KernelSmoother
+    Z: Array
+    missed: Array
+
+    @property
+    def left_out(self) -> Array:
+        """What it predicts of y at every row without it."""
+        return self.warped.link.mean(self.Z - self.missed)
+
+    def changes(self, X: Array, copies: Array) -> Array:
+        """f - f_{-i} at X, (rows of X, rows, k)."""
+        weights, link = self.smoother.weights(X), self.warped.link
+        f = weights @ self.Z
+        return link.mean(f)[:, None, :] - link.mean(f[:, None, :] - (weights / copies)[:, :, None] * self.missed)
+
+
+def _missed(member: Smoother, Y: Array, rows: Rows) -> Array:
+    """What a member misses of a row that it has not seen."""
+    room = np.maximum(1 - member.own / rows.copies, 1e-12)
+    return np.asarray((Y - member.weights(rows.X) @ Y) / room[:, None])
 
 
 def _factorised(kernel: SumKernel, rows: Rows, noise: float) -> KernelSmoother:

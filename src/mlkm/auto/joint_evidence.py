@@ -1,0 +1,172 @@
+"""The evidence of a sum of kernels (`joint`) on some hundred rows, exactly, and its gradient in every parameter."""
+
+import numpy as np
+
+from .._types import Array
+from .climb import climb
+from .evidence import kernel_evidence
+from .joint import LEAST_NOISE, NOTHING, Parameters, Sample, frequencies, is_missing, matrix_of, start
+from .plan import PARTS
+from .policy import Policy
+
+_SCALES = ("scale1", "scale", "relevance", "text_smooth", "text_rough")  # parameters with the prior of scales
+
+
+def learn(sample: Sample, begin: Parameters, policy: Policy, max_iter: int) -> Parameters:
+    """Climb the evidence from `begin`."""
+    objective = JointEvidence(sample, begin, policy)
+    begin_at = objective.ravel(begin)
+    return objective.unravel(climb(objective, begin_at, objective.bounds, max_iter, policy.least_gain))
+
+
+class JointEvidence:
+    """Negative log evidence and prior, per row, as a function of the flat parameter vector."""
+
+    def __init__(self, sample: Sample, like: Parameters, policy: Policy) -> None:
+        self.X, self.weights = sample.X, sample.weights
+        d = self.X.shape[1]
+        self.Y = sample.Y - sample.weights @ sample.Y / sample.weights.sum()
+        self.levels, self.numbers = sample.levels, ~sample.levels
+        self.texts = np.hstack([np.zeros((len(self.X), 0)), *sample.texts])
+        self.text_of = np.repeat(np.arange(len(sample.texts)), [text.shape[1] for text in sample.texts])
+        self.gaps = np.stack([_gaps(r, level) for r, level in zip(sample.ranks.T, self.levels, strict=True)])
+        self.unlike = self.gaps[self.levels]
+        self.apart = np.stack([_apart(text) for text in sample.texts]) if sample.texts else self.gaps[:0]
+        self.q = frequencies(policy.joint_frequencies)
+        self.names, self.sizes = list(like), [value.size for value in like.values()]
+        origin = start(d, "linear" in like, PARTS, len(sample.texts))
+        self.origin = np.concatenate([origin.get(name, np.zeros(like[name].size)) for name in self.names])
+        widths = {"turn": 2.0 * d} | dict.fromkeys(_SCALES, policy.joint_prior[1])
+        self.prior = np.concatenate(
+            [np.full(like[name].size, widths.get(name, policy.joint_prior[0])) for name in self.names]
+        )
+        limits = {"turn": (-5.0, 5.0), "noise": (-9.0, 2.5)}
+        limits |= {name: (NOTHING, NOTHING) for name in PARTS if is_missing(like, name)}
+        self.bounds = [limits.get(name, (NOTHING, 4.0)) for name in self.names for _ in range(like[name].size)]
+        if "turn" in like and self.levels.any():  # among numbers only
+            at = sum(self.sizes[: self.names.index("turn")])
+            for k in np.flatnonzero(self.levels[:, None] | self.levels):
+                self.bounds[at + k] = (0.0, 0.0)
+
+    def ravel(self, parameters: Parameters) -> Array:
+        return np.concatenate([parameters[name] for name in self.names])
+
+    def unravel(self, vector: Array) -> Parameters:
+        return dict(zip(self.names, np.split(vector, np.cumsum(self.sizes)[:-1]), strict=True))
+
+    def __call__(self, vector: Array) -> tuple[float, Array]:
+        p, (m, k) = self.unravel(vector), self.Y.shape
+        waves, linear = self._waves(p), self._linear(p)
+        F = np.hstack([part.reshape(m, -1) for part in (*waves, *linear)])
+        B = matrix_of(p, self.levels)
+        smooth = float(np.exp(2 * p["full"][0])) * _gaussian(self.X @ B.T)
+        if self.levels.any():
+            smooth *= np.exp(-_squares(p["scale"][self.levels]) @ self.unlike).reshape(m, m)
+        gamma: Array = np.exp(p["relevance"]).astype(np.float32)
+        exponent = gamma @ self.gaps
+        if "text" in p:
+            smooth *= np.exp(-_squares(p["text_smooth"]) @ self.apart).reshape(m, m)
+            exponent += _squares(p["text_rough"]) @ self.apart
+        rough: Array = np.float32(np.exp(2 * p["rough"][0])) * np.exp(-exponent).reshape(m, m)
+        noise = float(np.exp(2 * p["noise"][0]))
+        K = F @ F.T
+        K += smooth
+        K += rough
+        if self.levels.any():
+            effects = _squares(p["amplitude1"][self.levels])
+            K += effects.sum() - (effects @ self.unlike).reshape(m, m)
+        K[np.diag_indices(m)] += (noise + LEAST_NOISE) / self.weights
+        value, G = kernel_evidence(K, self.Y)
+        gradient = self._of_features(p, waves, linear, 2 * G @ F)
+        Q, P = G * smooth, G.astype(np.float32) * rough
+        gradient |= self._of_smooth(p, B, Q) | self._of_rough(gamma, P)
+        if self.levels.any():
+            self._add_levels(gradient, p, G, Q)
+        if "text" in p:
+            for name, M in (("text_smooth", Q.astype(np.float32)), ("text_rough", P)):
+                gradient[name] = -2 * _squares(p[name]) * (self.apart @ M.ravel())
+        gradient["noise"] = np.array([2 * noise * float(np.diag(G) @ (1 / self.weights))])
+        away, scale = vector - self.origin, 1 / (m * k)
+        flat = np.concatenate([np.asarray(gradient[name], np.float64) for name in self.names])
+        return value + scale * float(self.prior @ away**2), flat + 2 * scale * self.prior * away
+
+    def _angles(self, p: Parameters) -> Array:
+        return np.asarray(self.X[:, self.numbers, None] * (np.exp(p["scale1"])[self.numbers, None] * self.q))
+
+    def _waves(self, p: Parameters) -> tuple[Array, Array]:
+        """Cosines and sines of order 1, each (m, numbers, frequencies)."""
+        theta, size = self._angles(p), (np.exp(p["amplitude1"][self.numbers]) / np.sqrt(len(self.q)))[:, None]
+        return size * np.cos(theta), size * np.sin(theta)
+
+    def _linear(self, p: Parameters) -> tuple[Array, Array]:
+        """The numbers and the coordinates of texts, times their prior standard deviations."""
+        numbers = np.exp(p["linear"][self.numbers]) if "linear" in p else np.zeros(0)
+        texts = np.exp(p["text"])[self.text_of] if "text" in p else np.zeros(0)
+        return self.X[:, self.numbers][:, : len(numbers)] * numbers, self.texts * texts
+
+    def _of_features(
+        self, p: Parameters, waves: tuple[Array, Array], linear: tuple[Array, Array], dF: Array
+    ) -> Parameters:
+        cosines, sines = waves
+        width, slopes = cosines[0].size, linear[0].shape[1]
+        d_cos, d_sin = (dF[:, at : at + width].reshape(cosines.shape) for at in (0, width))
+        by_number = {
+            "amplitude1": np.einsum("mdq,mdq->d", d_cos, cosines) + np.einsum("mdq,mdq->d", d_sin, sines),
+            "scale1": np.einsum("mdq,mdq->d", d_sin * cosines - d_cos * sines, self._angles(p)),
+        }
+        if "linear" in p:
+            by_number["linear"] = (dF[:, 2 * width : 2 * width + slopes] * linear[0]).sum(axis=0)
+        gradient = {name: self._of_all(values) for name, values in by_number.items()}
+        if "text" in p:
+            each = (dF[:, 2 * width + slopes :] * linear[1]).sum(axis=0)
+            gradient["text"] = np.asarray(np.bincount(self.text_of, each, len(p["text"])), np.float64)
+        return gradient
+
+    def _of_all(self, of_numbers: Array) -> Array:
+        """With zeros for the levels."""
+        every = np.zeros(len(self.numbers))
+        every[self.numbers] = of_numbers
+        return every
+
+    def _add_levels(self, gradient: Parameters, p: Parameters, G: Array, Q: Array) -> None:
+        """What the levels add: random effects, and their factor of the smooth kernel."""
+        at = self.levels
+        apart, in_smooth = (self.unlike @ M.astype(np.float32).ravel() for M in (G, Q))
+        gradient["amplitude1"][at] += 2 * np.exp(2 * p["amplitude1"][at]) * (G.sum() - apart)
+        gradient["scale"][at] -= 2 * np.exp(2 * p["scale"][at]) * in_smooth
+
+    def _of_smooth(self, p: Parameters, B: Array, Q: Array) -> Parameters:
+        """sum_ij Q_ij (x_i - x_j)(x_i - x_j)' / 2 carries all of it."""
+        moved = self.X.T @ (Q.sum(axis=1)[:, None] * self.X) - self.X.T @ (Q @ self.X)
+        dB = -2 * B @ moved
+        gradient = {"full": np.array([2 * Q.sum()]), "scale": (dB * B).sum(axis=0)}
+        return gradient | {"turn": (dB * np.exp(p["scale"])).ravel()} if "turn" in p else gradient
+
+    def _of_rough(self, gamma: Array, P: Array) -> Parameters:
+        return {"rough": np.array([2 * P.sum(dtype=np.float64)]), "relevance": -(self.gaps @ P.ravel()) * gamma}
+
+
+def _gaps(column: Array, is_level: bool) -> Array:
+    """Distances of all pairs of rows, or whether their levels differ."""
+    r: Array = column.astype(np.float32)
+    gaps: Array = (r[:, None] != r).astype(np.float32) if is_level else np.abs(r[:, None] - r)
+    return gaps.ravel()
+
+
+def _apart(text: Array) -> Array:
+    """Half of the squared distances of all pairs of texts."""
+    squares = 0.5 * np.einsum("mr,mr->m", text, text)
+    halves: Array = np.maximum(squares[:, None] + squares - text @ text.T, 0).astype(np.float32)
+    return halves.ravel()
+
+
+def _squares(logs: Array) -> Array:
+    """Of the numbers whose logarithms are given."""
+    result: Array = np.exp(2 * logs).astype(np.float32)
+    return result
+
+
+def _gaussian(U: Array) -> Array:
+    """exp(-|u - u'|^2 / 2) between all rows."""
+    squares = 0.5 * np.einsum("mr,mr->m", U, U)
+    return np.asarray(np.exp(np.minimum(U @ U.T - squares[:, None] - squares, 0)))
