@@ -13,7 +13,7 @@ from .models import MODELS
 from .summary import RealSummary, geometric_mean, is_ours
 
 _OURS, _RIVAL, _PEER, _INK = "#1b5fbd", "#d9720b", "#9aa3ad", "#2b2f33"
-_STYLE = {
+STYLE = {
     "svg.hashsalt": "mlkm",
     "font.size": 9,
     "font.family": "DejaVu Sans",
@@ -37,7 +37,7 @@ def _look(model: str) -> tuple[str, str, str, float, int]:
     return _LOOKS.get(model, ("o", _PEER, _PEER, 4.0, 3))
 
 
-def _svg(figure: Figure) -> bytes:
+def svg(figure: Figure) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None}, bbox_inches="tight", facecolor="white")
     return buffer.getvalue()
@@ -49,7 +49,7 @@ def _plain(value: float, _: object = None) -> str:
 
 def accuracy_against_time(real: RealSummary) -> bytes:
     """Geometric mean of RMSE over the best peer's against the median fit time over CatBoost's; good is low and left."""
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.2, 4.4))
         axes = figure.add_subplot()
         points = {
@@ -76,7 +76,7 @@ def accuracy_against_time(real: RealSummary) -> bytes:
         axes.annotate(
             "faster, more accurate", (0.01, 0.01), xycoords="axes fraction", fontsize=8, color="#777777", style="italic"
         )
-        return _svg(figure)
+        return svg(figure)
 
 
 def _label(axes, points: dict[str, tuple[float, float]]) -> None:
@@ -161,7 +161,7 @@ def sets(real: RealSummary) -> bytes:
     table = pd.DataFrame({m: real.by_set(m, reference) for m in real.errors}).clip(upper=3)
     if "mlkm" in table:
         table = table.sort_values("mlkm")
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.2, 1.1 + 0.24 * len(table)))
         axes = figure.add_subplot()
         _rows(axes, table, [name.split("/")[-1] for name in table.index])
@@ -172,12 +172,12 @@ def sets(real: RealSummary) -> bytes:
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_xlabel(f"RMSE / {reference} (left of 1: better than all of them)")
         _legend(axes, list(table.columns), [], 5)
-        return _svg(figure)
+        return svg(figure)
 
 
 def examples(errors: pd.DataFrame, goals: dict[str, float], published: dict[str, float]) -> bytes:
     """Mean squared distance to the truth on every simulated example, with the goal and the paper's best."""
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.2, 1.1 + 0.24 * len(errors)))
         axes = figure.add_subplot()
         _rows(axes, errors, list(errors.index))
@@ -188,4 +188,4 @@ def examples(errors: pd.DataFrame, goals: dict[str, float], published: dict[str,
         goal = Line2D([], [], marker="|", color=_INK, ms=10, mew=1.5, ls="", label="goal")
         paper = Line2D([], [], marker="x", color="#b03030", ms=5, ls="", label="paper's best")
         _legend(axes, list(errors.columns), [goal, paper], 7)
-        return _svg(figure)
+        return svg(figure)

@@ -40,7 +40,7 @@ def learn_first_layer(rows: Rows, plan: Plan) -> Prior:
     for term in learned.kernel.terms:
         if isinstance(term.phi, FeatureMap) and most > 0:
             smooth.append(_waves(term, term.phi, most))
-        elif isinstance(term.phi, GaussianMap) and not len(seen_levels(term.unlike)):
+        elif isinstance(term.phi, GaussianMap) and term.phi.texts is None and not len(seen_levels(term.unlike)):
             smooth.append(_cosines(term, term.phi, max(D - sum(phi.n_features for phi in smooth), 1), plan))
         elif isinstance(term.phi, LinearMap):
             rough.append(Part(None, term.phi, float(np.sqrt(term.variance))))

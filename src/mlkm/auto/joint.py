@@ -122,8 +122,6 @@ def sum_kernel(p: Parameters, ranks: Warp, kept: IntArray, inputs: Inputs, n_fre
     d, levels = len(inputs.kinds), inputs.levels[kept]
     matrix, unlike, gamma, effects = np.zeros((len(kept), d)), *np.zeros((3, d))
     matrix[:, kept] = matrix_of(p, levels)
-    of_texts = _of_texts(p, "text_smooth", inputs)
-    matrix = np.vstack([matrix, np.diag(of_texts)[of_texts > 0]])
     gamma[kept] = np.exp(p["relevance"])
     gamma[gamma < _UNSEEN] = 0
     unlike[kept[levels]] = np.exp(2 * p["scale"][levels])
@@ -131,11 +129,12 @@ def sum_kernel(p: Parameters, ranks: Warp, kept: IntArray, inputs: Inputs, n_fre
     effects[kept[levels]] = np.exp(2 * p["amplitude1"][levels])
     effects[effects < _LEAST_EFFECT] = 0
     nowhere, has_levels = np.zeros((0, d)), bool(levels.any())
-    texts = _of_texts(p, "text_rough", inputs) if "text" in p else None
-    rough = LandmarkMap(nowhere, gamma * ~inputs.levels, gamma * inputs.levels if has_levels else None, texts)
+    smooth_texts, rough_texts = (_directions(p, name, inputs) for name in ("text_smooth", "text_rough"))
+    rough = LandmarkMap(nowhere, gamma * ~inputs.levels, gamma * inputs.levels if has_levels else None, rough_texts)
+    smooth = GaussianMap(nowhere, matrix, unlike if has_levels else None, smooth_texts)
     every = {
         "amplitude1": Term(None, _single_waves(p, kept[~levels], ~levels, d, n_frequencies), 1.0),
-        "full": Term(None, GaussianMap(nowhere, matrix, unlike if has_levels else None), _variance(p, "full")),
+        "full": Term(None, smooth, _variance(p, "full")),
         "rough": Term(ranks, rough, _variance(p, "rough")),
     }
     terms = [term for name, term in every.items() if not is_missing(p, name)]
@@ -147,6 +146,12 @@ def sum_kernel(p: Parameters, ranks: Warp, kept: IntArray, inputs: Inputs, n_fre
     if linear is not None:
         linear[kept[~levels]] = np.exp(p["linear"][~levels])
     return SumKernel(tuple(terms), linear)
+
+
+def _directions(p: Parameters, name: str, inputs: Inputs) -> Array | None:
+    """Those of texts that are looked at (q, d), None where there are none."""
+    scales = _of_texts(p, name, inputs)
+    return np.diag(scales)[scales > 0] if scales.any() else None
 
 
 def _of_texts(p: Parameters, name: str, inputs: Inputs) -> Array:

@@ -26,6 +26,7 @@ from .plan import Plan
 from .policy import Policy
 from .weigh import weigh
 
+_TEXTS = 2000  # rows by which directions of texts are told apart
 _LOST = 1e-3  # variance of a rough term, relative to the noise, below which it is dropped
 
 
@@ -55,7 +56,7 @@ def search_kernels(rows: Rows, plan: Plan) -> LearnedKernel:
     found += other
     kernels = [joint.sum_kernel(p, ranks, kept, rows.inputs, policy.joint_frequencies) for p in found]
     noise = float(np.exp(2 * np.mean([p["noise"][0] for p in found])))
-    return LearnedKernel(joined(kernels), noise)
+    return LearnedKernel(joined(kernels).with_short_texts(rows.X[:_TEXTS]), noise)
 
 
 def _samples(rows: Rows, kept: IntArray, policy: Policy) -> list[slice]:

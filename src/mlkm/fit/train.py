@@ -22,6 +22,7 @@ from .first_layer import drawn_features, first_layer, scale_of
 from .kernel import KernelFit, fit_kernel
 from .start import deeper_maps, uniform_starts
 
+_TOGETHER = 20  # columns that are exchanged in one go
 _ENTRIES = 4_000_000  # of features by which the gradient of kernels is looked at
 
 
@@ -170,10 +171,13 @@ def relevance_by_exchange(machines: Sequence[Machine], rows: Rows) -> Array:
         return np.asarray(np.mean([predict(machine, Z) for machine in machines], axis=0))
 
     here, columns, first = f(X), *np.unique(owners, return_index=True)
-    for column, at in zip(columns, first, strict=True):
-        moved = X.copy()
-        moved[:, owners == column] = np.roll(X[:, owners == column], 1, axis=0)
-        total[at] = ((f(moved) - here) ** 2).mean()
+    for begin in range(0, len(columns), _TOGETHER):
+        some = columns[begin : begin + _TOGETHER]
+        moved = np.tile(X, (len(some), 1, 1))
+        for k, column in enumerate(some):
+            moved[k][:, owners == column] = np.roll(X[:, owners == column], 1, axis=0)
+        changed = f(moved.reshape(-1, X.shape[1])).reshape(len(some), *here.shape)
+        total[first[begin : begin + _TOGETHER]] = ((changed - here) ** 2).mean(axis=(1, 2))
     share = total.sum()
     return total / share if share > 0 else np.full(len(total), 1 / len(total))
 

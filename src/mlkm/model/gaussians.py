@@ -2,8 +2,8 @@
 
     K(x, z) = exp(-|B (x - z)|^2 / 2),
 
-what cosines with frequencies B'omega reproduce as their number grows. Levels enter as another factor,
-exp(-sum_c g_c 1[x_c != z_c]).
+what cosines with frequencies B'omega reproduce as their number grows. Levels and their texts enter as further factors,
+exp(-sum_c g_c 1[x_c != z_c]) and exp(-|T (x - z)|^2 / 2).
 """
 
 from dataclasses import dataclass
@@ -12,17 +12,18 @@ import numpy as np
 
 from .._types import Array
 from .features import features, pullback
-from .levels import less_unlike, seen_levels
+from .levels import along_texts, less_apart, less_unlike, minus_half_squares, seen_levels
 
 
 @dataclass(frozen=True)
 class GaussianMap:
-    """Points (M, d), the matrix B (r, d) of directions and g (d,) of levels, None where there are none; a column of
-    zeros is an input that is not looked at."""
+    """Points (M, d), the matrix B (r, d) of directions, g (d,) of levels and directions T (q, d) of texts, None where
+    there are none; zeros are inputs that are not looked at."""
 
     points: Array
     matrix: Array
     unlike: Array | None = None
+    texts: Array | None = None
 
     @property
     def n_features(self) -> int:
@@ -35,17 +36,10 @@ def _(phi: GaussianMap, X: Array) -> Array:
     in the precision of the points."""
     levels, B = seen_levels(phi.unlike), phi.matrix.T
     K = minus_half_squares(X.astype(np.float64) @ B, phi.points @ B).astype(phi.points.dtype, copy=False)
+    K = less_apart(K, *(along_texts(phi.texts, Z, K.dtype) for Z in (X, phi.points)))
     if len(levels) and phi.unlike is not None:
         K = less_unlike(K, X[:, levels], phi.points[:, levels], phi.unlike[levels])
     return np.exp(K, out=K)
-
-
-def minus_half_squares(a: Array, b: Array) -> Array:
-    """-|a - b|^2 / 2 for all pairs of rows, by one matrix product."""
-    K: Array = a @ b.T
-    K -= 0.5 * np.einsum("nr,nr->n", a, a)[:, None]
-    K -= 0.5 * np.einsum("nr,nr->n", b, b)
-    return np.minimum(K, 0, out=K)
 
 
 @pullback.register
@@ -53,4 +47,5 @@ def _(phi: GaussianMap, X: Array, G: Array) -> Array:
     """dK/dx = -K B'B (x - z)."""
     weighted = G * features(phi, X)
     total = weighted.sum(axis=1)[:, None] * X - weighted @ phi.points
-    return np.asarray(-total @ phi.matrix.T @ phi.matrix)
+    through_texts = 0.0 if phi.texts is None else total @ phi.texts.T @ phi.texts
+    return np.asarray(-total @ phi.matrix.T @ phi.matrix - through_texts)

@@ -3,8 +3,7 @@ gamma_j:
 
     K(x, z) = exp(-sum_j gamma_j |x_j - z_j|),
 
-with 1[x_j != z_j] in place of |x_j - z_j| where input j is a level, and with (s_j (x_j - z_j))^2 / 2 where it is a
-coordinate of a text.
+with 1[x_j != z_j] in place of |x_j - z_j| where input j is a level, and less |T (x - z)|^2 / 2 for the texts of levels.
 
 Fourier features of a kernel this rough need many thousands of frequencies; landmarks (Nystroem's method) need a couple
 of thousand points.
@@ -18,14 +17,13 @@ from scipy.spatial.distance import cdist
 
 from .._types import Array
 from .features import features, pullback
-from .gaussians import minus_half_squares
-from .levels import less_unlike, seen_levels
+from .levels import along_texts, less_apart, less_unlike, seen_levels
 
 
 @dataclass(frozen=True)
 class LandmarkMap:
-    """Landmarks (M, d), relevances gamma (d,) of numbers and of levels (d,), and the scales s (d,) of texts, None where
-    there are none; inputs of relevance or scale 0 are not looked at."""
+    """Landmarks (M, d), relevances gamma (d,) of numbers and of levels (d,), and directions T (q, d) of texts, None
+    where there are none; inputs of relevance 0 are not looked at."""
 
     points: Array
     relevance: Array
@@ -44,12 +42,6 @@ def scaled_points(phi: LandmarkMap, X: Array) -> Array:
     return np.ascontiguousarray(X[:, seen] * phi.relevance[seen], np.float64)
 
 
-def scaled_texts(phi: LandmarkMap, X: Array) -> Array:
-    """The texts that are looked at, times their scales, in float64: squares of distances cancel."""
-    seen = seen_levels(phi.texts)
-    return X[:, seen] * (np.zeros(0) if phi.texts is None else phi.texts[seen])
-
-
 def minus_distances(a: Array, b: Array, dtype: Any) -> Array:
     """-|a - b|_1 for all pairs of rows; nothing but zeros without columns."""
     K: Array = cdist(a, b, "cityblock").astype(dtype, copy=False) if a.shape[1] else np.zeros((len(a), len(b)), dtype)
@@ -60,8 +52,7 @@ def minus_distances(a: Array, b: Array, dtype: Any) -> Array:
 def _(phi: LandmarkMap, X: Array) -> Array:
     levels, points = seen_levels(phi.unlike), phi.points
     K = minus_distances(scaled_points(phi, X), scaled_points(phi, points), points.dtype)
-    if len(seen_levels(phi.texts)):
-        K += minus_half_squares(scaled_texts(phi, X), scaled_texts(phi, points)).astype(K.dtype, copy=False)
+    K = less_apart(K, *(along_texts(phi.texts, Z, K.dtype) for Z in (X, points)))
     if len(levels) and phi.unlike is not None:
         K = less_unlike(K, X[:, levels], points[:, levels], phi.unlike[levels])
     return np.exp(K, out=K)
@@ -75,5 +66,5 @@ def _(phi: LandmarkMap, X: Array, G: Array) -> Array:
         sides = np.sign(X[:, [j]] - phi.points[:, j])
         result[:, j] = -phi.relevance[j] * np.einsum("nm,nm->n", weighted, sides)
     if phi.texts is not None:
-        result -= phi.texts**2 * (weighted.sum(axis=1)[:, None] * X - weighted @ phi.points)
+        result -= (weighted.sum(axis=1)[:, None] * X - weighted @ phi.points) @ phi.texts.T @ phi.texts
     return result

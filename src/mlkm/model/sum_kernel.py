@@ -17,9 +17,18 @@ from .._threads import stop_if_asked
 from .._types import Array
 from ..rows import blocks
 from .features import FeatureMap, JointMap, LinearMap, features
-from .gaussians import GaussianMap, minus_half_squares
-from .landmarks import LandmarkMap, minus_distances, scaled_points, scaled_texts
-from .levels import LevelMap, less_unlike, same_levels, seen_levels
+from .gaussians import GaussianMap
+from .landmarks import LandmarkMap, minus_distances, scaled_points
+from .levels import (
+    LevelMap,
+    along_texts,
+    fewer_directions,
+    less_apart,
+    less_unlike,
+    minus_half_squares,
+    same_levels,
+    seen_levels,
+)
 from .machine import Machine
 from .prior import Map
 from .warp import Warp, warped
@@ -51,11 +60,18 @@ class Term:
         if isinstance(self.phi, PRODUCTS):
             return features(self.phi, Z) * Z.dtype.type(np.sqrt(self.variance))
         levels = Z[:, seen_levels(self.unlike)]
+        if isinstance(self.phi, LevelMap):
+            return levels
+        texts = along_texts(self.phi.texts, Z, Z.dtype)
         if isinstance(self.phi, GaussianMap):
-            return np.hstack([Z @ self.phi.matrix.T, levels])  # in float64: squares of distances cancel
-        if isinstance(self.phi, LandmarkMap):
-            return np.hstack([scaled_points(self.phi, Z), scaled_texts(self.phi, Z), levels])
-        return levels
+            return np.hstack([Z @ self.phi.matrix.T, texts, levels])  # in float64: squares of distances cancel
+        return np.hstack([scaled_points(self.phi, Z), texts, levels])
+
+    def with_short_texts(self, X: Array) -> "Term":
+        phi = self.phi
+        if not isinstance(phi, GaussianMap | LandmarkMap) or phi.texts is None:
+            return self
+        return replace(self, phi=replace(phi, texts=fewer_directions(phi.texts, X)))
 
     @property
     def unlike(self) -> Array | None:
@@ -76,16 +92,15 @@ class Term:
             product: Array = a @ b.T
             return product
         levels = seen_levels(self.unlike)
-        at, weights = a.shape[1] - len(levels), None if self.unlike is None else self.unlike[levels]
         if isinstance(self.phi, LevelMap):
             return same_levels(a, b, self.variance * self.phi.variances[levels], dtype)
+        at, weights = a.shape[1] - len(levels), None if self.unlike is None else self.unlike[levels]
+        k = at - (0 if self.phi.texts is None else len(self.phi.texts))
         if isinstance(self.phi, GaussianMap):
-            K = minus_half_squares(a[:, :at], b[:, :at]).astype(dtype, copy=False)
+            K = minus_half_squares(a[:, :k], b[:, :k]).astype(dtype, copy=False)
         else:
-            k = np.count_nonzero(self.phi.relevance)
             K = minus_distances(np.ascontiguousarray(a[:, :k]), np.ascontiguousarray(b[:, :k]), dtype)
-            if at > k:
-                K += minus_half_squares(a[:, k:at], b[:, k:at]).astype(dtype, copy=False)
+        K = less_apart(K, a[:, k:at].astype(dtype), b[:, k:at].astype(dtype))
         if weights is not None and len(weights):
             K = less_unlike(K, a[:, at:], b[:, at:], weights)
         np.exp(K, out=K)
@@ -181,6 +196,10 @@ class SumKernel:
         terms = tuple(replace(term, variance=term.variance * f) for term, f in zip(self.terms, factors, strict=False))
         linear = None if self.linear is None else self.linear * np.sqrt(factors[-1])
         return SumKernel(terms, linear)
+
+    def with_short_texts(self, X: Array) -> "SumKernel":
+        """With no more directions of texts than the rows X tell apart."""
+        return replace(self, terms=tuple(term.with_short_texts(X) for term in self.terms))
 
     def machine(self, X: Array, alpha: Array, intercept: Array, single: bool = False) -> Machine:
         """sum_i alpha_i K(x, x_i) + a as a machine of one layer; alpha is (n, k). Kernels are in float32
