@@ -9,6 +9,7 @@ from mlkm import MLKMRegressor
 from mlkm.auto import joint
 from mlkm.auto.joint_evidence import JointEvidence
 from mlkm.auto.policy import Policy
+from mlkm.model.levels import along_texts, fewer_directions, minus_half_squares
 from mlkm.model.machine import predict
 from mlkm.model.warp import fit_warp, warped
 from mlkm.rows import LEVEL, NUMBER, TEXT, Inputs, Rows
@@ -106,3 +107,16 @@ def test_leave_one_out_of_a_table_is_exact():
     member = variance.kernel
     own = (rows.Y - member.weights(rows.X) @ rows.Y)[i] / (1 - member.own[i])
     np.testing.assert_allclose(own, missed, atol=1e-6)
+
+
+def test_fewer_directions_of_texts_keep_the_exponent():
+    rng = np.random.default_rng(0)
+    texts = rng.standard_normal((500, 4)) @ rng.standard_normal((4, 30)) / 10 + 0.001 * rng.standard_normal((500, 30))
+    X = np.hstack([np.zeros((500, 2)), texts])
+    every = np.hstack([np.zeros((30, 2)), np.diag(rng.uniform(0.5, 2, 30))])
+    fewer = fewer_directions(every, X)
+    assert len(fewer) <= 4
+    whole, less = (
+        minus_half_squares(F[:250], F[250:]) for F in (along_texts(T, X, np.float64) for T in (every, fewer))
+    )
+    assert np.abs(whole - less).mean() < 0.025

@@ -299,3 +299,53 @@ def test_what_cells_of_unusual_types_are():
     assert TableEncoder().fit_transform([[datetime.date(1970, 1, 2), 1.0]])[0].tolist() == [1.0, 1.0]
     hidden = np.ma.masked_array([[1.0], [2.0]], mask=[[False], [True]])
     assert TableEncoder().fit_transform(hidden)[:, 1].tolist() == [0.0, 1.0]
+
+
+def test_numbers_inside_words_are_inputs():
+    power = [f"{k / 2} bhp" for k in range(100, 140)]
+    torque = [f"{k % 37 + 90}Nm@ {2000 + 10 * k}rpm" for k in range(40)]
+    time = [f"{k % 24:02d}:{5 * (k % 12):02d}" for k in range(40)]
+    part = [f"C-{k:04d}" for k in range(40)]  # leading zeros: a name
+    model = [f"{['Alto', 'Brio', 'Clio', 'Duna'][k % 4]} {k}" for k in range(40)]  # what comes before differs
+    few = ["1 stop", "2 stops"] * 20
+    frame = pd.DataFrame({"power": power, "torque": torque, "time": time, "part": part, "model": model, "few": few})
+    encoder = TableEncoder().fit(frame)
+    X, names = encoder.transform(frame), encoder.get_feature_names_out().tolist()
+    assert [name for name in names if " number " in name] == [
+        "power number 1", "torque number 1", "torque number 2", "time number 1", "time number 2",
+    ]  # fmt: skip
+    np.testing.assert_allclose(X[:, names.index("power number 1")], np.arange(100, 140) / 2)
+    np.testing.assert_allclose(X[:, names.index("torque number 2")], 2000 + 10 * np.arange(40))
+    new = frame.iloc[:3].assign(power=["61.25 bhp", "unknown", None])
+    later = encoder.transform(new)[:, names.index("power number 1")]
+    np.testing.assert_allclose(later, [61.25, 59.75, 59.75])  # a new level has a place, others the median
+
+
+def test_a_new_level_is_predicted_by_its_number():
+    rng = np.random.default_rng(0)
+    power = rng.integers(50, 200, 300)
+    frame = pd.DataFrame({"power": [f"{p} bhp" for p in power]})
+    model = MLKMRegressor(random_state=0).fit(frame, power / 10 + 0.1 * rng.standard_normal(300))
+    unseen = sorted(set(range(60, 190)) - set(power))
+    assert len(unseen) > 5
+    found = model.predict(pd.DataFrame({"power": [f"{p} bhp" for p in unseen]}))
+    assert np.abs(found - np.array(unseen) / 10).max() < 1.0
+
+
+def test_numbers_that_were_said_to_be_names_have_no_order():
+    encoder = TableEncoder(categorical_features=[0]).fit(np.arange(100.0)[:, None] % 40)
+    assert encoder.get_feature_names_out().tolist() == ["x0"]
+
+
+def test_words_act_together_with_numbers():
+    """The slope of a number follows the text of a level: levels that share letters share it."""
+    rng = np.random.default_rng(0)
+    kinds, n = ["maruti alto", "maruti swift", "toyota corolla", "toyota camry"], 600
+    kind, x = rng.integers(0, 4, n), rng.standard_normal(n)
+    words = [f"{kinds[k]} {'abcdefgh'[rng.integers(8)]}{'klmnopqr'[rng.integers(8)]}" for k in kind]
+    y = np.where(kind < 2, 1 + 2 * x, -1.0) + 0.1 * rng.standard_normal(n)
+    frame = pd.DataFrame({"model": words, "x": x})
+    model = MLKMRegressor(random_state=0).fit(frame[:400], y[:400])
+    new = frame[400:].assign(model=[f"{kinds[k]} zz" for k in kind[400:]])  # levels that no row had
+    for rows, limit in ((frame[400:], 0.2), (new, 0.45)):
+        assert np.sqrt(np.mean((model.predict(rows) - y[400:]) ** 2)) < limit * y.std()

@@ -35,7 +35,7 @@ from .plan import PARTS
 
 Parameters: TypeAlias = dict[str, Array]
 NOTHING = -8.0  # logarithm of the least amplitude
-_UNSEEN = 3e-3  # gamma of an input that moves the rough kernel by less than a hundredth over all of its range
+_UNSEEN = 1e-3  # of the noise variance: an input that moves a product kernel by less is not looked at
 _LEAST_EFFECT = 1e-6  # variance of a level, y having 1, below which it is none
 LEAST_NOISE = 1e-8  # of the variance of y: what can be factorised in float64
 
@@ -122,10 +122,8 @@ def sum_kernel(p: Parameters, ranks: Warp, kept: IntArray, inputs: Inputs, n_fre
     d, levels = len(inputs.kinds), inputs.levels[kept]
     matrix, unlike, gamma, effects = np.zeros((len(kept), d)), *np.zeros((3, d))
     matrix[:, kept] = matrix_of(p, levels)
-    gamma[kept] = np.exp(p["relevance"])
-    gamma[gamma < _UNSEEN] = 0
-    unlike[kept[levels]] = np.exp(2 * p["scale"][levels])
-    unlike[unlike < _UNSEEN] = 0
+    gamma[kept] = _seen(np.exp(p["relevance"]), p, "rough")
+    unlike[kept[levels]] = _seen(np.exp(2 * p["scale"][levels]), p, "full")
     effects[kept[levels]] = np.exp(2 * p["amplitude1"][levels])
     effects[effects < _LEAST_EFFECT] = 0
     nowhere, has_levels = np.zeros((0, d)), bool(levels.any())
@@ -148,18 +146,25 @@ def sum_kernel(p: Parameters, ranks: Warp, kept: IntArray, inputs: Inputs, n_fre
     return SumKernel(tuple(terms), linear)
 
 
+def _seen(weights: Array, p: Parameters, part: str) -> Array:
+    """The weights of inputs in the exponent of a product kernel, zero where its variance times the weight is lost in
+    the noise: a large variance makes a small weight tell."""
+    return np.where(weights * _variance(p, part) < _UNSEEN * _variance(p, "noise"), 0, weights)
+
+
 def _directions(p: Parameters, name: str, inputs: Inputs) -> Array | None:
-    """Those of texts that are looked at (q, d), None where there are none."""
-    scales = _of_texts(p, name, inputs)
-    return np.diag(scales)[scales > 0] if scales.any() else None
+    """Those of texts (q, d) that a product kernel looks at, None where there are none."""
+    if name not in p:
+        return None
+    squares = _seen(_of_texts(p, name, inputs) ** 2, p, "full" if name == "text_smooth" else "rough")
+    return np.diag(np.sqrt(squares))[squares > 0] if squares.any() else None
 
 
 def _of_texts(p: Parameters, name: str, inputs: Inputs) -> Array:
     """The scale or the slope of every coordinate of a text (d,), that of its column; zero for other inputs."""
     values = np.zeros(len(inputs.kinds))
-    if name in p:
-        values[inputs.texts] = np.exp(p[name])[np.unique(inputs.owners[inputs.texts], return_inverse=True)[1]]
-    return np.where(values**2 < _LEAST_EFFECT if name == "text" else values**2 < _UNSEEN, 0, values)
+    values[inputs.texts] = np.exp(p[name])[np.unique(inputs.owners[inputs.texts], return_inverse=True)[1]]
+    return values
 
 
 def _variance(p: Parameters, part: str) -> float:

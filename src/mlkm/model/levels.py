@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .._types import Array, IntArray
 from .features import features, pullback
 
-_LOST = 0.02  # of the exponent, which directions of texts may add to it without being looked at
+_LOST = 0.01  # share of the exponent that directions of texts may have without being looked at
 _PIECE = 2**18  # entries of a kernel that stay in a processor's cache
 _FEW = 8  # levels up to which a product of indicators takes less time than comparisons
 
@@ -53,11 +53,12 @@ def along_texts(directions: Array | None, X: Array, dtype: Any) -> Array:
 
 
 def fewer_directions(directions: Array, X: Array) -> Array:
-    """T with the leading directions in which the texts of the rows X differ: the others together add less than
-    `_LOST` to the exponent, on average over pairs of rows."""
+    """T with the leading directions in which the texts of the rows X differ: the others together have less than
+    `_LOST` of what texts add to the exponent, on average over pairs of rows."""
     F = along_texts(directions, X, np.float64)
     values, V = np.linalg.eigh(np.cov(F, rowvar=False, ddof=0).reshape(F.shape[1], -1))
-    kept = np.cumsum(np.maximum(values, 0)) > _LOST
+    values = np.maximum(values, 0)
+    kept = np.cumsum(values) > _LOST * values.sum()
     return np.asarray(V[:, kept].T @ directions)
 
 
