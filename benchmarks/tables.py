@@ -121,10 +121,9 @@ def _skrub(final: Any) -> Any:
 
 
 def _skrub_ridge(seed: int, threads: int) -> Any:
-    from sklearn.impute import SimpleImputer
-    from sklearn.preprocessing import StandardScaler
+    from skrub import tabular_pipeline
 
-    return _skrub((SimpleImputer(add_indicator=True), StandardScaler(), RidgeCV(alphas=np.logspace(-4, 4, 17))))
+    return tabular_pipeline(RidgeCV(alphas=np.logspace(-4, 4, 17)))
 
 
 MODELS = {

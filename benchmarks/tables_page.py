@@ -55,6 +55,7 @@ def blocks(table: pd.DataFrame) -> Iterator[Block]:
     )
     yield from _overall(ours, seconds, errors, models)
     yield Figure("tables.svg", _by_table(errors, models), "Every table: RMSE over CatBoost's, mean of both splits.")
+    yield Figure("tables-time.svg", _against_time(errors, seconds, models), "Error and fit time, over CatBoost's.")
     yield from _every(errors, seconds, models)
 
 
@@ -128,6 +129,28 @@ def _by_table(errors: pd.DataFrame, models: list[str]) -> bytes:
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_xlabel("RMSE / CatBoost's (left of 1: better; * judged only)")
         axes.legend(loc="lower left", bbox_to_anchor=(-0.1, 1.0), ncols=3, frameon=False, fontsize=8)
+        return plots.svg(plot)
+
+
+def _against_time(errors: pd.DataFrame, seconds: pd.DataFrame, models: list[str]) -> bytes:
+    """Geometric mean of RMSE over CatBoost's against the median of fit time over CatBoost's."""
+    with mpl.rc_context(plots.STYLE):
+        plot = Plot(figsize=(7.2, 3.4))
+        axes = plot.add_subplot()
+        for model in models:
+            marker, color, face, size, layer = _LOOKS[model]
+            x = float((seconds[model] / seconds["catboost-tables"]).median())
+            y = float(np.exp(np.log(errors[model] / errors["catboost-tables"]).mean()))
+            axes.plot(x, y, marker, color=color, mfc=face, ms=size, zorder=layer)
+            axes.annotate(MODELS[model].label, (x, y), (7, 4), textcoords="offset points", fontsize=8)
+        axes.axhline(1, color="#cccccc", lw=0.8, zorder=1)
+        axes.set_xscale("log")
+        axes.margins(0.12)
+        low, high = axes.get_xlim()
+        axes.set_xlim(low, 4 * high)  # room for labels on the right
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+        axes.set_xlabel("fit time / CatBoost's (median over tables and splits)")
+        axes.set_ylabel("RMSE / CatBoost's (geometric mean)")
         return plots.svg(plot)
 
 

@@ -12,7 +12,7 @@ from ._seeds import Purpose, generator, root_seed
 from ._types import Array, RandomState
 from .auto.plan import Plan, is_automatic, make_plan, takes_levels
 from .fit.train import Fitted, train
-from .model.machine import predict
+from .model.machine import predict_average
 from .rows import Inputs, Rows, distinct_rows, fit_fence, folds_of, standardiser
 from .tables.means import fit_numbers
 from .tables.reading import read_training
@@ -202,7 +202,7 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         Z = self._inputs(self._read(X))
         if not return_std:
-            return self._in_units(np.mean([predict(machine, Z) for machine in self.machines_], axis=0))
+            return self._in_units(predict_average(self.machines_, Z))
         f, sigma = self._sigma().predict(Z)
         return self._in_units(f), self._shaped(sigma * self.y_scaler_.sd)
 

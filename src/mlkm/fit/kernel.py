@@ -17,7 +17,7 @@ from ..auto.kernels import LearnedKernel, search_kernels, weighed
 from ..auto.plan import Plan
 from ..auto.stack import convex_weights, shared_weights
 from ..model.link import Power, fit_power, link_of, share_of_spread, straightness
-from ..model.machine import Machine, averaged, predict, predict_linked
+from ..model.machine import Machine, averaged, predict_average, predict_linked
 from ..model.sum_kernel import SumKernel
 from ..model.warped import WarpedKernel
 from ..rows import Rows
@@ -25,6 +25,7 @@ from ..solvers.dual import solvable_rows, solve_dual
 from ..solvers.ridge import ridge
 
 _LEAST_TO_WARP = 20  # rows for a power to be told
+_LITTLE = 0.02  # share of the other scale that is not worth the time of predictions
 _STRAIGHT = 0.99  # squared correlation of targets on both scales from which on they are as good as the same
 
 
@@ -85,6 +86,8 @@ def _kernels(rows: Rows, plan: Plan) -> KernelFit:
     predictions = np.stack([raw.left_out(rows, m), link.mean(on_other)])
     last, rng = rows.take(slice(len(rows) - m, None)), generator(plan.seed, Purpose.STACK)
     shares = shared_weights(predictions, last.Y, last.weights, rng, plan.policy.bootstraps)
+    if shares[1] < _LITTLE:
+        return _fit_of(raw, predictions[0], rows)
     fit = _fit_of(raw, np.tensordot(shares, predictions, axes=1), rows)
     machines = averaged((raw.machine, replace(other.machine, link=link)), shares.tolist())
     noise_share = share_of_spread(fit.missed, link.deviation(on_other), last.weights)
@@ -148,7 +151,7 @@ def _held_out(rows: Rows, plan: Plan) -> tuple[IntArray, Array]:
     for fold in folds:
         inside = rows.take(np.setdiff1d(np.arange(len(rows)), fold))
         members = (_kernels(inside, cheaper).machines, _linear(inside, plan)[:1], _mean(inside)[1:])
-        outside.append([np.mean([predict(one, rows.X[fold]) for one in member], axis=0) for member in members])
+        outside.append([predict_average(member, rows.X[fold]) for member in members])
     return np.concatenate(folds), np.stack([np.vstack(member) for member in zip(*outside, strict=True)])
 
 

@@ -11,7 +11,7 @@ from .._seeds import Purpose, generator
 from .._types import Array, IntArray
 from ..auto.first_layer import scale_of_kernel
 from ..auto.plan import Plan
-from ..model.machine import Machine, input_gradient, predict
+from ..model.machine import Machine, input_gradient, predict_average
 from ..model.prior import Prior
 from ..model.warp import coarser
 from ..rows import Rows, Standardiser
@@ -97,7 +97,7 @@ def _fold_error(rows: Rows, plan: Plan, units: Standardiser, penalty: float, tes
         machines = train(own, replace(plan.with_penalty(penalty), n_jobs=None), units).solution.machines
     except DivergedError:
         return np.inf
-    f = np.mean([predict(machine, rows.X[test]) for machine in machines], axis=0)
+    f = predict_average(machines, rows.X[test])
     return float(rows.weights[test] @ ((f - rows.Y[test]) ** 2 @ (units.sd / units.sd.max()) ** 2))
 
 
@@ -168,7 +168,7 @@ def relevance_by_exchange(machines: Sequence[Machine], rows: Rows) -> Array:
     total = np.zeros(len(owners))
 
     def f(Z: Array) -> Array:
-        return np.asarray(np.mean([predict(machine, Z) for machine in machines], axis=0))
+        return predict_average(machines, Z)
 
     here, columns, first = f(X), *np.unique(owners, return_index=True)
     for begin in range(0, len(columns), _TOGETHER):

@@ -16,14 +16,18 @@ product of what enters the matrix and what comes back to it, so the n x p Jacobi
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from .._threads import side_by_side
 from .._types import Array
 from .features import JointMap, angles, features, pullback
 from .link import Link
 from .warp import warped
+
+_LONG = 2**23  # entries of a table of features
 
 Weights: TypeAlias = tuple[Array, ...]
 Layers: TypeAlias = tuple[Weights, ...]
@@ -156,6 +160,13 @@ def predict(machine: Machine, X: Array, entries: int = 2**24) -> Array:
     """f(x) for every row, or where the link leads from there."""
     f = predict_linked(machine, X, entries)
     return f if machine.link is None else machine.link.mean(f)
+
+
+def predict_average(machines: Sequence[Machine], X: Array) -> Array:
+    """The plain average of what the machines predict; of two at the same time where that takes long."""
+    if len(machines) == 2 and len(X) * machines[0].maps[0].n_features > _LONG:
+        return np.asarray(sum(side_by_side(*(partial(predict, m, X) for m in machines), wide=True)) / 2)
+    return np.asarray(np.mean([predict(machine, X) for machine in machines], axis=0))
 
 
 def predict_linked(machine: Machine, X: Array, entries: int = 2**24) -> Array:

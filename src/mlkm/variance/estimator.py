@@ -28,7 +28,7 @@ from functools import cached_property
 import numpy as np
 
 from .._types import Array
-from ..model.machine import Machine, predict
+from ..model.machine import Machine, predict_average
 from ..model.prior import Prior
 from ..rows.distinct import Rows
 from .gradients import Gradients, Layered, OneLayer
@@ -60,7 +60,7 @@ class Variance:
             [factorise(gradients, rows, fit.penalty, largest_side) for gradients in _gradients(machine, rows, fit)]
             for machine in machines
         ]
-        self.residuals = rows.Y - np.mean([predict(machine, rows.X) for machine in machines], axis=0)
+        self.residuals = rows.Y - predict_average(machines, rows.X)
         n = rows.counts.sum()
         degrees = np.mean([[side.trace for side in of_machine] for of_machine in self.sides], axis=0)
         self.noise = rows.counts @ self.residuals**2 / np.maximum(n - degrees, _LEAST_DEGREES)

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
 from .._types import Array
-from ..model.machine import Machine, predict, predict_linked
+from ..model.machine import Machine, predict, predict_average, predict_linked
 from ..model.sum_kernel import SumKernel
 from ..model.warped import WarpedKernel
 from ..rows import Rows
@@ -176,7 +176,7 @@ class StackVariance:
         return self._std(self.rows.X, self._left_out)
 
     def _mean(self, X: Array) -> Array:
-        return np.asarray(np.mean([predict(machine, X) for machine in self.machines], axis=0))
+        return predict_average(self.machines, X)
 
     def _relative(self, X: Array) -> Array:
         """The kernels' variance in units of that of their noise."""
