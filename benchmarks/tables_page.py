@@ -76,7 +76,11 @@ def _overall(ours: pd.DataFrame, seconds: pd.DataFrame, errors: pd.DataFrame, mo
         )
     header = ["model", "/ CatBoost", "/ best peer", "ahead of CatBoost", "worst / best peer"]
     header += ["fit time / CatBoost's, median", "largest"]
-    yield Table(header, rows, "Geometric means over tables and splits; the best peer is the best of the others.")
+    yield Table(
+        header,
+        rows,
+        "Geometric means over tables and splits; the best peer is the best of the four on each table and split, known only afterwards.",
+    )
     parts = []
     for name, own in (("choices made on", DECIDED_ON), ("judged only", JUDGED)):
         part = ours[ours.index.get_level_values(0).isin(own)]

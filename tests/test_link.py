@@ -1,5 +1,7 @@
 """Targets on a scale where they are nearly normal, the way back, and a fit on both scales."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import yeojohnson, yeojohnson_normmax
 
 from mlkm import MLKMRegressor
+from mlkm.auto.policy import Policy, policy_context
 from mlkm.fit import kernel
 from mlkm.model.link import (
     Power,
@@ -18,6 +21,7 @@ from mlkm.model.link import (
     yeo_johnson,
 )
 from mlkm.model.machine import input_gradient, predict
+from mlkm.solvers import dual
 
 
 def skewed(n=400, seed=0):
@@ -160,3 +164,39 @@ def test_leave_one_out_on_both_scales_is_that_of_fits_without_the_row():
     np.testing.assert_allclose(changes, warped.link.mean(f) - warped.link.mean(there), atol=1e-6)
     left = model.leave_one_out(X, y)
     assert np.sqrt(np.mean(left.residuals**2)) < 0.7 * y.std()
+
+
+def test_an_output_that_does_not_vary_stays_as_it_is_beside_a_skewed_one():
+    X, y = skewed(150)
+    model = MLKMRegressor(random_state=0).fit(X, np.c_[y**2, np.ones(150)])
+    f, std = model.predict(X, return_std=True)
+    np.testing.assert_allclose(f[:, 1], 1, atol=1e-9)
+    assert np.isfinite(std).all()
+
+
+def test_the_other_scale_leaves_a_stack_of_which_it_has_next_to_nothing():
+    """Three rows far out: all that is left is the mean, and noise is of one size."""
+    X, y = skewed(150)
+    y[:3] = 1e8
+    model = MLKMRegressor(random_state=0).fit(X, y)
+    fit = model._training[1]
+    assert fit.warped is None or fit.of_warped >= kernel._LITTLE
+    assert len(model.machines_) == 1 + (fit.warped is not None)
+    f, std = model.predict(X, return_std=True)
+    assert np.isfinite(f).all()
+    assert (std <= np.ptp(y)).all()
+
+
+def test_errors_of_rows_left_out_are_of_rows_not_seen_where_not_all_are_solved_on():
+    """With next to no noise no more than EXACT rows are solved on; what is left out is left out of these."""
+    rng = np.random.default_rng(0)
+    X, new = rng.standard_normal((700, 2)), rng.standard_normal((500, 2))
+
+    def f(Z):
+        return np.exp(np.sin(2 * Z[:, 0]) + 0.5 * Z[:, 1])
+
+    with pytest.MonkeyPatch.context() as patch, policy_context(replace(Policy(), stack_rows=300)):
+        patch.setattr(dual, "EXACT", 600)
+        model = MLKMRegressor(random_state=0).fit(X, f(X))
+    true = np.sqrt(np.mean((model.predict(new) - f(new)) ** 2))
+    assert 0.3 * true < np.sqrt(model.loo_error_) < 10 * true

@@ -349,3 +349,29 @@ def test_words_act_together_with_numbers():
     new = frame[400:].assign(model=[f"{kinds[k]} zz" for k in kind[400:]])  # levels that no row had
     for rows, limit in ((frame[400:], 0.2), (new, 0.45)):
         assert np.sqrt(np.mean((model.predict(rows) - y[400:]) ** 2)) < limit * y.std()
+
+
+def test_numbers_inside_words_have_signs_and_are_finite():
+    degrees = pd.DataFrame({"t": [f"{k} C" for k in range(-10, 10)] + ["\u22127 C", "Golf 5", "1" * 400 + " C", "n/a"]})
+    encoder = TableEncoder().fit(degrees[:20])
+    names = encoder.get_feature_names_out().tolist()
+    found = encoder.transform(degrees)[:, names.index("t number 1")]
+    np.testing.assert_allclose(found[:20], np.arange(-10, 10))
+    np.testing.assert_allclose(found[20:], [-7, -0.5, -0.5, -0.5])  # others say something else before it, or no number
+    ranges = TableEncoder().fit(pd.DataFrame({"r": [f"{k}-{k + 10} EUR" for k in range(30)]}))
+    assert ranges.transform(pd.DataFrame({"r": ["100-200 EUR"]}))[0, 1:3].tolist() == [100, 200]
+
+
+def test_new_levels_of_words_do_not_run_away():
+    """With few rows a linear part of texts would tell levels apart along directions that new ones leave."""
+    rng = np.random.default_rng(0)
+    syllables = [a + b for a in "bdfgklmnprst" for b in "aeiou"]
+    names = ["".join(rng.choice(syllables, 3)) for _ in range(60)]
+    effects, at, x = rng.standard_normal(60), rng.integers(0, 60, 900), rng.standard_normal(900)
+    y = x + effects[at] + 0.1 * rng.standard_normal(900)
+    frame, seen = pd.DataFrame({"name": np.array(names)[at], "x": x}), at < 48
+    model = MLKMRegressor(random_state=0).fit(frame[seen], y[seen])
+    f, std = model.predict(frame[~seen], return_std=True)
+    known = model.predict(frame[seen], return_std=True)[1]
+    assert np.sqrt(np.mean((f - y[~seen]) ** 2)) < 1.3 * y.std()
+    assert std.mean() > 3 * known.mean()

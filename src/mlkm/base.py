@@ -121,7 +121,8 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def noise_variance_(self) -> Any:
-        """sigma^2 of `predict(X, return_std=True)`, in squared units of y: a number, or one per output."""
+        """sigma^2 of `predict(X, return_std=True)`, on average over x, in squared units of y: a number, or one per
+        output."""
         check_is_fitted(self)
         with np.errstate(over="ignore", under="ignore"):  # squares of numbers beyond 1e154
             noise = (np.sqrt(self._sigma().noise) * self.y_scaler_.sd) ** 2
@@ -150,8 +151,9 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """The rows of the fit, each seen by the fit without it: residuals y - f_{-i}(x_i) = r_i / (1 - h_i) and
         sigma_y(x_i) = sigma / sqrt(1 - h_i), (n, k) in the order given, h_i being the weight of the row in its own fit.
 
-        Features and penalty are held fixed. Of equal rows one copy is left out; a row with a weight that is no number
-        of copies, with all of it. For a row that the fit has not seen, f itself is the fit without it.
+        Features and penalty are held fixed; a fit on another scale is left out there, and led back. Of equal rows one
+        copy is left out; a row with a weight that is no number of copies, with all of it. For a row that the fit has
+        not seen, f itself is the fit without it.
         """
         variance = self._closed_form()
         inputs, targets = self._read(X), check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
@@ -196,7 +198,8 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         With automatic scales, predictions stay within the training targets and twice their range on either side.
 
         With `return_std`, also the standard deviation of a new y there by the paper's estimator (`mlkm.variance`):
-        noise of one size everywhere, plus what the rows leave undetermined. The first such call factorises, which takes
+        noise of one size everywhere, or where targets are skewed as far as rows left out say so, of one size on a scale
+        where they are not, plus what the rows leave undetermined. The first such call factorises, which takes
         about as long as a fit with all choices given.
         """
         check_is_fitted(self)

@@ -40,9 +40,10 @@ def deep(problem: Problem, plan: Plan) -> tuple[Solution, Prior]:
 def with_hidden(fit: KernelFit, rows: Rows, plan: Plan) -> tuple[tuple[Machine, ...], float]:
     """Machines whose plain average is the kernels beside hidden layers, and the share of these.
 
-    It is chosen by the last rows: the kernels' predictions there are those of a fit to others, and hidden layers are
-    trained on the first ones.
+    It is chosen by the last of the rows solved on: the kernels' predictions there are those of a fit to others, and
+    hidden layers are trained on the first ones.
     """
+    rows = rows.take(slice(0, fit.solved))
     m = min(len(fit.missed), len(rows) // 3)
     last = rows.take(slice(len(rows) - m, None))
     hidden = _trained(rows.take(slice(0, min(plan.policy.hidden_rows, len(rows) - m))), plan)

@@ -17,7 +17,7 @@ from ..auto.kernels import LearnedKernel, search_kernels, weighed
 from ..auto.plan import Plan
 from ..auto.stack import convex_weights, shared_weights
 from ..model.link import Power, fit_power, link_of, share_of_spread, straightness
-from ..model.machine import Machine, averaged, predict_average, predict_linked
+from ..model.machine import Machine, averaged, predict_average
 from ..model.sum_kernel import SumKernel
 from ..model.warped import WarpedKernel
 from ..rows import Rows
@@ -31,32 +31,26 @@ _STRAIGHT = 0.99  # squared correlation of targets on both scales from which on 
 
 @dataclass(frozen=True)
 class Solved:
-    """A sum of kernels solved on the first `solved` rows, its noise variance, and what it misses of the last of them
-    without them (m, k)."""
+    """A sum of kernels solved, its noise variance, and what it misses of the last rows without them (m, k)."""
 
     machine: Machine
     kernel: SumKernel
     noise: float
     missed: Array
-    solved: int
-
-    def left_out(self, rows: Rows, m: int) -> Array:
-        """Predictions of the last m rows, on the scale of the targets, by a fit that has not seen them."""
-        if self.solved == len(rows):
-            return np.asarray(rows.Y[len(rows) - m :] - self.missed[len(self.missed) - m :])
-        return predict_linked(self.machine, rows.X[len(rows) - m :])
 
 
 @dataclass(frozen=True)
 class KernelFit:
     """Machines whose plain average is the fit, the kernel with the noise variance of its solve, the error of rows left
-    out for every output, what is missed of the last rows without them (m, k), the shares of kernel, ridge and mean, the
-    penalty of ridge, and the kernel for targets on another scale, where there is one."""
+    out for every output, how many rows were solved on, what is missed of the last of them without them (m, k), the
+    shares of kernel, ridge and mean, the penalty of ridge, and the kernel for targets on another scale, where there is
+    one."""
 
     machines: tuple[Machine, ...]
     kernel: SumKernel
     noise: float
     loo_error: Array
+    solved: int
     missed: Array
     shares: tuple[float, float, float] = (1.0, 0.0, 0.0)
     ridge_penalty: float = 0.0
@@ -76,30 +70,40 @@ def _kernels(rows: Rows, plan: Plan) -> KernelFit:
     """For the targets as they are and, where it differs, for those on another scale; weighed by the last rows."""
     found, power = search_kernels(rows, plan), _power(rows)
     if power is None:
-        raw = _solved(found, rows, plan)
-        return _fit_of(raw, raw.left_out(rows, len(raw.missed)), rows)
+        learned = weighed(found, rows, plan)
+        some = solvable_rows(learned.kernel, rows, learned.noise)
+        return _fit_of(_solved(learned, some), some)
     there = replace(rows, Y=power.forward(rows.Y))
-    raw, other = side_by_side(lambda: _solved(found, rows, plan), lambda: _solved(found, there, plan), wide=True)
-    link = link_of(power, other.missed, rows.weights[: other.solved][-len(other.missed) :])
+    both = side_by_side(lambda: weighed(found, rows, plan), lambda: weighed(found, there, plan), wide=True)
+    n = min(len(solvable_rows(learned.kernel, rows, learned.noise)) for learned in both)
+    some, there = rows.take(slice(0, n)), there.take(slice(0, n))
+    raw, other = side_by_side(lambda: _solved(both[0], some), lambda: _solved(both[1], there), wide=True)
+    return _on_both_scales(raw, other, power, some, there, plan)
+
+
+def _on_both_scales(raw: Solved, other: Solved, power: Power, rows: Rows, there: Rows, plan: Plan) -> KernelFit:
+    """By predictions of the last rows without them; `there` has the targets on the other scale."""
     m = min(len(raw.missed), len(other.missed))
-    on_other = other.left_out(there, m)
-    predictions = np.stack([raw.left_out(rows, m), link.mean(on_other)])
-    last, rng = rows.take(slice(len(rows) - m, None)), generator(plan.seed, Purpose.STACK)
+    last, on_other = rows.take(slice(len(rows) - m, None)), there.Y[-m:] - other.missed[-m:]
+    link = link_of(power, other.missed[-m:], last.weights)
+    predictions = np.stack([last.Y - raw.missed[-m:], link.mean(on_other)])
+    rng = generator(plan.seed, Purpose.STACK)
     shares = shared_weights(predictions, last.Y, last.weights, rng, plan.policy.bootstraps)
     if shares[1] < _LITTLE:
-        return _fit_of(raw, predictions[0], rows)
-    fit = _fit_of(raw, np.tensordot(shares, predictions, axes=1), rows)
+        return _fit_of(raw, rows)
+    missed = last.Y - np.tensordot(shares, predictions, axes=1)
     machines = averaged((raw.machine, replace(other.machine, link=link)), shares.tolist())
-    noise_share = share_of_spread(fit.missed, link.deviation(on_other), last.weights)
+    noise_share = share_of_spread(missed, link.deviation(on_other), last.weights)
     warped = WarpedKernel(other.kernel, other.noise, power, link, float(shares[1]), noise_share)
+    fit = _fit_of(replace(raw, missed=missed), rows)
     return replace(fit, machines=machines, shares=(float(shares[0]), 0.0, 0.0), warped=warped)
 
 
-def _fit_of(raw: Solved, left_out: Array, rows: Rows) -> KernelFit:
-    """With what was predicted of the last rows without them."""
-    last = rows.take(slice(len(rows) - len(left_out), None))
-    missed = last.Y - left_out
-    return KernelFit((raw.machine,), raw.kernel, raw.noise, last.weights @ missed**2 / len(last), missed)
+def _fit_of(raw: Solved, rows: Rows) -> KernelFit:
+    """One kernel alone."""
+    weights = rows.weights[len(rows) - len(raw.missed) :]
+    error = weights @ raw.missed**2 / weights.sum()
+    return KernelFit((raw.machine,), raw.kernel, raw.noise, error, len(rows), raw.missed)
 
 
 def _power(rows: Rows) -> Power | None:
@@ -111,12 +115,10 @@ def _power(rows: Rows) -> Power | None:
     return None if same else power
 
 
-def _solved(found: LearnedKernel, rows: Rows, plan: Plan) -> Solved:
-    learned = weighed(found, rows, plan)
-    some = solvable_rows(learned.kernel, rows, learned.noise)
-    fit = solve_dual(learned.kernel, some, learned.noise)
-    machine = learned.kernel.machine(some.X, fit.alpha, fit.intercept, fit.single)
-    return Solved(machine, learned.kernel, learned.noise, fit.missed, len(some))
+def _solved(learned: LearnedKernel, rows: Rows) -> Solved:
+    fit = solve_dual(learned.kernel, rows, learned.noise)
+    machine = learned.kernel.machine(rows.X, fit.alpha, fit.intercept, fit.single)
+    return Solved(machine, learned.kernel, learned.noise, fit.missed)
 
 
 def _mean(rows: Rows) -> tuple[SumKernel, Machine]:
@@ -128,12 +130,13 @@ def _mean(rows: Rows) -> tuple[SumKernel, Machine]:
 def _only_mean(rows: Rows) -> KernelFit:
     kernel, machine = _mean(rows)
     error = rows.weights @ (rows.Y - rows.weights @ rows.Y / len(rows)) ** 2 / max(len(rows) - 1, 1)
-    return KernelFit((machine,), kernel, 1.0, error, np.zeros((0, rows.Y.shape[1])))
+    return KernelFit((machine,), kernel, 1.0, error, len(rows), np.zeros((0, rows.Y.shape[1])))
 
 
 def _linear(rows: Rows, plan: Plan) -> tuple[Machine, float]:
-    """Ridge on the inputs that are not levels, and its penalty, by leave-one-out; without a linear term the mean."""
-    mean, seen = _mean(rows)[1], ~rows.inputs.levels
+    """Ridge on the inputs that are numbers, and its penalty, by leave-one-out; without a linear term the mean. On texts
+    it would tell levels apart by directions of which a new level says nothing."""
+    mean, seen = _mean(rows)[1], rows.inputs.numbers
     if not plan.linear or not seen.any():
         return mean, 0.0
     fit = ridge(rows.X[:, seen], rows.Y, rows.weights)
@@ -165,10 +168,12 @@ def _stacked(rows: Rows, plan: Plan, fit: KernelFit, held: tuple[IntArray, Array
     if not plan.linear:
         shares = np.array([shares[0], 0.0, shares[1] + shares[2]])
     kernels, line, mean = (float(share) for share in shares)
-    k, raw = len(fit.machines), kernels * fit.shares[0]
+    k, warped, raw = len(fit.machines), fit.warped, kernels * fit.shares[0]
     own, *other = averaged(fit.machines, [kernels / k] * k)  # those of the kernels, with their share
+    if warped is not None and kernels * warped.share < _LITTLE:  # goes to the mean
+        mean, k, other, own = mean + kernels * warped.share, 1, [], averaged((own,), [1 / k])[0]
     own = _combined(own, linear, _mean(rows)[1], (k * line, k * mean))
-    warped = None if fit.warped is None else replace(fit.warped, share=kernels * fit.warped.share)
+    warped = None if not other or warped is None else replace(warped, share=kernels * warped.share)
     return replace(
         fit, machines=(own, *other), loo_error=error, shares=(raw, line, mean), ridge_penalty=penalty, warped=warped
     )

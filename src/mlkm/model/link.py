@@ -65,7 +65,8 @@ class Link:
 
     def mean(self, F: Array) -> Array:
         """E[y] where z is predicted as f, for F (..., k)."""
-        return self._at(F, self.means)
+        held = np.clip(F, self.knots[0], self.knots[-1])
+        return self._at(held, self.means) + (F - held) * self.slope(F)
 
     def deviation(self, F: Array) -> Array:
         """The standard deviation of y there, held beyond the knots."""
@@ -84,13 +85,9 @@ class Link:
         return Link(self.knots, factor * self.means, factor * self.deviations)
 
     def _at(self, F: Array, values: Array) -> Array:
-        held = np.clip(F, self.knots[0], self.knots[-1])
-        columns = [
-            np.interp(f, knots, own)
-            for f, knots, own in zip(np.moveaxis(held, -1, 0), self.knots.T, values.T, strict=True)
-        ]
-        result = np.stack(columns, axis=-1)
-        return result + (F - held) * self.slope(F) if values is self.means else result
+        """Between the knots."""
+        columns = zip(np.moveaxis(F, -1, 0), self.knots.T, values.T, strict=True)
+        return np.stack([np.interp(f, knots, own) for f, knots, own in columns], axis=-1)
 
 
 def fit_power(Y: Array, weights: Array) -> Power:
@@ -112,7 +109,10 @@ def link_of(power: Power, errors: Array, weights: Array) -> Link:
     """The way back for a fit that misses rows left out by these errors (m, k)."""
     shares = (np.arange(_ERRORS) + 0.5) / _ERRORS
     E = np.stack([_quantiles(e, weights, shares) for e in errors.T], axis=1)
-    knots = np.linspace(power.low + E[0], power.high + E[-1], _KNOTS)
+    low, high = power.low + E[0], power.high + E[-1]
+    knots = np.linspace(
+        low, np.where(high > low, high, low + 1), _KNOTS
+    )  # an output that does not vary has a range, too
     values = np.stack([power.backward(knots + e) for e in E])
     return Link(knots, values.mean(axis=0), values.std(axis=0))
 

@@ -14,7 +14,7 @@ from .._types import Array, IntArray
 from ..rows import LEVEL, NUMBER, TEXT, Inputs
 from .dates import cycles_of, days, on_circle
 from .frames import RawColumn, Table, as_words, is_dates, is_words
-from .numerals import middles_of, numbers_of
+from .numerals import Numeral, numbers_of, numerals_of
 from .text import TextBasis, fit_text
 
 
@@ -41,29 +41,29 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """The levels, sorted; whether some were missing; coordinates of their text; and where they hold numbers, the median
-    of every one."""
+    """The levels, sorted; whether some were missing; coordinates of their text; and the numbers in their words
+    that are read."""
 
     levels: tuple[str, ...]
     missing: bool
     text: TextBasis | None
-    middles: tuple[float, ...] = ()
+    numerals: tuple[Numeral, ...] = ()
 
     @property
     def kinds(self) -> list[int]:
-        return [LEVEL] + [NUMBER] * len(self.middles) + [TEXT] * (self.text.size if self.text is not None else 0)
+        return [LEVEL] + [NUMBER] * len(self.numerals) + [TEXT] * (self.text.size if self.text is not None else 0)
 
     @property
     def suffixes(self) -> list[str]:
         texts = self.text.size if self.text is not None else 0
-        return [""] + [f" number {k + 1}" for k in range(len(self.middles))] + [f" text {k}" for k in range(texts)]
+        return [""] + [f" number {k + 1}" for k in range(len(self.numerals))] + [f" text {k}" for k in range(texts)]
 
     def inputs(self, column: RawColumn) -> list[Array]:
         own, place = distinct(as_words(column))
         place_of = {level: float(k) for k, level in enumerate(self.levels)}
         gone = float(len(self.levels)) if self.missing else -1.0
         codes = np.array([gone if word is None else place_of.get(word, -1.0) for word in own])
-        numbers = numbers_of(own, self.middles)[place].T
+        numbers = numbers_of(own, self.numerals)[place].T
         if self.text is None:
             return [codes[place], *numbers]
         texts = np.zeros((len(own), self.text.size))
@@ -116,7 +116,7 @@ def _fit(column: RawColumn, as_level: bool, weights: Array) -> Column:
         levels = tuple(word for word in words if word is not None)
         if not is_words(column):  # numbers that were said to be names
             return CategoryColumn(levels, None in words, None)
-        return CategoryColumn(levels, None in words, fit_text(list(levels)), middles_of(list(levels)))
+        return CategoryColumn(levels, None in words, fit_text(list(levels)), numerals_of(list(levels)))
     if is_dates(column):
         day = days(column)
         return DateColumn(_middle(day, weights), bool(np.isnan(day).any()), cycles_of(day))

@@ -104,7 +104,7 @@ class KernelSmoother:
 
 @dataclass(frozen=True)
 class RidgeSmoother:
-    """Ridge on the inputs that are not levels, as `mlkm.solvers.ridge` has it; without a penalty, the mean."""
+    """Ridge on the inputs that are numbers, as `mlkm.solvers.ridge` has it; without a penalty, the mean."""
 
     rows: Rows
     penalty: float | None
@@ -126,7 +126,7 @@ class RidgeSmoother:
         return np.asarray(share * (1 + (self._seen(X) - mean) @ inverse @ (self._seen(self.rows.X) - mean).T))
 
     def _seen(self, X: Array) -> Array:
-        return X[:, ~self.rows.inputs.levels]
+        return X[:, self.rows.inputs.numbers]
 
     @property
     def own(self) -> Array:
@@ -144,7 +144,9 @@ class StackVariance:
         at, whole = slice(0, 1000), len(self.some) == len(rows)
         relative = self._left_out[at] if whole else self._relative(rows.X[at])
         self.usual = max(float(np.average(relative, weights=rows.weights[at])), 1e-12)
-        self.spread = 1.0 if fit.warped is None else np.average(self._spread(rows.X[at]), 0, rows.weights[at])
+        self.spread = np.ones(1)
+        if fit.warped is not None:
+            self.spread = np.average(self._spread(fit.warped, rows.X[at]), axis=0, weights=rows.weights[at])
         share = (fit.shares[0] + fit.of_warped) ** 2 * (1 - 1 / np.sqrt(len(rows))) * self.usual / (1 + self.usual)
         self.noise, self.of_fit = fit.loo_error * (1 - share), fit.loo_error * share
 
@@ -160,15 +162,16 @@ class StackVariance:
     def _std(self, X: Array, relative: Array) -> Array:
         """Of noise and fit; as far as noise has one size on the other scale, it is as large as that scale makes it."""
         noise = self.noise
-        if self.fit.warped is not None:
-            v = self.fit.warped.noise_share
-            noise = noise * (1 - v + v * self._spread(X) / self.spread)
+        if (warped := self.fit.warped) is not None:
+            v = warped.noise_share
+            noise = noise * (1 - v + v * self._spread(warped, X) / self.spread)
         return np.asarray(np.sqrt(noise + self.of_fit * relative[:, None] / self.usual))
 
-    def _spread(self, X: Array) -> Array:
-        """The variance of y that noise of one size has on the other scale."""
-        link = self.fit.warped.link if self.fit.warped is not None else None
-        return np.zeros(0) if link is None else link.deviation(predict_linked(self.machines[1], X)) ** 2 + 1e-300
+    def _spread(self, warped: WarpedKernel, X: Array) -> Array:
+        """The variance of y that noise of one size on the other scale has, y being within its range."""
+        most = np.ptp(self.rows.Y, axis=0) / 2
+        spread = np.minimum(warped.link.deviation(predict_linked(self.machines[1], X)), most)
+        return np.asarray(spread**2 + 1e-300)
 
     @property
     def left_out_std(self) -> Array:
@@ -195,14 +198,6 @@ class StackVariance:
             RidgeSmoother(self.rows, None),
         ]
         return ((share, member) for share, member in zip(self.fit.shares, every, strict=True) if share > 0)
-
-    @cached_property
-    def room(self) -> Array:
-        """1 - h_i at every distinct training row, h_i the weight of one copy of it in the stack."""
-        own = sum(share * member.own for share, member in self._members())
-        if self._warped is not None:
-            own = own + self.fit.of_warped * self._warped.smoother.own
-        return np.asarray(np.maximum(1 - own / self.rows.copies, 1e-12))
 
     @cached_property
     def _missed(self) -> list[Array]:
