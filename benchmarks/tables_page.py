@@ -79,7 +79,7 @@ def _overall(ours: pd.DataFrame, seconds: pd.DataFrame, errors: pd.DataFrame, mo
     yield Table(
         header,
         rows,
-        "Geometric means over tables and splits; the best peer is the best of the four on each table and split, known only afterwards.",
+        "Geometric means over tables and splits; the best peer is the best of the four on each, known only afterwards.",
     )
     parts = []
     for name, own in (("choices made on", DECIDED_ON), ("judged only", JUDGED)):
