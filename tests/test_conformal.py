@@ -266,7 +266,7 @@ def test_noise_that_varies_is_followed():
     y = np.sin(4 * X[:, 0]) + (0.2 + 1.8 * expit(20 * (X[:, 0] - 0.5))) * rng.standard_normal(9000)
     width, worst = {}, {}
     for score in ("absolute", "residual", "quantile"):
-        model = RandomFeatureRidge(60, "gaussian", 5.0, random_state=0)
+        model = RandomFeatureRidge(150, "gaussian", 5.0, random_state=0)
         interval = (
             ConformalRegressor(model, confidence_level=0.9, score=score, random_state=0)
             .fit(X[:4000], y[:4000])

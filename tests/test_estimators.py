@@ -140,7 +140,11 @@ def test_the_same_seed_gives_the_same_fit_and_another_seed_another(model):
     assert (first != fit_predict(clone(model).set_params(random_state=1), X, y)).any()
 
 
-@pytest.mark.parametrize("model", modes(DEFAULT, UNORDERED) + modes(ORDERED))
+# Features of a given scale in closed form are held at the inputs' origin, so that rows may come and go.
+HELD = ("ridge", "mlkm-ridge")
+
+
+@pytest.mark.parametrize("model", modes(DEFAULT, {k: v for k, v in UNORDERED.items() if k not in HELD}, ORDERED))
 def test_shifts_of_X_do_not_matter(model):
     X, y = data()
     shift = np.array([10.0, -3.0, 0.5])

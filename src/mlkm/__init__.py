@@ -8,10 +8,14 @@
 """
 
 from . import datasets, kernels, metrics, solvers
+from ._config import config_context
 from .conformal import ConformalRegressor, OnlineConformal
 from .estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
+from .incremental import merge
 from .model.scales import Geometric
 from .random_features import RandomFeatures
+from .sources.files import open_table
+from .sources.output import predict_table
 
 __version__ = "0.1.0"
 __all__ = [
@@ -22,8 +26,12 @@ __all__ = [
     "RKMRegressor",
     "RandomFeatureRidge",
     "RandomFeatures",
+    "config_context",
     "datasets",
     "kernels",
+    "merge",
     "metrics",
+    "open_table",
+    "predict_table",
     "solvers",
 ]

@@ -138,22 +138,24 @@ def side_by_side(first: Callable[[], A], second: Callable[[], B], *, wide: bool 
     with limited(max(1, allowed // 2) if wide else 1):
         if allowed == 1:
             return first(), second()
-        stop = threading.Event()
-        with ThreadPoolExecutor(1) as pool, _stopping(stop):
-            other = pool.submit(_stoppable, (*_STOPS.get(), stop), second)
+        with ThreadPoolExecutor(1) as pool, stopping() as stops:
+            other = pool.submit(stoppable, stops, second)
             return first(), other.result()
 
 
 @contextmanager
-def _stopping(stop: threading.Event) -> Iterator[None]:
+def stopping() -> Iterator[tuple[threading.Event, ...]]:
+    """What work in other threads is to look at: it ends where this block fails."""
+    stop = threading.Event()
     try:
-        yield
+        yield (*_STOPS.get(), stop)
     except BaseException:
         stop.set()
         raise
 
 
-def _stoppable(stops: tuple[threading.Event, ...], work: Callable[[], A]) -> A:
+def stoppable(stops: tuple[threading.Event, ...], work: Callable[[], A]) -> A:
+    """Work in another thread that looks at them."""
     _STOPS.set(stops)  # of this thread, which has a context of its own
     return work()
 

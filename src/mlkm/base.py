@@ -8,15 +8,37 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
+from ._config import check_memory
 from ._seeds import Purpose, generator, root_seed
 from ._types import Array, RandomState
-from .auto.plan import Plan, is_automatic, make_plan, takes_levels
+from .auto.plan import Plan, in_closed_form, is_automatic, make_plan, takes_levels
+from .auto.policy import current_policy
+from .fit.in_pieces import train_in_pieces
 from .fit.train import Fitted, train
 from .model.machine import predict_average
-from .rows import Inputs, Rows, distinct_rows, fit_fence, folds_of, standardiser
+from .rows import Inputs, Rows, checked_weights, distinct_rows, fit_fence, folds_of, standardiser
+from .sources.apply import Predictions, apply_rows, is_elsewhere, r2
+from .sources.arrays import TableSource
+from .sources.base import Source
+from .sources.prepare import as_source, prepared
+from .sources.scan import Scan, gathered, scan
+from .tables.columns import encode
+from .tables.frames import Table
 from .tables.means import fit_numbers
-from .tables.reading import read_training
-from .variance import LARGEST, FitSummary, LeftOut, StackSummary, StackVariance, Variance, places
+from .tables.reading import category_mask, checked_table, reader_of, set_names
+from .variance import (
+    LARGEST,
+    FitSummary,
+    LeftOut,
+    StackSummary,
+    StackVariance,
+    SummedVariance,
+    SumsSummary,
+    Variance,
+    places,
+)
+
+_COPIES = 4  # of the rows that a fit in memory holds at the same time, about
 
 
 class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -25,20 +47,84 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     random_state: RandomState
     categorical_features: Any
 
-    def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, cv: Any = None, **choices: Any) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, cv: Any = None, **choices: Any) -> Self:
         """Read, plan, train, store."""
-        seed = root_seed(self.random_state)
-        rows = self._rows(X, y, sample_weight, cv, choices, seed)
-        unit = np.where(np.isfinite(self.x_scaler_.sd), self.x_scaler_.sd, 1.0)
-        plan = make_plan(rows.X.shape[1], unit, rotate=cv is not None, seed=seed, **choices)
-        return self._store(train(rows, plan, self.y_scaler_), rows, plan)
+        seed, source = root_seed(self.random_state), as_source(X, y, sample_weight)
+        summed = in_closed_form(cv=cv, **choices)
+        if source is not None:
+            categorical, found = self._scanned(source, seed)
+            if summed and found.n > current_policy().kernel_rows[0]:
+                return self._fit_in_pieces(source, found, categorical, choices, seed)
+            given = self._gathered(source, found)
+        else:
+            if y is None:
+                raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+            given = checked_table(self, X, y, sample_weight)
+            if summed and len(given[0]) > current_policy().kernel_rows[0]:
+                return self._fit_many(*given, choices, seed)
+        rows = self._rows(*given, cv, choices, seed)
+        plan = self._plan(rows.X.shape[1], cv, seed, choices)
+        fitted = train(rows, plan, self.y_scaler_)
+        weight = float(len(given[1]) if given[2] is None else given[2].sum())
+        return self._store(fitted, self._range(rows), plan, (rows, self._summary(fitted)), weight)
 
-    def _rows(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, cv: Any, choices: Any, seed: int
-    ) -> Rows:
-        """Read, merged and standardised rows; stores the scalings. With automatic scales, numbers far beyond all others
+    def _plan(self, d: int, cv: Any, seed: int, choices: Any, n_rows: int | None = None) -> Plan:
+        """What was asked for; in closed form features of a given scale are held where the inputs' origin is."""
+        unit = np.where(np.isfinite(self.x_scaler_.sd), self.x_scaler_.sd, 1.0)
+        origin = self.x_scaler_.mean / unit if in_closed_form(cv=cv, **choices) else None
+        return make_plan(d, unit, rotate=cv is not None, seed=seed, n_rows=n_rows, origin=origin, **choices)
+
+    def _scanned(self, source: Source, seed: int) -> tuple[list[bool], Scan]:
+        """What the columns of a source are, where they are categories by choice, and what a pass over them finds."""
+        set_names(self, source.names, source.n_columns)
+        categorical = category_mask(self.categorical_features, source.names, source.n_columns)
+        found = scan(source, categorical, seed)
+        if found.targets is None:
+            raise ValueError("The table has no target; name it, as in open_table(path, target='price').")
+        return categorical, found
+
+    def _gathered(self, source: Source, found: Scan) -> tuple[Table, Array, Array | None]:
+        """All rows in memory: as few as kernels are solved on, or as many as fits that are no sums can take."""
+        check_memory(_COPIES * 8 * found.n * (source.n_columns + found.sample.Y.shape[1]), "The rows of this fit")
+        table, Y, weights = gathered(source)
+        targets = Y[:, 0] if source.single_output else Y
+        return table, targets, checked_weights(weights, len(weights))
+
+    def _fit_many(self, table: Table, targets: Array, weights: Array | None, choices: Any, seed: int) -> Self:
+        """Rows in memory, but so many that they are summed up."""
+        Y = targets.astype(np.float64).reshape(len(targets), -1)
+        weights = np.ones(len(Y)) if weights is None else weights
+        source = TableSource(table, Y, weights, targets.ndim == 1)
+        categorical = category_mask(self.categorical_features, table.names, len(table.columns))
+        return self._fit_in_pieces(source, scan(source, categorical, seed), categorical, choices, seed, True)
+
+    def _fit_in_pieces(
+        self, source: Source, found: Scan, categorical: list[bool], choices: Any, seed: int,
+        keep: bool = False,
+    ) -> Self:  # fmt: skip
+        """Layer 1 from a sample, then sums over all rows."""
+        with_levels, self._careful = (
+            takes_levels(cv=None, **choices),
+            is_automatic(choices["scales"], choices["solver"]),
+        )
+        ready = prepared(source, found, categorical, with_levels=with_levels, careful=self._careful, keep=keep)
+        recipe = ready.recipe
+        self._single_output, self._reader, self._kinds = source.single_output, recipe.reader, recipe.kinds
+        self._numbers, self._fence = None if recipe.numbers is None else recipe.numbers.whole, ready.fence
+        self.x_scaler_, self.y_scaler_ = recipe.in_use, recipe.y_scaler
+        if self.x_scaler_.rounded.any():
+            self._warn_dropped()
+        plan = self._plan(ready.sample.X.shape[1], None, seed, choices, ready.pieces.n_rows)
+        trained = train_in_pieces(ready.sample, ready.of_all, ready.pieces, plan)
+        fitted = trained.fitted
+        summary = SumsSummary(trained.prior, fitted.solution.penalty, trained.sums, fitted.solution.loo_error)
+        return self._store(fitted, (ready.low, ready.high), plan, (ready.rows, summary), found.weight)
+
+    def _rows(self, table: Table, targets: Array, weights: Array | None, cv: Any, choices: Any, seed: int) -> Rows:
+        """Merged and standardised rows; stores the scalings. With automatic scales, numbers far beyond all others
         are held."""
-        inputs, targets, weights, self._reader = read_training(self, X, y, sample_weight, self.categorical_features)
+        self._reader = reader_of(table, weights, self.categorical_features)
+        inputs = encode(self._reader.columns, table)
         self._single_output, Y = targets.ndim == 1, targets.astype(np.float64).reshape(len(targets), -1)
         kinds, self._numbers = self._reader.inputs, None
         if kinds.levels.any() and not takes_levels(cv=cv, **choices):
@@ -59,6 +145,11 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.y_scaler_.forward(rows.Y, out=rows.Y)
         return rows
 
+    def _range(self, rows: Rows) -> tuple[Array, Array]:
+        """The least and the largest target."""
+        with np.errstate(over="ignore"):
+            return self.y_scaler_.backward(rows.Y.min(axis=0)), self.y_scaler_.backward(rows.Y.max(axis=0))
+
     def _warn_dropped(self) -> None:
         """Name the inputs that are ignored because their variation is lost in rounding."""
         columns = np.unique(self._kinds.owners[self.x_scaler_.rounded])
@@ -71,10 +162,12 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             stacklevel=5,
         )
 
-    def _store(self, fitted: Fitted, rows: Rows, plan: Plan) -> Self:
+    def _store(
+        self, fitted: Fitted, span: tuple[Array, Array], plan: Plan, training: tuple[Any, Any], weight: float
+    ) -> Self:
         """Fitted attributes, in the units of y where they have any; for automatic scales, how far predictions may
         go."""
-        solution = fitted.solution
+        solution, (low, high) = fitted.solution, span
         self.machines_ = solution.machines
         self.widths_, self.scales_, self.penalty_ = fitted.widths, fitted.scales, solution.penalty
         self.n_iter_, self.loss_curve_ = solution.n_iter, solution.trace
@@ -82,10 +175,9 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self.loo_error_ = float(np.mean((np.sqrt(solution.loo_error) * self.y_scaler_.sd) ** 2))
         self.feature_relevance_ = np.bincount(self._kinds.owners, fitted.relevance, minlength=self.n_features_in_)
         with np.errstate(over="ignore"):
-            low, high = (self.y_scaler_.backward(end) for end in (rows.Y.min(axis=0), rows.Y.max(axis=0)))
             beyond = plan.policy.beyond * (high - low) if plan.automatic else np.inf
             self._limits = low - beyond, high + beyond
-        self._training = rows, self._summary(fitted)
+        self._training, self._total_weight = training, weight
         self.__dict__.pop("_variance", None)
         return self
 
@@ -108,12 +200,14 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         state.pop("_variance", None)
         return state
 
-    def _sigma(self) -> Variance | StackVariance:
+    def _sigma(self) -> Variance | StackVariance | SummedVariance:
         """The factorised variance estimator, made at first use."""
         if not hasattr(self, "_variance"):
             rows, fit = self._training
-            self._variance: Variance | StackVariance = (
-                StackVariance(self.machines_, rows, fit)
+            self._variance: Variance | StackVariance | SummedVariance = (
+                SummedVariance(self.machines_, fit)
+                if isinstance(fit, SumsSummary)
+                else StackVariance(self.machines_, rows, fit)
                 if isinstance(fit, StackSummary)
                 else Variance(self.machines_, rows, fit)
             )
@@ -145,7 +239,7 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             return False
         if isinstance(fit, StackSummary):
             return len(rows) <= LARGEST
-        return fit.prior is not None and len(self.machines_) == 1
+        return fit.prior is not None and len(self.machines_) == 1 and rows is not None
 
     def leave_one_out(self, X: ArrayLike, y: ArrayLike) -> LeftOut:
         """The rows of the fit, each seen by the fit without it: residuals y - f_{-i}(x_i) = r_i / (1 - h_i) and
@@ -181,10 +275,16 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _closed_form(self) -> Variance | StackVariance:
         if not self.has_closed_form_:
             raise ValueError(
-                "Leave-one-out is known for one layer in closed form; this fit has hidden layers, rotations, descent or"
-                " means of y for levels: take scikit-learn's cross_val_predict."
+                "Leave-one-out is known for one layer in closed form whose rows are in memory; this fit has hidden"
+                " layers, rotations, descent, means of y for levels, or rows elsewhere: take scikit-learn's"
+                " cross_val_predict."
             )
-        return self._sigma()
+        rows, fit = self._training
+        if isinstance(fit, SumsSummary):
+            return Variance(self.machines_, rows, FitSummary(fit.prior, fit.penalty, 0.0, fit.loo_error))
+        found = self._sigma()
+        assert not isinstance(found, SummedVariance)
+        return found
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -203,11 +303,21 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         about as long as a fit with all choices given.
         """
         check_is_fitted(self)
+        if is_elsewhere(X):
+            tail = () if self._single_output else (len(self.y_scaler_.mean),)
+            found = apply_rows(Predictions(self, return_std), X, [tail] * (1 + return_std))
+            return found if return_std else found[0]
         Z = self._inputs(self._read(X))
         if not return_std:
             return self._in_units(predict_average(self.machines_, Z))
         f, sigma = self._sigma().predict(Z)
         return self._in_units(f), self._shaped(sigma * self.y_scaler_.sd)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The coefficient of determination; of a table in files or a collection of dask it is summed up over pieces."""
+        check_is_fitted(self)
+        source = as_source(X, y, sample_weight)
+        return float(super().score(X, y, sample_weight)) if source is None else r2(source, self.predict)
 
     def outside(self, X: ArrayLike) -> Array:
         """How far every row is outside the training data: the largest distance of an input from the range of its

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from ._checks import is_auto, whole
 from ._types import RandomState
 from .base import KernelMachine
+from .incremental import Incremental
 from .kernels import KernelLike
 from .model.features import Interactions
 from .model.scales import Geometric
@@ -17,7 +18,7 @@ from .solvers import BY_NAME, GradientDescent, Solver
 Auto: TypeAlias = Literal["auto"]
 
 
-class RandomFeatureRidge(KernelMachine):
+class RandomFeatureRidge(Incremental, KernelMachine):
     """One layer in closed form: ridge regression on random features, with an intercept.
 
     Minimises (1/n) sum_i (y_i - a - c'phi(x_i))^2 + penalty |c|^2 on standardised inputs and targets; the penalty is
@@ -46,8 +47,8 @@ class RandomFeatureRidge(KernelMachine):
         Columns that are categories though they hold numbers. Words, pandas' and polars' categories and enumerations are
         categories by themselves; "from_dtype" and None add none.
     random_state : int, RandomState or None, default=None
-        Seed of the features. With a given scale they are those of `RandomFeatures` with the same seed and choices, on
-        centred inputs.
+        Seed of the features. With a given scale they are those of `RandomFeatures` with the same seed and choices,
+        whatever the rows.
 
     Attributes
     ----------
@@ -91,7 +92,7 @@ class RandomFeatureRidge(KernelMachine):
         self.categorical_features = categorical_features
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to inputs X (n, d) and targets y (n,) or (n, k)."""
         return self._fit(
             X,
@@ -190,7 +191,7 @@ class _MultiLayer(KernelMachine):
         super().set_params(**params)
         return self
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to inputs X (n, d) and targets y (n,) or (n, k)."""
         return self._fit(
             X,

@@ -30,7 +30,7 @@ _FLOOR = 1e-4  # keeps the factor of nearly equal landmarks finite
 
 def learn_first_layer(rows: Rows, plan: Plan) -> Prior:
     """Features for the terms of the learned kernel."""
-    d, D = rows.X.shape[1], plan.n_features or width_of(len(rows), plan.policy)
+    d, D = rows.X.shape[1], plan.n_features or width_of(plan.n_rows or len(rows), plan.policy)
     several = "full" in plan.parts(d)
     most = D // 3 if several else D
     waves = plan.policy.joint_frequencies if several else int(np.clip(most // (2 * d), 1, _WAVES))

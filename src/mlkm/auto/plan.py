@@ -45,6 +45,8 @@ class Plan:
     seed: int
     n_jobs: int | None
     policy: Policy
+    n_rows: int | None = None  # how many there are, where a fit sees a sample of them
+    origin: Array | None = None  # the inputs' origin in standardised units, where features are to be held at it
 
     @property
     def depth(self) -> int:
@@ -99,6 +101,8 @@ def make_plan(
     rotate: bool = False,
     n_jobs: int | None = None,
     effort: str = "balanced",
+    n_rows: int | None = None,
+    origin: Array | None = None,
 ) -> Plan:
     """Check every choice. `unit` holds the inputs' standard deviations: given scales of layer 1 are in the units of
     X."""
@@ -130,6 +134,8 @@ def make_plan(
         seed=seed,
         n_jobs=n_jobs,
         policy=with_effort(current_policy(), effort),
+        n_rows=n_rows,
+        origin=origin,
     )
 
 
@@ -151,6 +157,14 @@ def takes_levels(*, cv: Any, landmarks: bool = False, **choices: Any) -> bool:
         and all(is_auto(choices[name]) for name in open_choices)
         and choices["relevance"] is not False
     )
+
+
+def in_closed_form(*, cv: Any, **choices: Any) -> bool:
+    """Whether the fit is one layer in closed form, which can be summed up over pieces of the rows."""
+    solver, widths = choices["solver"], choices["widths"]
+    one = is_auto(widths) or (isinstance(widths, (tuple, list)) and len(widths) == 1)
+    by_ridge = isinstance(solver, Ridge) or is_text(solver, "ridge") or is_auto(solver)
+    return cv is None and one and by_ridge and not is_text(choices["penalty"], "cv")
 
 
 def is_text(value: Any, text: str) -> bool:

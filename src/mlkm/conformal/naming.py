@@ -6,6 +6,9 @@ from typing import Any
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
+from ..sources.apply import r2
+from ..sources.prepare import as_source
+
 
 class ScoreName(str):
     """The name of a conformity score; called with X and y, R^2 of the regressor it belongs to."""
@@ -17,7 +20,10 @@ class ScoreName(str):
 
     regressor: Any
 
-    def __call__(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def __call__(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        source = as_source(X, y, sample_weight)
+        if source is not None:
+            return r2(source, self.regressor.predict)
         return float(RegressorMixin.score(self.regressor, X, y, sample_weight))
 
 

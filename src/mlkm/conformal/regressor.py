@@ -6,7 +6,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
@@ -17,8 +17,14 @@ from .._seeds import root_seed
 from .._types import Array, RandomState
 from ..estimators import MLKMRegressor
 from ..rows.weights import checked_weights, given_weights
+from ..sources.apply import apply_rows, is_elsewhere
+from ..sources.base import Source
+from ..sources.part import PartSource
+from ..sources.prepare import as_source
+from ..tables.frames import Table
 from .bootstrap import Bootstrap, fit_bootstrap
 from .cross import Cross, fit_cross
+from .elsewhere import IntervalOf, Selected, calibrate_elsewhere, fit_elsewhere
 from .inside import check_regressor
 from .kept import FitRows, Kept, to_calibrate
 from .leave_one_out import LeaveOneOut, fit_leave_one_out
@@ -27,7 +33,7 @@ from .request import Request
 from .scores import Recipe, as_targets, check_folds, check_groups, fit_scored, score_for
 from .split import Split, calibrate, rows_kept
 
-Band: TypeAlias = Split | Cross | LeaveOneOut | Bootstrap
+Band: TypeAlias = Split | Selected | Cross | LeaveOneOut | Bootstrap
 
 
 class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -94,7 +100,7 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         self.random_state = random_state
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self, X: Any, y: Any = None, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Fit the regressor and calibrate the band, on rows of their own where the method asks for that.
 
@@ -109,6 +115,8 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
             Weights that say how precise a row is belong to the regressor alone: fit it first, then `conformalize`
         """
         level, (estimator, score) = max(exact_levels(self.confidence_level)), self._checked_inside()
+        if (source := as_source(X, y, sample_weight)) is not None:
+            return self._fit_elsewhere(source, estimator, score, groups)
         validate_data(self, X, y, skip_check_array=True)
         check_consistent_length(X, y)
         (X,), Y = indexable(X), as_targets(y)
@@ -134,6 +142,18 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         else:
             band = fit_cross(estimator, recipe, X, Y, weights, groups)
         return self._store(band, kept, Y)
+
+    def _fit_elsewhere(self, source: Source, estimator: Any, score: str, groups: Any) -> Self:
+        """Fit to a part of the rows of a source, and calibrate by the others."""
+        if self.method != "split" or groups is not None:
+            raise ValueError("Rows in files or on a cluster are calibrated by method='split', without groups.")
+        share = self.calibration_size
+        if not isinstance(share, Real) or isinstance(share, bool) or not 0 < share < 1:
+            raise ValueError(f"calibration_size must be a share of the rows between 0 and 1; got {share!r}.")
+        salt = root_seed(self.random_state)
+        fitted, others = (PartSource(source, salt, *ends) for ends in ((float(share), 1.1), (0.0, float(share))))
+        scored = fit_elsewhere(clone(estimator), score, fitted)
+        return self._store(calibrate_elsewhere(scored, others, exact_levels(self.confidence_level)), None, source)
 
     def _checked_inside(self) -> tuple[Any, str]:
         """The regressor to fit and its score, if all that can be wrong before a fit is right."""
@@ -164,7 +184,7 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         return calibrate(scored, *part(test)), kept
 
     def conformalize(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+        self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
     ) -> Self:
         """Calibrate the band on rows the model has not seen; `sample_weight` is dQ/dP at these rows where new rows come
         from Q and these from P.
@@ -175,6 +195,9 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         """
         if self.method != "split":
             raise ValueError(f"conformalize calibrates method='split'; with method={self.method!r} call fit(X, y).")
+        if (source := as_source(X, y, sample_weight)) is not None:
+            scored, kept = to_calibrate(getattr(self, "_kept", None), self.estimator, self.score)
+            return self._store(calibrate_elsewhere(scored, source, exact_levels(self.confidence_level)), kept, source)
         Y = as_targets(y)
         check_consistent_length(X, Y)
         weights = given_weights(sample_weight, len(Y))
@@ -183,22 +206,22 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         scored, kept = to_calibrate(getattr(self, "_kept", None), self.estimator, self.score)
         return self._store(calibrate(scored, X, Y, weights, groups), kept, Y)
 
-    def _store(self, band: Band, kept: Kept | None, Y: Array) -> Self:
+    def _store(self, band: Band, kept: Kept | None, Y: Array | Source) -> Self:
         self._band, self._kept = band, kept
-        self._single_output = Y.ndim == 1
+        self._single_output = Y.ndim == 1 if isinstance(Y, np.ndarray) else Y.single_output
         self.estimator_, self.n_calibration_ = band.model, band.n_calibration
         return self
 
     calibrate = conformalize
 
-    def predict(self, X: ArrayLike) -> Array:
+    def predict(self, X: Any) -> Any:
         """The mean of y: the prediction of `estimator_`."""
         check_is_fitted(self, "estimator_")
-        return np.asarray(self.estimator_.predict(X))
+        return self.estimator_.predict(X) if is_elsewhere(X) else np.asarray(self.estimator_.predict(X))
 
     def predict_interval(
         self,
-        X: ArrayLike,
+        X: Any,
         confidence_level: Any = None,
         *,
         side: Literal["both", "lower", "upper"] = "both",
@@ -224,11 +247,27 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         check_is_fitted(self, "estimator_")
         limits = _limits(y_min, y_max)
         levels = exact_levels(self.confidence_level if confidence_level is None else confidence_level)
-        (X,) = indexable(X)
+        if is_elsewhere(X):
+            if groups is not None or sample_weight is not None:
+                raise ValueError("Rows in files or on a cluster have intervals without groups and weights.")
+            request = Request(levels, side, bool(joint), None, None)
+            return self._interval_elsewhere(X, request, limits)
+        if not isinstance(X, Table):
+            (X,) = indexable(X)
         request = Request(levels, side, bool(joint), groups, given_weights(sample_weight, _num_samples(X)))
         mean, interval = self._band.interval(X, request)
         interval = np.clip(interval, *limits)
         return (mean[:, 0], interval[..., 0]) if self._single_output else (mean, interval)
+
+    def _interval_elsewhere(self, X: Any, request: Request, limits: tuple[float, float]) -> tuple[Any, Any]:
+        """A collection for a collection, arrays for a table in files."""
+        tail = () if self._single_output else (self._outputs(),)
+        of = IntervalOf(self._band, request, limits, self._single_output)
+        mean, interval = apply_rows(of, X, [tail, (2, len(request.levels), *tail)])
+        return mean, interval
+
+    def _outputs(self) -> int:
+        return int(np.shape(self.estimator_.y_scaler_.mean)[0])
 
     def predict_int(
         self,

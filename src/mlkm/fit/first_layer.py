@@ -1,5 +1,7 @@
 """phi_1 and the prior variances of its features: learned by the evidence, or drawn at a given or a chosen scale."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from .._seeds import Purpose, generator
@@ -30,14 +32,24 @@ def drawn_features(rows: Rows, plan: Plan, D: int, relative: Array) -> tuple[Fea
     scale = plan.scales[0]
     if scale is None:
         scale = scale_by_leave_one_out(rows, plan, relative)
-    rng = generator(plan.seed, Purpose.FEATURES)
-    return draw_features(rng, rows.X.shape[1], D, plan.kernel, scale, plan.orders), scale
+    phi = draw_features(generator(plan.seed, Purpose.FEATURES), rows.X.shape[1], D, plan.kernel, scale, plan.orders)
+    return _held(phi, plan), scale
+
+
+def _held(phi: FeatureMap, plan: Plan) -> FeatureMap:
+    """Where the scale is given, the features of the inputs as they are, wherever their mean is: rows that come or go
+    leave them alone."""
+    if plan.origin is None or plan.scales[0] is None:
+        return phi
+    return replace(phi, phases=np.mod(phi.phases + plan.origin @ phi.frequencies, 2 * np.pi))
 
 
 def _drawn(rows: Rows, plan: Plan, relative: Array) -> Prior:
     n, d = rows.X.shape
-    phi, _ = drawn_features(rows, plan, plan.n_features or width_of(n, plan.policy), relative)
-    return Prior((Part(None, phi, 1.0),), np.ones(d) if plan.linear else None, 1e-2)
+    phi, _ = drawn_features(rows, plan, plan.n_features or width_of(plan.n_rows or n, plan.policy), relative)
+    given = plan.scales[0] if plan.origin is not None else None
+    slopes = np.ones(d) if given is None else np.broadcast_to(given, (d,)).astype(np.float64)
+    return Prior((Part(None, phi, 1.0),), slopes if plan.linear else None, 1e-2)
 
 
 def scale_of(first: Prior) -> Array:

@@ -105,13 +105,13 @@ def _one_layer(problem: Problem, plan: Plan) -> Fitted:
     """The closed form."""
     prior = first_layer(problem.rows, plan)
     solution = plan.solver.solve(replace(problem, prior=prior))
-    return _fitted(problem.rows, solution, (solution.machines[0].maps[0].n_features,), (scale_of(prior),), prior)
+    return fitted_one(problem.rows, solution, (solution.machines[0].maps[0].n_features,), (scale_of(prior),), prior)
 
 
 def _deep(problem: Problem, plan: Plan) -> Fitted:
     """Hidden layers."""
     solution, prior = deep(problem, plan)
-    return _fitted(problem.rows, solution, plan.widths or (), (scale_of(prior), *plan.scales[1:]))
+    return fitted_one(problem.rows, solution, plan.widths or (), (scale_of(prior), *plan.scales[1:]))
 
 
 def _by_descent(problem: Problem, plan: Plan, solver: GradientDescent) -> Fitted:
@@ -122,7 +122,7 @@ def _by_descent(problem: Problem, plan: Plan, solver: GradientDescent) -> Fitted
     maps = (phi, *deeper_maps(plan))
     starts = uniform_starts(maps, problem.rows.Y.shape[1], n_runs, plan, solver.initial_range())
     solution = solver.solve(replace(problem, starts=starts))
-    return _fitted(problem.rows, solution, widths, (scale, *plan.scales[1:]))
+    return fitted_one(problem.rows, solution, widths, (scale, *plan.scales[1:]))
 
 
 def _parts(rows: Rows, plan: Plan) -> tuple[IntArray, ...]:
@@ -188,9 +188,10 @@ def _shares(total: Array, X: Array) -> Array:
     return total / share if share > 0 else np.full(len(total), 1 / len(total))
 
 
-def _fitted(
+def fitted_one(
     rows: Rows, solution: Solution, widths: tuple[int, ...], scales: tuple[Any, ...], prior: Prior | None = None
 ) -> Fitted:
+    """What was found, with relevances by the gradient of the fit at some rows."""
     relevance = relevance_of(solution.machines, rows.X, rows.Y.shape[1])
     plain = tuple(float(s) if np.ndim(s) == 0 else np.asarray(s) for s in scales)
     return Fitted(solution, widths, plain, relevance, prior)

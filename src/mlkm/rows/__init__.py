@@ -1,7 +1,7 @@
 """What a fit sees of its data: distinct weighted rows, standardised."""
 
 from .distinct import Rows, blocks, distinct_rows, plain_rows
-from .fence import Fence, fit_fence
+from .fence import Fence, fence_of, fit_fence
 from .folds import folds_of, splits_of
 from .inputs import LEVEL, NUMBER, TEXT, Inputs
 from .scaling import Standardiser, standardiser
@@ -18,6 +18,7 @@ __all__ = [
     "blocks",
     "checked_weights",
     "distinct_rows",
+    "fence_of",
     "fit_fence",
     "folds_of",
     "given_weights",

@@ -63,7 +63,7 @@ def plain_rows(X: Array, Y: Array, weights: Array | None = None) -> Rows:
     return Rows(X, Y, weights, np.ones(len(X)))
 
 
-def _mix(h: NDArray[np.uint64], column: NDArray[np.uint64]) -> None:
+def mix(h: NDArray[np.uint64], column: NDArray[np.uint64]) -> None:
     """Mix one column's numbers into 64-bit hashes (the finaliser constants are those of the splitmix64 generator)."""
     h ^= column
     h *= np.uint64(0xBF58476D1CE4E5B9)
@@ -93,12 +93,23 @@ def distinct_rows(
     return Rows(X[first], Y[first], total * (len(first) / total.sum()), _copies(total), own, kinds)
 
 
+def merged_in_order(X: Array, Y: Array, weights: Array, kinds: Inputs) -> Rows:
+    """Merge equal rows into the first of them, and leave the order as it is: of so many rows that no sample is taken
+    from their beginning."""
+    first, total = _merged([*X.T, *Y.T], weights)
+    order = np.argsort(first, kind="stable")
+    first, total = first[order], total[order]
+    if len(first) < len(X):
+        X, Y = X[first], Y[first]
+    return Rows(X, Y, total * (len(first) / total.sum()), _copies(total), None, kinds)
+
+
 def _merged(columns: list[NDArray[Any]], weights: Array) -> tuple[IntArray, Array]:
     """One row of each kind, in the order of their hashes, and the weight of all of that kind."""
     kept = np.flatnonzero(weights)
     h = np.full(len(kept), 0x9E3779B97F4A7C15, dtype=np.uint64)
     for column in columns:
-        _mix(h, np.unique(column[kept], return_inverse=True)[1].astype(np.uint64))
+        mix(h, np.unique(column[kept], return_inverse=True)[1].astype(np.uint64))
     order = np.argsort(h, kind="stable")
     h, at = h[order], kept[order]
     same = h[1:] == h[:-1]

@@ -44,14 +44,23 @@ class Fence:
 
 def fit_fence(X: Array, careful: bool = True, numbers: BoolArray | None = None) -> Fence:
     """The ranges of the inputs; where not `careful`, without doubting any value."""
-    low, high = X.min(axis=0), X.max(axis=0)
+    n = len(X)
+    ends = np.partition(X, sorted({0, min(1, n - 1), max(n - 2, 0), n - 1}), axis=0)[
+        [0, min(1, n - 1), max(n - 2, 0), n - 1]
+    ]
+    return fence_of(ends, careful and n >= 4, numbers)
+
+
+def fence_of(ends: Array, careful: bool, numbers: BoolArray | None = None) -> Fence:
+    """From the two least and the two largest values of every input, in increasing order (4, d)."""
+    low, high = ends[0], ends[3]
     least, most = low, high
-    if careful and len(X) >= 4:
-        inner = np.partition(X, (1, len(X) - 2), axis=0)[[1, -2]]
-        reach = _OTHERS * (inner[1] - inner[0])
+    if careful:
+        with np.errstate(over="ignore", invalid="ignore"):
+            reach = _OTHERS * (ends[2] - ends[1])
         doubted = np.isfinite(reach) & (reach > 0)
-        low = np.where(doubted, np.maximum(low, inner[0] - reach), low)
-        high = np.where(doubted, np.minimum(high, inner[1] + reach), high)
+        low = np.where(doubted, np.maximum(low, ends[1] - reach), low)
+        high = np.where(doubted, np.minimum(high, ends[2] + reach), high)
     beyond = _BEYOND * (high - low)
     held = np.where(low > least, low, low - beyond), np.where(high < most, high, high + beyond)
     if numbers is None or numbers.all():

@@ -11,9 +11,12 @@ import numpy as np
 from scipy.linalg import cho_solve, eigh, lapack, solve_triangular
 
 from .._types import Array, BoolArray
+from ..model.prior import Prior
+from ..rows.pieces import Piece, Pieces
 from .gram import gram
 from .penalty import best_near, best_on_grid, candidates
 from .ridge import RidgeFit
+from .sums import Sums, add_in_place, sums_of
 
 PATH_FEATURES = 1500  # up to which one eigendecomposition costs less than a search by factorisations
 
@@ -44,6 +47,22 @@ def products(rows_of_features: Callable[[slice], Array], Y: Array, weights: Arra
     sums.FF[np.diag_indices(D)] += 8 * np.finfo(left.dtype).eps * np.trace(sums.FF) / D
     left -= sums.f_mean.astype(left.dtype)
     return Products(sums.FF, sums.FY, sums.f_mean, sums.y_mean, n, left, Y[sample] - sums.y_mean, weights[sample])
+
+
+def summed(prior: Prior, pieces: Pieces, left: Piece) -> tuple[Products, Sums]:
+    """The same of rows that are seen in pieces, with the sums behind it; `left` are the rows at which errors are
+    taken."""
+    sums = pieces.reduce(sums_of(prior, left.X), add_in_place)
+    return products_of(sums, prior, left), sums
+
+
+def products_of(sums: Sums, prior: Prior, left: Piece) -> Products:
+    """From sums over all rows, weights averaging to one."""
+    F = prior.rows_of_features(prior.inputs(left.X))
+    F -= sums.f_mean.astype(F.dtype)
+    FF, FY, _ = sums.centred()
+    FF[np.diag_indices(len(FF))] += 8 * np.finfo(F.dtype).eps * np.trace(FF) / len(FF)  # as in `products`
+    return Products(FF, FY, sums.f_mean, sums.y_mean, round(sums.weight), F, left.Y - sums.y_mean, left.weights)
 
 
 def solve(sums: Products, penalty: Array | float) -> RidgeFit | None:

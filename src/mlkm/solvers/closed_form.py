@@ -1,5 +1,6 @@
 """The last layer in closed form: the `Ridge` solver of one layer, and the last layer of deeper machines."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +14,8 @@ from .blocked import best_penalty, blocked_ridge, products, solved
 from .data import Data, seen_by
 from .gram import gram
 from .ridge import EXACT_ROWS, RidgeFit, ridge
+
+_LITTLE_WORK = 5e10  # products of features and rows (n D^2) up to which they are in float64: a second or two
 
 
 class Ridge(Solver):
@@ -45,10 +48,16 @@ class Ridge(Solver):
         return one_layer_solution(problem.prior, fits)
 
 
+def with_enough_digits(prior: Prior, n: int) -> Prior:
+    """Sums in float64 where they take little time: fits that add and forget rows then agree to rounding."""
+    return replace(prior, precise=True) if n * prior.n_features**2 <= _LITTLE_WORK else prior
+
+
 def one_layer(prior: Prior, rows: Rows, penalty: float | None) -> RidgeFit:
     """Ridge on features of unit prior variance; a penalty of None is chosen by leave-one-out."""
     if len(rows) <= EXACT_ROWS:
         return ridge(prior.rows_of_features(rows.X), rows.Y, rows.weights, penalty)
+    prior = with_enough_digits(prior, len(rows))
     inputs = prior.inputs(rows.X)
     sums = products(lambda block: prior.rows_of_features(inputs[block]), rows.Y, rows.weights)
     return best_penalty(sums) if penalty is None else solved(sums, penalty)

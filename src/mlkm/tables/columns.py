@@ -113,14 +113,21 @@ def fit_columns(table: Table, categorical: Sequence[bool], weights: Array | None
 def _fit(column: RawColumn, as_level: bool, weights: Array) -> Column:
     if as_level or is_words(column):
         words = distinct(as_words(column))[0]
-        levels = tuple(word for word in words if word is not None)
-        if not is_words(column):  # numbers that were said to be names
-            return CategoryColumn(levels, None in words, None)
-        return CategoryColumn(levels, None in words, fit_text(list(levels)), numerals_of(list(levels)))
-    if is_dates(column):
-        day = days(column)
-        return DateColumn(_middle(day, weights), bool(np.isnan(day).any()), cycles_of(day))
-    return NumberColumn(_middle(column, weights), bool(np.isnan(column).any()))
+        return column_of(column, as_level, weights, [word for word in words if word is not None], None in words)
+    gone = np.isnat(column) if is_dates(column) else np.isnan(column)
+    return column_of(column, as_level, weights, [], bool(gone.any()))
+
+
+def column_of(some: RawColumn, as_level: bool, weights: Array, levels: list[str], missing: bool) -> Column:
+    """What a column is: by some of its values, all of its levels, sorted, and whether values are missing."""
+    if as_level or is_words(some):
+        if not is_words(some):  # numbers that were said to be names
+            return CategoryColumn(tuple(levels), missing, None)
+        return CategoryColumn(tuple(levels), missing, fit_text(levels), numerals_of(levels))
+    if is_dates(some):
+        day = days(some)
+        return DateColumn(_middle(day, weights), missing, cycles_of(day))
+    return NumberColumn(_middle(some, weights), missing)
 
 
 def coerced(column: Column, raw: RawColumn, name: str) -> RawColumn:

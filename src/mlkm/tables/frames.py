@@ -32,6 +32,13 @@ class Table:
         """Some of the rows."""
         return Table(tuple(column[at] for column in self.columns), self.names)
 
+    def named(self, wanted: tuple[str, ...] | None) -> "Table":
+        """The columns of these names, in their order; as they are, where there are no names."""
+        if wanted is None or self.names is None or self.names == wanted:
+            return self
+        check_names(self.names, wanted)
+        return Table(tuple(self.columns[self.names.index(name)] for name in wanted), wanted)
+
     def called(self, j: int) -> str:
         """What to call a column in a message."""
         return repr(self.names[j]) if self.names is not None else str(j)
@@ -48,15 +55,28 @@ def read_frame(X: Any, wanted: tuple[str, ...] | None = None) -> Table:
     names = tuple(frame.columns) if all(isinstance(name, str) for name in frame.columns) else None
     if names is None or wanted is None:
         return Table(tuple(_of_series(frame[:, j]) for j in range(frame.shape[1])), names)
+    check_names(names, wanted)
+    return Table(tuple(_of_series(frame[name]) for name in wanted), wanted)
+
+
+def check_names(names: tuple[str, ...], wanted: tuple[str, ...]) -> None:
+    """Refuse a table without a column of the fit."""
     gone = [name for name in wanted if name not in names]
     if gone:
         raise ValueError(f"The table has no column {', '.join(map(repr, gone))}, which the fit had.")
-    return Table(tuple(_of_series(frame[name]) for name in wanted), wanted)
 
 
 def read_array(X: NDArray[Any]) -> Table:
     """The columns of a two-dimensional array of numbers or of objects."""
     return Table(tuple(_of_objects(x) if X.dtype.kind not in "fiub" else x.astype(np.float64) for x in X.T), None)
+
+
+def check_finite(table: Table) -> Table:
+    """The table, having no infinite number."""
+    for j, column in enumerate(table.columns):
+        if column.dtype.kind == "f" and np.isinf(column).any():
+            raise ValueError(f"Input X contains infinity in column {table.called(j)}; make it missing or a number.")
+    return table
 
 
 def is_words(column: RawColumn) -> bool:

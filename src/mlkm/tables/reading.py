@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 from .._types import Array
 from ..rows import Inputs, checked_weights
 from .columns import Column, coerced, encode, fit_columns, inputs_of
-from .frames import Table, is_frame, read_array, read_frame
+from .frames import Table, check_finite, is_frame, read_array, read_frame
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,18 @@ class Reader:
 
     def read(self, estimator: Any, X: Any) -> Array:
         """The inputs of a table like that of the fit."""
-        table = self._table(estimator, X)
+        return self.encoded(self.table(estimator, X))
+
+    def encoded(self, table: Table) -> Array:
+        """The inputs of the columns of the fit."""
         pairs = zip(self.columns, table.columns, strict=True)
         like = tuple(coerced(own, raw, table.called(j)) for j, (own, raw) in enumerate(pairs))
         return encode(self.columns, Table(like, table.names))
 
-    def _table(self, estimator: Any, X: Any) -> Table:
+    def table(self, estimator: Any, X: Any) -> Table:
+        """The columns of the fit, from a later frame or array."""
+        if isinstance(X, Table):
+            return check_finite(X.named(self.names))
         if not is_frame(X):
             return _array(validate_data(estimator, _as_array(X), reset=False, **_loosely(X)))
         table = read_frame(X, self.names)
@@ -51,18 +57,16 @@ class Reader:
                 f"X has {len(table.columns)} features, but {type(estimator).__name__} is expecting {len(self.columns)}"
                 " features as input."
             )
-        return _finite(table)
+        return check_finite(table)
 
 
-def fit_reader(
-    estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None, categorical: Any
-) -> tuple[Reader, Table, Any, Array | None]:
-    """The reader, the table, targets where there are any, and weights, with `n_features_in_` and `feature_names_in_`
-    set."""
+def checked_table(estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> tuple[Table, Any, Array | None]:
+    """The table, targets where there are any, and weights, with `n_features_in_` and `feature_names_in_` set."""
     checks: dict[str, Any] = {} if y is None else {"multi_output": True, "y_numeric": True}
     if is_frame(X):
-        table, targets = _finite(read_frame(X)), None if y is None else validate_data(estimator, y=y, **checks)
-        _set_names(estimator, X, table)
+        table, targets = check_finite(read_frame(X)), None if y is None else validate_data(estimator, y=y, **checks)
+        _check_shape(table, tuple(X.shape))
+        set_names(estimator, table.names, len(table.columns))
         if targets is not None:
             check_consistent_length(table.columns[0], targets)
     else:
@@ -73,28 +77,34 @@ def fit_reader(
             else validate_data(estimator, given, y, **checks, **_loosely(X))
         )
         table = _array(array)
-    weights = checked_weights(sample_weight, len(table))
-    return Reader(fit_columns(table, _mask(categorical, table), weights), table.names), table, targets, weights
+    return table, targets, checked_weights(sample_weight, len(table))
 
 
-def read_training(
+def fit_reader(
     estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None, categorical: Any
-) -> tuple[Array, NDArray[Any], Array | None, Reader]:
-    """Inputs, targets, weights and the reader of a fit."""
-    if y is None:
-        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
-    reader, table, targets, weights = fit_reader(estimator, X, y, sample_weight, categorical)
-    return encode(reader.columns, table), targets, weights, reader
+) -> tuple[Reader, Table, Any, Array | None]:
+    """The reader, the table, targets where there are any, and weights."""
+    table, targets, weights = checked_table(estimator, X, y, sample_weight)
+    return reader_of(table, weights, categorical), table, targets, weights
 
 
-def _set_names(estimator: Any, X: Any, table: Table) -> None:
+def reader_of(table: Table, weights: Array | None, categorical: Any) -> Reader:
+    """What the columns of a table are."""
+    return Reader(fit_columns(table, category_mask(categorical, table.names, len(table.columns)), weights), table.names)
+
+
+def _check_shape(table: Table, shape: tuple[int, ...]) -> None:
     if not len(table.columns):
-        raise ValueError(f"Found array with 0 feature(s) (shape={tuple(X.shape)}) while a minimum of 1 is required.")
+        raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
     if len(table) == 0:
-        raise ValueError(f"Found array with 0 sample(s) (shape={tuple(X.shape)}) while a minimum of 1 is required.")
-    estimator.n_features_in_ = len(table.columns)
-    if table.names is not None:
-        estimator.feature_names_in_ = np.array(table.names, object)
+        raise ValueError(f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required.")
+
+
+def set_names(estimator: Any, names: tuple[str, ...] | None, n_columns: int) -> None:
+    """What scikit-learn wants to know of a table."""
+    estimator.n_features_in_ = n_columns
+    if names is not None:
+        estimator.feature_names_in_ = np.array(names, object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
 
@@ -120,26 +130,17 @@ def _loosely(X: Any) -> dict[str, Any]:
 
 
 def _array(X: NDArray[Any]) -> Table:
-    return _finite(read_array(X)) if X.dtype == object else read_array(X)
+    return check_finite(read_array(X)) if X.dtype == object else read_array(X)
 
 
-def _finite(table: Table) -> Table:
-    """The table, having no infinite number."""
-    for j, column in enumerate(table.columns):
-        if column.dtype.kind == "f" and np.isinf(column).any():
-            raise ValueError(f"Input X contains infinity in column {table.called(j)}; make it missing or a number.")
-    return table
-
-
-def _mask(categorical: Any, table: Table) -> list[bool]:
-    """Which columns are categories though they do not look like it: by names, places, or a mask."""
-    d = len(table.columns)
+def category_mask(categorical: Any, names: tuple[str, ...] | None, d: int) -> list[bool]:
+    """Which of d columns are categories though they do not look like it: by names, places, or a mask."""
     if categorical is None or (isinstance(categorical, str) and categorical == "from_dtype"):
         return [False] * d
     given: Sequence[Any] = list(np.atleast_1d(np.asarray(categorical, object)))
     if len(given) == d and all(isinstance(x, (bool, np.bool_)) for x in given):
         return [bool(x) for x in given]
-    places = {name: j for j, name in enumerate(table.names or ())}
+    places = {name: j for j, name in enumerate(names or ())}
     mask = [False] * d
     for x in given:
         whole = isinstance(x, (int, np.integer)) and not isinstance(x, (bool, np.bool_))

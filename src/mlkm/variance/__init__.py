@@ -3,5 +3,16 @@
 from .estimator import FitSummary, Variance
 from .left_out import LeftOut, places
 from .stack import LARGEST, StackSummary, StackVariance
+from .summed import SummedVariance, SumsSummary
 
-__all__ = ["LARGEST", "FitSummary", "LeftOut", "StackSummary", "StackVariance", "Variance", "places"]
+__all__ = [
+    "LARGEST",
+    "FitSummary",
+    "LeftOut",
+    "StackSummary",
+    "StackVariance",
+    "SummedVariance",
+    "SumsSummary",
+    "Variance",
+    "places",
+]

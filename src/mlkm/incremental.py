@@ -1,0 +1,217 @@
+"""Rows that come and go, and models that meet: the closed form with its features held fixed is a matter of sums.
+
+    (F'WF + w lambda) c = F'WY
+
+A model keeps F'WF and F'WY, so rows are added and taken away by adding and subtracting theirs, and the models of sites
+that share no rows are merged by adding their sums. The result is the fit to all rows, to rounding.
+"""
+
+import operator
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, Self, cast
+
+import numpy as np
+from joblib import hash as hash_of
+from scipy.linalg import cho_factor, cho_solve
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from ._types import Array
+from .model.machine import Machine
+from .model.prior import Prior
+from .rows import Standardiser, checked_weights
+from .rows.pieces import Piece
+from .solvers.sums import Sums, SumsOf
+from .sources.arrays import TableSource
+from .sources.base import Block, checked_targets
+from .sources.prepare import as_source
+from .variance import SumsSummary
+
+_SAME = 1e-6  # by which features of two models may differ
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The machine, and the error of rows left out for every output, all rows having the mean leverage."""
+
+    machine: Machine
+    loo_error: Array
+
+
+def solved_sums(prior: Prior, sums: Sums, penalty: float) -> Solved:
+    """The ridge of these sums; errors of rows left out are as if all had the mean leverage."""
+    if sums.weight <= 0:  # no rows yet
+        k = len(sums.Y)
+        return Solved(prior.machine(np.zeros((len(sums.F), k)), np.zeros(k)), np.full(k, np.nan))
+    FF, FY, YY = sums.centred()
+    n = sums.weight
+    A = FF + np.diag(np.full(len(FF), n * max(penalty, 1e-14)))
+    factor = cho_factor(A, lower=True)
+    C = cho_solve(factor, FY)
+    degrees = float(np.trace(cho_solve(factor, FF))) + 1
+    rss = np.maximum(YY - 2 * (C * FY).sum(axis=0) + (C * (FF @ C)).sum(axis=0), 0)
+    error = rss / n / max(1 - degrees / max(sums.n, 1), 1e-3) ** 2
+    return Solved(prior.machine(C, sums.y_mean - sums.f_mean @ C), error)
+
+
+def in_units(sums: Sums, theirs: Standardiser, ours: Standardiser, moved: Array) -> Sums:
+    """Sums of targets standardised by `theirs` as those of targets standardised by `ours`, and of features that are
+    more by `moved`: with y' = a y + b and F' = F + m."""
+    a, b = theirs.sd / ours.sd, (theirs.mean - ours.mean) / ours.sd
+    FY = sums.FY * a + np.outer(sums.F, b)
+    YY = a**2 * sums.YY + 2 * a * b * sums.Y + sums.weight * b**2
+    Y = a * sums.Y + sums.weight * b
+    F = sums.F + sums.weight * moved
+    FF = sums.FF + np.outer(sums.F, moved) + np.outer(moved, sums.F) + sums.weight * np.outer(moved, moved)
+    return Sums(sums.shift, sums.n, sums.weight, F, Y, FF, FY + np.outer(moved, Y), YY)
+
+
+@dataclass(frozen=True)
+class LaterSums:
+    """The sums of a block of later rows, with the features of a model."""
+
+    model: Any
+    prior: Prior
+    shift: Array
+
+    def __call__(self, block: Block) -> Sums:
+        model, k = self.model, len(self.model.y_scaler_.mean)
+        if block.Y.shape[1] != k:
+            raise ValueError(f"y must have {k} outputs, as in the fit; got {block.Y.shape[1]}.")
+        X, Y = model._inputs(model._read(block.table)), model.y_scaler_.forward(block.Y)
+        return SumsOf(replace(self.prior, precise=True), self.shift)(Piece(X, Y, block.weights))
+
+
+class Incremental:
+    """Adding, forgetting and merging rows for a regressor of one layer in closed form, its features held fixed."""
+
+    _training: tuple[Any, Any]
+    _total_weight: float
+    machines_: tuple[Machine, ...]
+    _limits: tuple[Array, Array]
+    y_scaler_: Standardiser
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows. The first call is `fit`; later ones hold the features, the scalings and the penalty, and are equal
+        to a fit to all rows with these, to rounding. `loo_error_` is then that of rows of mean leverage."""
+        if not hasattr(self, "machines_"):
+            return cast(Self, self.fit(X, y, sample_weight))  # type: ignore[attr-defined]
+        more = self._sums_of(X, y, sample_weight)
+        return self._with_sums(self.row_sums() + more)
+
+    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Take rows away again that were given before, with the weights that they had; equal to a fit without them."""
+        check_is_fitted(self)
+        ours, less = self.row_sums(), self._sums_of(X, y, sample_weight)
+        if less.n >= ours.n or less.weight > ours.weight * (1 + 1e-9):
+            raise ValueError(
+                f"Only rows that the model has can be forgotten, and not all of them: it has {ours.n:g} rows of weight"
+                f" {ours.weight:g}, and {less.n:g} of weight {less.weight:g} were given."
+            )
+        return self._with_sums(ours - less)
+
+    def without_rows(self) -> Self:
+        """A copy with the same features, scalings and penalty and no rows, to begin elsewhere: `partial_fit` adds some,
+        `mlkm.merge` brings models together."""
+        check_is_fitted(self)
+        result = copy(self)
+        return result._with_sums(self.row_sums().times(0.0), 0)
+
+    def row_sums(self) -> Sums:
+        """What the rows sum up to: all that must be known of them to add, forget and merge, and nothing else of them
+        leaves a site."""
+        rows, fit = self._training
+        if isinstance(fit, SumsSummary):
+            sums = fit.sums
+        else:
+            if fit.prior is None:
+                raise ValueError("Rows come and go in fits in closed form only.")
+            shift = fit.prior.rows_of_features(rows.X).mean(axis=0)
+            sums = SumsOf(replace(fit.prior, precise=True), shift)(Piece(rows.X, rows.Y, rows.weights))
+            sums = replace(sums, n=float(rows.copies.sum()))
+        return sums.times(self._total_weight / sums.weight) if sums.weight > 0 else sums
+
+    def _sums_of(self, X: Any, y: Any, sample_weight: Any) -> Sums:
+        _, fit = self._training
+        of = LaterSums(self, fit.prior, self.row_sums().shift)
+        source = as_source(X, y, sample_weight)
+        if source is None:
+            inputs = cast(Any, self)._reader.table(self, X)
+            Y = checked_targets(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
+            check_consistent_length(inputs.columns[0], Y)
+            weights = checked_weights(sample_weight, len(Y))
+            source = TableSource(inputs, Y, np.ones(len(Y)) if weights is None else weights, True)
+        sums: Sums = source.reduce(of, operator.add)
+        return sums
+
+    def _with_sums(self, sums: Sums, n: int | None = None) -> Self:
+        _, fit = self._training
+        own, penalty = replace(sums, n=float(sums.n if n is None else n)), cast(Any, self).penalty_
+        solved = solved_sums(fit.prior, own, penalty)
+        self.machines_ = (solved.machine,)
+        self.loo_error_ = float(np.mean((np.sqrt(solved.loo_error) * self.y_scaler_.sd) ** 2))
+        self._total_weight = own.weight
+        self._training = None, SumsSummary(fit.prior, penalty, _averaging_to_one(own), solved.loo_error)
+        self.__dict__.pop("_variance", None)
+        return self
+
+
+def _averaging_to_one(sums: Sums) -> Sums:
+    return sums.times(sums.n / sums.weight) if sums.weight > 0 else sums
+
+
+def merge(models: Sequence[Any]) -> Any:
+    """One model of the rows of all of them, which must have the same features: equal to a fit to all rows, to rounding.
+
+    Features are the same where `scale` is given, with the same seed and number; else begin the others as
+    `first.without_rows()`. The penalty is that of the first.
+
+    >>> import numpy as np
+    >>> from mlkm import RandomFeatureRidge, merge
+    >>> from mlkm.datasets import make_example1
+    >>> X, y, f = make_example1(n=300, d=4, random_state=0)
+    >>> model = RandomFeatureRidge(50, scale=1.0, penalty=1e-3, random_state=0)
+    >>> from sklearn.base import clone
+    >>> both = merge([clone(model).fit(X[:100], y[:100]), clone(model).fit(X[100:], y[100:])])
+    >>> bool(np.allclose(both.predict(X), model.fit(X, y).predict(X)))
+    True
+    """
+    if not models:
+        raise ValueError("merge needs at least one model.")
+    first, *others = models
+    for model in models:
+        if not isinstance(model, Incremental):
+            raise TypeError(f"merge takes RandomFeatureRidge models; got {type(model).__name__}.")
+        check_is_fitted(model)
+    sums = first.row_sums()
+    for other in others:
+        theirs = other.row_sums()
+        sums = sums + in_units(theirs, other.y_scaler_, first.y_scaler_, _moved(first, other, sums, theirs))
+    return copy(first)._with_sums(sums)
+
+
+def _moved(first: Any, other: Any, ours: Sums, theirs: Sums) -> Array:
+    """By how much the shifted features of the first are more than those of the other, wherever it is looked: a
+    constant, or they are other features."""
+    plain = all(model._numbers is None and model._reader.inputs.plain for model in (first, other))
+    same = len(ours.shift) == len(theirs.shift) and first.n_features_in_ == other.n_features_in_
+    if same and not plain:  # what columns are was found by the rows
+        same = hash_of((first._reader, first._numbers)) == hash_of((other._reader, other._numbers))
+    if same:
+        d = len(first.x_scaler_.mean)
+        unit = np.where(np.isfinite(first.x_scaler_.sd), first.x_scaler_.sd, 1.0)
+        probes = first.x_scaler_.mean + unit * np.vstack([np.zeros(d), np.eye(d), -np.ones(d)])
+        apart = _shifted(first, probes, ours.shift) - _shifted(other, probes, theirs.shift)
+        if np.abs(apart - apart[0]).max() < _SAME:
+            return np.asarray(apart.mean(axis=0))
+    raise ValueError(
+        "The models have different features, whose sums cannot be added: give all of them the same scale, number of"
+        " features and seed, or begin the others as first.without_rows()."
+    )
+
+
+def _shifted(model: Any, X: Array, shift: Array) -> Array:
+    """Features at inputs in their own units."""
+    return np.asarray(model._training[1].prior.rows_of_features(model.x_scaler_.forward(X)) - shift)

@@ -1,0 +1,1 @@
+"""Where rows come from: arrays, files and clusters, seen a piece at a time."""

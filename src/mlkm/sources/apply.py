@@ -1,0 +1,87 @@
+"""Functions of rows, row by row, over sources and collections: predictions, intervals, scores of a model."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._types import Array
+from ..rows.pieces import in_order
+from .base import Block, Source, is_source
+from .cluster import chunks_of, is_dask
+
+Tails = Sequence[tuple[int, ...]]  # the shape of a row of every result
+
+
+def is_elsewhere(X: Any) -> bool:
+    """Whether the rows of X are in files or on a cluster."""
+    return is_dask(X) or is_source(X)
+
+
+def apply_rows(f: Callable[[Any], tuple[Array, ...]], X: Any, tails: Tails) -> tuple[Any, ...]:
+    """The results of f for all rows of X: dask arrays of a collection, which are computed when they are asked for;
+    arrays of a table in files."""
+    if is_dask(X):
+        return _lazily(f, X, tails)
+    parts = list(in_order(lambda block: f(block.table), X.blocks()))
+    return tuple(np.concatenate(own) for own in zip(*parts, strict=True))
+
+
+def _lazily(f: Callable[[Any], tuple[Array, ...]], X: Any, tails: Tails) -> tuple[Any, ...]:
+    import dask.array as da
+    from dask import delayed
+
+    chunks, _, _ = chunks_of(X)
+    known = getattr(X, "chunks", None)
+    lengths = known[0] if known is not None else (np.nan,) * len(chunks)
+    own = delayed(_Rows(f, tuple(tails)), pure=False)
+    results = [own(chunk) for chunk in chunks]
+    return tuple(
+        da.concatenate(
+            [da.from_delayed(part[k], (n, *tail), np.float64) for part, n in zip(results, lengths, strict=True)],
+            allow_unknown_chunksizes=True,
+        )
+        for k, tail in enumerate(tails)
+    )
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """f, which is not asked about no rows."""
+
+    f: Callable[[Any], tuple[Array, ...]]
+    tails: Tails
+
+    def __call__(self, chunk: Any) -> tuple[Array, ...]:
+        return self.f(chunk) if len(chunk) else tuple(np.zeros((0, *tail)) for tail in self.tails)
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a model predicts of rows, with standard deviations where asked: a function that can be sent to them."""
+
+    model: Any
+    return_std: bool = False
+
+    def __call__(self, rows: Any) -> tuple[Array, ...]:
+        return tuple(self.model.predict(rows, return_std=True)) if self.return_std else (self.model.predict(rows),)
+
+
+@dataclass(frozen=True)
+class ErrorsOf:
+    """Sums over rows by which a model is scored: w, w y, w y^2 and w (y - f)^2, output by output."""
+
+    predict: Callable[[Any], Any]
+
+    def __call__(self, block: Block) -> Array:
+        w, Y = block.weights, block.Y
+        missed = Y - np.asarray(self.predict(block.table)).reshape(Y.shape)
+        return np.stack([np.full(Y.shape[1], w.sum()), w @ Y, w @ Y**2, w @ missed**2])
+
+
+def r2(source: Source, predict: Callable[[Any], Any]) -> float:
+    """The coefficient of determination, averaged over outputs, as scikit-learn has it."""
+    total, first, second, missed = source.reduce(ErrorsOf(predict), np.add)
+    around = second - first**2 / total
+    return float(np.mean(1 - missed / np.where(around > 0, around, 1.0)))

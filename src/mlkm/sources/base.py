@@ -1,0 +1,79 @@
+"""What a source of rows is: columns with names, and pieces of rows one after the other, as often as asked."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from .._types import Array
+from ..rows.pieces import in_order, tree_sum
+from ..tables.frames import Table
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows of a table as they are, their targets (n, k), k being 0 where there are none, and their weights."""
+
+    table: Table
+    Y: Array
+    weights: Array
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+
+class Source(Protocol):
+    """Rows that need not fit into memory."""
+
+    @property
+    def names(self) -> tuple[str, ...] | None: ...
+
+    @property
+    def n_columns(self) -> int: ...
+
+    @property
+    def single_output(self) -> bool: ...
+
+    def reduce(self, f: Callable[[Block], T], add: Callable[[T, T], T]) -> T:
+        """f of every piece, added up in the order of `Tree`; f is called where the rows are."""
+
+    def blocks(self) -> Iterator[Block]:
+        """The pieces, in order."""
+
+
+def is_source(X: Any) -> bool:
+    """Whether X is a source of rows rather than rows."""
+    return callable(getattr(X, "reduce", None)) and callable(getattr(X, "blocks", None)) and hasattr(X, "n_columns")
+
+
+class LocalSource:
+    """A source whose pieces are read here, in order, and worked on by threads."""
+
+    def blocks(self) -> Iterator[Block]:
+        raise NotImplementedError
+
+    def reduce(self, f: Callable[[Block], T], add: Callable[[T, T], T]) -> T:
+        return tree_sum(in_order(f, self.blocks()), add)
+
+
+def checked_targets(Y: Any) -> Array:
+    """Targets of a block as finite numbers (n, k)."""
+    result = np.asarray(Y, np.float64)
+    if np.isnan(result).any():
+        raise ValueError("Input y contains NaN; every row needs a target that is a number.")
+    if not np.isfinite(result).all():
+        raise ValueError("Input y contains infinity; every row needs a target that is a number.")
+    return result.reshape(len(result), -1)
+
+
+def checked_block_weights(weights: Any, n: int) -> Array:
+    """Weights of a block: numbers, none negative."""
+    if weights is None:
+        return np.ones(n)
+    result = np.asarray(weights, np.float64)
+    if not np.isfinite(result).all() or (result < 0).any():
+        raise ValueError("Sample weights must be finite numbers, none negative.")
+    return result

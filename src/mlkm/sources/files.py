@@ -1,0 +1,166 @@
+"""Tables in files that need not fit into memory: Parquet, Feather and CSV, one file, a folder or a PyArrow dataset."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._types import Array
+from ..rows.pieces import piece_rows
+from ..tables.frames import Table, read_frame
+from .base import Block, LocalSource, checked_block_weights, checked_targets
+
+_FORMATS = {".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".arrow": "feather", ".csv": "csv"}
+
+
+@dataclass(frozen=True)
+class FileSource(LocalSource):
+    """A PyArrow dataset, the columns that are inputs, targets, none where there are none, and weights."""
+
+    dataset: Any
+    names: tuple[str, ...]
+    targets: tuple[str, ...]
+    weight: str | None
+    single_output: bool
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.names)
+
+    @property
+    def schema(self) -> Any:
+        """Names and types of the inputs."""
+        import pyarrow as pa
+
+        return pa.schema([self.dataset.schema.field(name) for name in self.names])
+
+    def blocks(self) -> Iterator[Block]:
+        import pyarrow as pa
+
+        wanted = list(dict.fromkeys([*self.names, *self.targets, *([self.weight] if self.weight else [])]))
+        size = piece_rows(self.n_columns)
+        kept: list[Any] = []
+        n = 0
+        for batch in self._batches(wanted, size):
+            kept.append(batch)
+            n += len(batch)
+            while n >= size:
+                table = pa.Table.from_batches(kept)
+                yield self._block(table.slice(0, size))
+                kept = table.slice(size).to_batches()
+                n -= size
+        if n:
+            yield self._block(pa.Table.from_batches(kept))
+
+    def _batches(self, wanted: list[str], size: int) -> Iterator[Any]:
+        """Batches of all files, in their order; what goes wrong is said with the name of the file."""
+        import pyarrow as pa
+
+        schema = pa.schema([self.dataset.schema.field(name) for name in wanted])
+        for fragment in self.dataset.get_fragments():
+            where = getattr(fragment, "path", "") or "the table"
+            try:
+                self._check(fragment, schema, where)
+                batches = fragment.to_batches(
+                    schema=self.dataset.schema, columns=wanted, batch_size=size, batch_readahead=2, fragment_readahead=1
+                )
+                for batch in batches:
+                    yield batch.cast(schema) if batch.schema != schema else batch
+            except (pa.ArrowException, OSError) as problem:
+                raise ValueError(f"{where} could not be read: {str(problem).splitlines()[0]}") from problem
+
+    def _check(self, fragment: Any, schema: Any, where: str) -> None:
+        own = fragment.physical_schema
+        for field in schema:
+            if field.name not in own.names:
+                raise ValueError(f"{where} has no column {field.name!r}, which other files of the table have.")
+            if own.field(field.name).type != field.type:
+                raise ValueError(
+                    f"Column {field.name!r} is of type {own.field(field.name).type} in {where} and of type {field.type}"
+                    " elsewhere; write the files with one type."
+                )
+
+    def _block(self, table: Any) -> Block:
+        inputs = read_frame(table.select(list(self.names)))
+        Y = np.zeros((len(table), 0))
+        if self.targets:
+            Y = checked_targets(np.stack([_numbers(table, name) for name in self.targets], axis=1))
+        weights = checked_block_weights(None if self.weight is None else _numbers(table, self.weight), len(table))
+        return Block(Table(inputs.columns, self.names), Y, weights)
+
+
+def open_table(
+    path: Any,
+    target: str | Sequence[str] | None = None,
+    *,
+    features: Sequence[str] | None = None,
+    weights: str | None = None,
+) -> FileSource:
+    """A table in files, for `fit`, `predict_table` and bands: rows are read a piece at a time, as often as needed.
+
+    Parameters
+    ----------
+    path : a Parquet, Feather or CSV file, a folder of them, a list of files, or a PyArrow dataset
+    target : the column, or columns, to predict; not needed for predictions
+    features : the columns that are inputs; by default all others
+    weights : a column of sample weights
+
+    Only the columns that are named are read.
+    """
+    try:
+        import pyarrow.dataset
+    except ImportError:
+        raise ImportError('open_table needs PyArrow: pip install "mlkm[tables]".') from None
+    dataset = path if isinstance(path, pyarrow.dataset.Dataset) else _dataset(path)
+    every = list(dataset.schema.names)
+    targets = () if target is None else (target,) if isinstance(target, str) else tuple(target)
+    others = {*targets, *([weights] if weights else [])}
+    names = tuple(name for name in every if name not in others) if features is None else tuple(features)
+    for name in (*targets, *names, *([weights] if weights else [])):
+        if name not in every:
+            raise ValueError(f"The table has no column {name!r}; it has {', '.join(map(repr, every))}.")
+    if not names:
+        raise ValueError("The table has no column beside its targets; inputs are needed.")
+    return FileSource(dataset, names, targets, weights, isinstance(target, str) or target is None)
+
+
+def _dataset(path: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.dataset
+
+    paths = [Path(p) for p in path] if isinstance(path, (list, tuple)) else [Path(path)]
+    for one in paths:
+        if not one.exists():
+            raise FileNotFoundError(f"There is no file or folder {str(one)!r}.")
+    files = [file for one in paths for file in (sorted(one.rglob("*")) if one.is_dir() else [one])]
+    files = [file for file in files if file.is_file() and not file.name.startswith((".", "_"))]
+    forms = {_FORMATS.get(file.suffix.lower(), file.suffix) for file in files}
+    if len(forms) != 1 or not forms <= set(_FORMATS.values()):
+        raise ValueError(
+            f"A table is in files of one kind, .parquet, .feather or .csv; got {', '.join(sorted(forms)) or 'none'}."
+        )
+    try:
+        return pyarrow.dataset.dataset([str(file) for file in files], format=_format(forms.pop()))
+    except (pa.ArrowException, OSError) as problem:
+        raise ValueError(f"{files[0]} could not be read: {str(problem).splitlines()[0]}") from problem
+
+
+def _format(name: str) -> Any:
+    """How PyArrow reads it; in CSV an empty cell is missing, of words as of numbers."""
+    import pyarrow.csv
+    import pyarrow.dataset
+
+    if name != "csv":
+        return name
+    options = pyarrow.csv.ConvertOptions(strings_can_be_null=True)
+    return pyarrow.dataset.CsvFileFormat(convert_options=options)
+
+
+def _numbers(table: Any, name: str) -> Array:
+    """A column as numbers, NaN where missing."""
+    column = read_frame(table.select([name])).columns[0]
+    if column.dtype.kind != "f":
+        raise ValueError(f"Column {name!r} must hold numbers.")
+    return np.asarray(column, np.float64)

@@ -1,0 +1,97 @@
+"""Predictions of a table in files, written as they are made."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .files import FileSource, open_table
+
+_KINDS = (".parquet", ".csv")
+
+
+def predict_table(model: Any, source: Any, out: Any, *, confidence_level: float | None = None) -> Path:
+    """Predict every row of a table in files and write the results, in the order of the rows, to a Parquet or CSV file.
+
+    Columns are `prediction`, and for a band `lower` and `upper`; with several outputs each with its number, as in
+    `prediction_0`. The file has its name only when it is complete: what fails leaves nothing behind.
+
+    Parameters
+    ----------
+    model : a fitted regressor, or a `ConformalRegressor`, whose band is then written too
+    source : what `open_table` gives, or what it takes
+    out : the file to write, .parquet or .csv
+    confidence_level : of the band, by default that of the constructor
+    """
+    import pyarrow as pa
+
+    path = Path(out)
+    if path.suffix.lower() not in _KINDS:
+        raise ValueError(f"Predictions are written to a .parquet or .csv file; got {path.name!r}.")
+    table = source if isinstance(source, FileSource) else open_table(source)
+    with renamed(path) as unfinished:
+        writer = None
+        try:
+            for block in table.blocks():
+                columns = pa.table(_columns(model, block.table, confidence_level))
+                writer = writer or _writer(unfinished, columns.schema, path.suffix.lower())
+                writer.write_table(columns)
+        finally:
+            if writer is not None:
+                writer.close()
+        if writer is None:
+            raise ValueError("The table has no rows to predict.")
+    return path
+
+
+@contextmanager
+def renamed(path: Path) -> Iterator[Path]:
+    """A file beside `path` to write to, which gets its name when all went well and is removed when not."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    os.close(handle)
+    try:
+        yield Path(name)
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _columns(model: Any, rows: Any, level: float | None) -> dict[str, Any]:
+    if not hasattr(model, "predict_interval"):
+        return _named("prediction", np.asarray(model.predict(rows)))
+    mean, interval = model.predict_interval(rows, level)
+    if interval.shape[2] != 1:
+        raise ValueError("predict_table writes the band of one level; give confidence_level=0.9, say.")
+    return {
+        **_named("prediction", mean),
+        **_named("lower", interval[:, 0, 0]),
+        **_named("upper", interval[:, 1, 0]),
+    }
+
+
+def _named(name: str, values: Any) -> dict[str, Any]:
+    if values.ndim == 1:
+        return {name: values}
+    return {f"{name}_{k}": column for k, column in enumerate(values.T)}
+
+
+def _writer(path: Path, schema: Any, kind: str) -> Any:
+    if kind == ".parquet":
+        from pyarrow.parquet import ParquetWriter
+
+        return ParquetWriter(path, schema)
+    from pyarrow.csv import CSVWriter
+
+    return CSVWriter(path, schema)

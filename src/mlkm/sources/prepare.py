@@ -1,0 +1,74 @@
+"""A source made ready for a fit: what its columns are, its scalings, a sample of its rows, and its pieces."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from .._types import Array
+from ..rows import Fence, Rows
+from ..rows.distinct import merged_in_order
+from ..rows.pieces import Piece, Pieces, RowPieces
+from ..tables.reading import Reader
+from .base import Block, Source, is_source
+from .cluster import dask_source, is_dask
+from .recipe import Recipe, StreamPieces, fit_recipe, sample_rows
+from .scan import Scan
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The recipe, the fence of later rows, the sample with weights of its own and as a piece of all rows, the pieces,
+    the range of the targets, and the rows where they are kept."""
+
+    recipe: Recipe
+    fence: Fence
+    sample: Rows
+    of_all: Piece
+    pieces: Pieces
+    low: Array
+    high: Array
+    rows: Rows | None
+
+
+def prepared(
+    source: Source, found: Scan, categorical: Sequence[bool], *, with_levels: bool, careful: bool, keep: bool
+) -> Ready:
+    """From what a scan found; `keep` holds standardised rows in memory, where equal ones are merged."""
+    reader = Reader(found.fitted_columns(categorical), source.names)
+    recipe, fence = fit_recipe(source, found, reader, with_levels=with_levels, careful=careful)
+    rows, pieces = None, StreamPieces(source, recipe, found.n)
+    if keep:
+        rows = _kept(source, recipe)
+        recipe = replace(recipe, weight=len(rows) / found.weight)
+    sample, of_all = sample_rows(found, recipe)
+    assert found.targets is not None  # as `fit_recipe` has seen
+    low, high = found.targets.low[0], found.targets.high[1]
+    return Ready(recipe, fence, sample, of_all, pieces if rows is None else RowPieces(rows), low, high, rows)
+
+
+def _kept(source: Source, recipe: Recipe) -> Rows:
+    """All rows, standardised, in the order in which they come; equal ones are merged into the first."""
+    every: list[Piece] = source.reduce(_Listed(recipe), list.__add__)
+    X, Y = np.vstack([piece.X for piece in every]), np.vstack([piece.Y for piece in every])
+    weights = np.concatenate([piece.weights for piece in every])
+    del every
+    return merged_in_order(X, Y, weights / recipe.weight, recipe.kinds)
+
+
+@dataclass(frozen=True)
+class _Listed:
+    recipe: Recipe
+
+    def __call__(self, block: Block) -> list[Piece]:
+        return [self.recipe.piece(block)]
+
+
+def as_source(X: Any, y: Any, sample_weight: Any) -> Source | None:
+    """X as a source, where it is one or a collection of dask; None where it is an array or a frame in memory."""
+    if is_source(X):
+        if y is not None or sample_weight is not None:
+            raise ValueError("A table that was opened names its target and weights itself; call fit(table) alone.")
+        return cast(Source, X)
+    return dask_source(X, y, sample_weight) if is_dask(X) or is_dask(y) else None

@@ -1,0 +1,149 @@
+"""From the rows of a source to standardised inputs and targets, the same in every pass."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from .._types import Array
+from ..rows import Fence, Inputs, Rows, Standardiser
+from ..rows.pieces import Piece
+from ..tables.columns import CategoryColumn
+from ..tables.reading import Reader
+from .base import Block, Source
+from .levels import CrossedNumbers, fit_crossed
+from .scan import Scan
+from .stats import Stats, merged_stats, stats_of
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What columns are, numbers for their levels where these are needed, the range to which values are drawn in, the
+    scalings, and what weights are multiplied by so that they average to one."""
+
+    reader: Reader
+    numbers: CrossedNumbers | None
+    clip: Fence | None
+    x_scaler: Standardiser | None
+    y_scaler: Standardiser
+    weight: float
+
+    @property
+    def kinds(self) -> Inputs:
+        """What the inputs are."""
+        if self.numbers is None:
+            return self.reader.inputs
+        owners = self.numbers.whole.owners
+        return Inputs(np.zeros(len(owners), np.intp), owners)
+
+    @property
+    def in_use(self) -> Standardiser:
+        """The scaling of the inputs, which is fitted last."""
+        if self.x_scaler is None:
+            raise ValueError("The inputs have no scaling yet.")
+        return self.x_scaler
+
+    def inputs(self, block: Block) -> Array:
+        """Of training rows, drawn in where there is a range."""
+        X = self.reader.encoded(block.table)
+        if self.numbers is not None:
+            X = self.numbers.numbers(X, block)
+        return X if self.clip is None else np.clip(X, self.clip.low, self.clip.high)
+
+    def piece(self, block: Block) -> Piece:
+        """Standardised rows; those of weight zero have no part in any sum."""
+        X = self.inputs(block)
+        if self.x_scaler is not None:
+            self.x_scaler.forward(X, out=X)
+        return Piece(X, self.y_scaler.forward(block.Y), block.weights * self.weight)
+
+
+@dataclass(frozen=True)
+class InputStats:
+    """The statistics of the inputs of a piece."""
+
+    recipe: Recipe
+
+    def __call__(self, block: Block) -> Stats | None:
+        counted = block.weights > 0
+        return stats_of(self.recipe.inputs(block)[counted], block.weights[counted]) if counted.any() else None
+
+
+def _added(a: Stats | None, b: Stats | None) -> Stats | None:
+    return merged_stats(a, b) if a is not None and b is not None else a or b
+
+
+def fit_recipe(
+    source: Source, found: Scan, reader: Reader, *, with_levels: bool, careful: bool
+) -> tuple[Recipe, Fence]:
+    """The recipe, and the fence that holds later rows; further passes where inputs are not the columns as they are, or
+    where a value is drawn in."""
+    if found.targets is None:
+        raise ValueError("The table has no target; name it, as in open_table(path, target='price').")
+    y_scaler = found.targets.standardiser(None)
+    recipe = Recipe(reader, None, None, None, y_scaler, found.n / found.weight)
+    inputs = reader.inputs
+    if inputs.levels.any() and not with_levels:
+        recipe = replace(recipe, numbers=fit_crossed(source, reader, inputs, _sizes(reader), y_scaler))
+    plain = found.numbers if found.numbers is not None and recipe.numbers is None else None
+    stats = plain or _stats(source, recipe)
+    kinds = recipe.kinds
+    fence = stats.fence(careful and found.n >= 4, kinds.numbers)
+    drawn_in = careful and bool(((fence.low > stats.low[0]) | (fence.high < stats.high[1]))[kinds.numbers].any())
+    if drawn_in:
+        recipe = replace(recipe, clip=fence)
+        stats = _stats(source, recipe)
+    return replace(recipe, x_scaler=stats.standardiser(np.inf, ~kinds.numbers)), fence
+
+
+def _stats(source: Source, recipe: Recipe) -> Stats:
+    found = source.reduce(InputStats(recipe), _added)
+    if found is None:
+        raise ValueError("There is no row with a positive weight to fit.")
+    return found
+
+
+def _sizes(reader: Reader) -> dict[int, int]:
+    """Of every input that is a level, how many of them there are."""
+    result, at = {}, 0
+    for column in reader.columns:
+        for kind, own in zip(column.kinds, range(at, at + len(column.kinds)), strict=True):
+            if kind == 1:
+                result[own] = len(column.levels) + column.missing if isinstance(column, CategoryColumn) else 2
+        at += len(column.kinds)
+    return result
+
+
+def sample_rows(found: Scan, recipe: Recipe) -> tuple[Rows, Piece]:
+    """The sample as rows whose weights average to one, and as a piece of all rows."""
+    sample = found.sample
+    piece = recipe.piece(Block(sample.table, sample.Y, sample.weights))
+    weights = piece.weights / piece.weights.mean()
+    return Rows(piece.X, piece.Y, weights, np.ones(len(weights)), None, recipe.kinds), piece
+
+
+@dataclass(frozen=True)
+class _OfPiece:
+    """A function of a piece as one of a block."""
+
+    recipe: Recipe
+    f: Callable[[Piece], Any]
+
+    def __call__(self, block: Block) -> Any:
+        return self.f(self.recipe.piece(block))
+
+
+@dataclass(frozen=True)
+class StreamPieces:
+    """Standardised pieces of a source, made anew in every pass."""
+
+    source: Source
+    recipe: Recipe
+    n_rows: int
+
+    def reduce(self, f: Callable[[Piece], T], add: Callable[[T, T], T]) -> T:
+        result: T = self.source.reduce(_OfPiece(self.recipe, f), add)
+        return result

@@ -1,0 +1,129 @@
+"""What one pass over the rows tells: how many there are, what their columns hold, and a sample of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from .._types import Array
+from ..tables.columns import Column, column_of, distinct
+from ..tables.frames import RawColumn, Table, as_words, check_finite, is_dates, is_words
+from .base import Block, Source
+from .hashes import row_hashes
+from .sample import Sample, as_form_of, merged_samples, nothing_there, sample_of, sample_size
+from .stats import Stats, merged_stats, stats_of
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Of a column: whether it holds words, dates or numbers, or nothing so far; its words; and whether some are
+    missing."""
+
+    form: str
+    words: frozenset[str]
+    missing: bool
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The number of rows that count, their weight, what was seen of every column, statistics of the columns where all
+    are numbers and none is missing, statistics of the targets, and a sample."""
+
+    n: int
+    weight: float
+    columns: tuple[Seen, ...]
+    numbers: Stats | None
+    targets: Stats | None
+    sample: Sample
+
+    def fitted_columns(self, categorical: Sequence[bool]) -> tuple[Column, ...]:
+        """What every column is."""
+        named = zip(self.columns, self.sample.table.columns, categorical, strict=True)
+        return tuple(
+            column_of(raw, as_level, self.sample.weights, sorted(seen.words), seen.missing)
+            for seen, raw, as_level in named
+        )
+
+
+@dataclass(frozen=True)
+class ScanOf:
+    """The scan of a piece; which columns are categories though they hold numbers, the seed of the sample, and whether
+    every value is to be seen."""
+
+    categorical: tuple[bool, ...]
+    seed: int
+
+    def __call__(self, block: Block) -> Scan | None:
+        counted = block.weights > 0
+        if not counted.any():
+            return None
+        if not counted.all():
+            block = Block(block.table.take(counted), block.Y[counted], block.weights[counted])
+        check_finite(block.table)
+        table, Y, weights = block.table, block.Y, block.weights
+        columns = tuple(_seen(x, level) for x, level in zip(table.columns, self.categorical, strict=True))
+        plain = all(seen.form == "numbers" and not seen.missing for seen in columns)
+        numbers = stats_of(np.stack(table.columns, axis=1), weights) if plain else None
+        hashes = row_hashes(table, Y, self.seed)
+        sample = sample_of(hashes, table, Y, weights, sample_size(len(columns)))
+        targets = stats_of(Y, weights) if Y.shape[1] else None
+        return Scan(len(weights), float(weights.sum()), columns, numbers, targets, sample)
+
+
+def scan(source: Source, categorical: Sequence[bool], seed: int) -> Scan:
+    """One pass over all rows."""
+    found: Scan | None = source.reduce(ScanOf(tuple(categorical), seed), partial(_merged, names=source.names))
+    if found is None:
+        raise ValueError("Found array with 0 sample(s): there is no row with a positive weight to fit.")
+    return found
+
+
+def _merged(a: Scan | None, b: Scan | None, names: tuple[str, ...] | None) -> Scan | None:
+    if a is None or b is None:
+        return a or b
+    most = sample_size(len(a.columns))
+    called = [repr(name) for name in names] if names is not None else [str(j) for j in range(len(a.columns))]
+    columns = tuple(_both(*pair) for pair in zip(a.columns, b.columns, called, strict=True))
+    numbers = merged_stats(a.numbers, b.numbers) if a.numbers and b.numbers else None
+    targets = merged_stats(a.targets, b.targets) if a.targets and b.targets else None
+    sample = merged_samples(a.sample, b.sample, most)
+    return replace(a, n=a.n + b.n, weight=a.weight + b.weight, columns=columns, numbers=numbers, targets=targets,
+                   sample=sample)  # fmt: skip
+
+
+def _seen(column: RawColumn, as_level: bool) -> Seen:
+    if as_level or is_words(column):
+        words = distinct(as_words(column))[0]
+        form = "" if nothing_there(column) else "words" if is_words(column) else "levels"
+        return Seen(form, frozenset(word for word in words if word is not None), None in words)
+    gone = np.isnat(column) if is_dates(column) else np.isnan(column)
+    return Seen("dates" if is_dates(column) else "numbers", frozenset(), bool(gone.any()))
+
+
+def _both(a: Seen, b: Seen, name: str) -> Seen:
+    if a.form and b.form and a.form != b.form:
+        raise ValueError(f"Column {name} holds {a.form} in some blocks and {b.form} in others; give it one type.")
+    return Seen(a.form or b.form, a.words | b.words, a.missing or b.missing)
+
+
+def gathered(source: Source) -> tuple[Table, Array, Array]:
+    """All rows in memory: the table, targets and weights."""
+    every = source.reduce(_as_list, _extended)
+    columns = tuple(joined_columns([block.table.columns[j] for block in every]) for j in range(source.n_columns))
+    table = Table(columns, source.names)
+    return table, np.vstack([block.Y for block in every]), np.concatenate([block.weights for block in every])
+
+
+def _as_list(block: Block) -> list[Block]:
+    return [block]
+
+
+def _extended(a: list[Block], b: list[Block]) -> list[Block]:
+    return a + b
+
+
+def joined_columns(parts: list[RawColumn]) -> RawColumn:
+    """One column of the parts of several blocks, in the form of those that hold something."""
+    form = next((part for part in parts if not nothing_there(part)), parts[0])
+    return np.concatenate([as_form_of(part, form) for part in parts])
