@@ -11,6 +11,7 @@ from . import datasets, kernels, metrics, solvers
 from .conformal import ConformalRegressor, OnlineConformal
 from .estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from .model.scales import Geometric
+from .persistence import load, save
 from .random_features import RandomFeatures
 
 __version__ = "0.1.0"
@@ -24,6 +25,8 @@ __all__ = [
     "RandomFeatures",
     "datasets",
     "kernels",
+    "load",
     "metrics",
+    "save",
     "solvers",
 ]
