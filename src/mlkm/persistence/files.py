@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
-from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from sklearn.base import BaseEstimator
 
@@ -53,12 +53,12 @@ def save(model: Any, path: PathLike, *, keep_rows: bool = True) -> None:
     """
     if not isinstance(model, BaseEstimator):
         raise TypeError(f"mlkm.save writes estimators, as in save(model, path); got {type(model).__name__}.")
-    skops = _skops()
+    skops, target = _skops(), _target(path)
     try:
         content = skops.dumps(prepared(model, keep_rows), compression=ZIP_DEFLATED)
     except Exception as error:
-        raise ValueError(f"{type(model).__name__} holds what cannot be written to a file: {error}.") from error
-    with _replacing(path) as file:
+        raise ValueError(f"{type(model).__name__} holds what cannot be written to a file: {_words(error)}.") from error
+    with _replacing(target) as file:
         file.write(content)
         with ZipFile(file, "a", ZIP_DEFLATED) as archive:
             archive.writestr(_NOTE, json.dumps({"schema": SCHEMA, "mlkm": _version()}))
@@ -72,7 +72,7 @@ def load(path: PathLike, *, trusted: Sequence[str] = ()) -> Any:
     path : str or path
     trusted : sequence of str, default=()
         Names of further types that the file may hold, such as "sklearn.tree._tree.Tree" for a band around a forest.
-        They are made from what the file says: name those only whose files you would trust.
+        A file may call what is trusted with whatever it holds: take care whose files, and which names.
     """
     if isinstance(trusted, str):
         raise TypeError(f"trusted must be a sequence of names, as in [{trusted!r}]; got a single one.")
@@ -88,9 +88,15 @@ def load(path: PathLike, *, trusted: Sequence[str] = ()) -> Any:
 def _skops() -> Any:
     try:
         import skops.io
+        import skops.io.exceptions
     except ImportError as error:
         raise ImportError('Model files need the package skops: pip install "mlkm[save]".') from error
     return skops.io
+
+
+def _words(error: Exception) -> str:
+    """What an error of others says, as part of a sentence."""
+    return f"{type(error).__name__}, {' '.join(str(error).split()).rstrip('.')}"
 
 
 def _version() -> str:
@@ -108,11 +114,11 @@ def _check_note(file: IO[bytes], path: PathLike) -> None:
         schema, version = int(note["schema"]), str(note["mlkm"])
     except KeyError:
         raise ValueError(f"{name} is no file that mlkm.save wrote: it does not say by which version.") from None
-    except (BadZipFile, TypeError, ValueError, EOFError, OSError) as error:
+    except Exception as error:  # whatever a damaged file leads to
         file.seek(0)
         begins = file.read(2) == b"PK"
         what = "a model file that is cut short or damaged" if begins else "no file that mlkm.save wrote"
-        raise ValueError(f"{name} is {what}: {error}.") from error
+        raise ValueError(f"{name} is {what}: {_words(error)}.") from error
     if schema > SCHEMA:
         raise ValueError(
             f"{name} was written by mlkm {version} in schema {schema}, and mlkm {_version()} reads schemas up to"
@@ -121,29 +127,36 @@ def _check_note(file: IO[bytes], path: PathLike) -> None:
 
 
 def _model(skops: Any, file: IO[bytes], path: PathLike, trusted: list[str]) -> Any:
+    """What the file describes, if it asks for trusted types only; skops looks at all of them before it makes any."""
     name = repr(os.fspath(path))
-    try:
-        unknown = _unknown(skops, file, trusted)
-        file.seek(0)
-        model = None if unknown else skops.load(file, trusted=trusted)
-    except Exception as error:  # whatever a damaged file leads to
-        raise ValueError(f"{name} is damaged or made by a stranger: {type(error).__name__}: {error}.") from error
-    if unknown:
-        types = ", ".join(unknown)
-        raise ValueError(f"{name} holds what mlkm.load does not trust: {types}; if you do, name it in trusted=[...].")
-    return model
-
-
-def _unknown(skops: Any, file: IO[bytes], trusted: list[str]) -> list[str]:
-    """The types that the file asks for and that are not trusted; none is made."""
     file.seek(0)
-    return [name for name in skops.get_untrusted_types(data=file.read()) if name not in trusted]
+    try:
+        return skops.load(file, trusted=trusted)
+    except skops.exceptions.UntrustedTypesFoundException:
+        file.seek(0)
+        types = ", ".join(own for own in skops.get_untrusted_types(data=file.read()) if own not in trusted)
+        raise ValueError(
+            f"{name} holds what mlkm.load does not trust: {types}; if you do, name it in trusted=[...]."
+        ) from None
+    except Exception as error:  # whatever a damaged file leads to
+        raise ValueError(f"{name} is damaged or forged: {_words(error)}.") from error
+
+
+def _target(path: PathLike) -> Path:
+    """Where the file goes: behind links, in a folder that is there."""
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise IsADirectoryError(f"mlkm.save needs the name of a file; got the folder {os.fspath(path)!r}.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(
+            f"There is no folder {str(target.parent)!r} to write {target.name!r} to; make it first."
+        )
+    return target
 
 
 @contextmanager
-def _replacing(path: PathLike) -> Iterator[IO[bytes]]:
-    """A new file in the same folder that takes the place of `path` once it is complete."""
-    target = Path(os.path.realpath(path))
+def _replacing(target: Path) -> Iterator[IO[bytes]]:
+    """A new file in the same folder that takes the place of the target once it is complete."""
     beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         with open(beside, "x+b") as file:

@@ -37,8 +37,9 @@ class _Writer(pickle.Pickler):
     def persistent_id(self, obj: Any) -> str | None:
         if type(obj) is not np.ndarray or obj.dtype.hasobject:
             return None
-        key = _content(obj)
-        self.distinct.setdefault(key, obj)
+        array = obj if obj.flags.forc else obj.copy(order="K")  # products may depend on the order in memory: keep it
+        key = _content(array)
+        self.distinct.setdefault(key, array)
         return key
 
     def reducer_override(self, obj: Any) -> Any:
@@ -69,6 +70,6 @@ def _with_state(obj: Any, state: dict[str, Any]) -> tuple[Any, ...]:
 
 def _content(array: NDArray[Any]) -> str:
     """Equal for arrays of the same numbers in the same type, shape and order in memory."""
-    rows_first = array.flags.c_contiguous or not array.flags.f_contiguous
+    rows_first = array.flags.c_contiguous
     numbers = sha256(array.tobytes("C" if rows_first else "F")).hexdigest()
     return f"{array.dtype.str} {array.shape} {rows_first} {numbers}"

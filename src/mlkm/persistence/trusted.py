@@ -1,8 +1,8 @@
 """The types that a model file may hold. A file has no say in this: what is not here is not made.
 
-Objects of these types are made without calling their constructors, from plain numbers, words and arrays. Beside them
-skops trusts scikit-learn's estimators and numpy's own types. None of them may run what it is given: no function that
-calls, imports, opens or evaluates its arguments belongs here.
+Objects are made from plain numbers, words, arrays and each other. Beside these types skops trusts scikit-learn's
+estimators and numpy's own types. A forged file may call any name here with arguments of its choice: nothing that runs,
+imports, opens or evaluates its arguments belongs here. Constructors that assign do not, and neither do metrics.
 
 Not here are scikit-learn's trees (`sklearn.tree._tree.Tree` and its like), which follow places in their arrays without
 looking whether these exist: a forged file could end the process.
