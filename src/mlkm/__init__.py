@@ -13,6 +13,7 @@ from .conformal import ConformalRegressor, OnlineConformal
 from .estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from .incremental import merge
 from .model.scales import Geometric
+from .persistence import load, save
 from .random_features import RandomFeatures
 from .sources.files import open_table
 from .sources.output import predict_table
@@ -29,9 +30,11 @@ __all__ = [
     "config_context",
     "datasets",
     "kernels",
+    "load",
     "merge",
     "metrics",
     "open_table",
     "predict_table",
+    "save",
     "solvers",
 ]

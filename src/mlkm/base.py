@@ -177,7 +177,7 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         with np.errstate(over="ignore"):
             beyond = plan.policy.beyond * (high - low) if plan.automatic else np.inf
             self._limits = low - beyond, high + beyond
-        self._training, self._total_weight = training, weight
+        self._rows_of_fit, self._total_weight = training, weight
         self.__dict__.pop("_variance", None)
         return self
 
@@ -188,6 +188,16 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if stack is None:
             return FitSummary(fitted.prior, solution.penalty, solution.hidden_penalty, solution.loo_error)
         return StackSummary(stack.kernel, stack.noise, stack.shares, stack.ridge_penalty, stack.loo_error, stack.warped)
+
+    @property
+    def _training(self) -> tuple[Any, Any]:
+        """The training rows, and what the variance needs to know of the fit."""
+        if not hasattr(self, "_rows_of_fit"):
+            raise ValueError(
+                "return_std, noise_variance_ and leave-one-out need the training rows, which this model was saved"
+                " without; save it with keep_rows=True."
+            )
+        return self._rows_of_fit
 
     def _read(self, X: Any) -> Array:
         """The inputs of a table like that of the fit, in its units."""
@@ -232,8 +242,10 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def has_closed_form_(self) -> bool:
         """Whether the fit without a row is known exactly (`leave_one_out`, `left_out_predictions`): one layer, solved
-        in closed form."""
+        in closed form, with its rows."""
         check_is_fitted(self)
+        if not hasattr(self, "_rows_of_fit"):
+            return False
         rows, fit = self._training
         if self._numbers is not None and self._numbers.crossed:  # inputs of a training row depend on the others' y
             return False
@@ -273,7 +285,8 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return np.clip(self.y_scaler_.backward(f[:, None, :] - variance.left_out_changes(Z)), *self._limits)
 
     def _closed_form(self) -> Variance | StackVariance:
-        if not self.has_closed_form_:
+        check_is_fitted(self)
+        if hasattr(self, "_rows_of_fit") and not self.has_closed_form_:
             raise ValueError(
                 "Leave-one-out is known for one layer in closed form whose rows are in memory; this fit has hidden"
                 " layers, rotations, descent, means of y for levels, or rows elsewhere: take scikit-learn's"

@@ -87,7 +87,7 @@ class LaterSums:
 class Incremental:
     """Adding, forgetting and merging rows for a regressor of one layer in closed form, its features held fixed."""
 
-    _training: tuple[Any, Any]
+    _rows_of_fit: tuple[Any, Any]
     _total_weight: float
     machines_: tuple[Machine, ...]
     _limits: tuple[Array, Array]
@@ -122,7 +122,7 @@ class Incremental:
     def row_sums(self) -> Sums:
         """What the rows sum up to: all that must be known of them to add, forget and merge, and nothing else of them
         leaves a site."""
-        rows, fit = self._training
+        rows, fit = cast(Any, self)._training
         if isinstance(fit, SumsSummary):
             sums = fit.sums
         else:
@@ -134,7 +134,7 @@ class Incremental:
         return sums.times(self._total_weight / sums.weight) if sums.weight > 0 else sums
 
     def _sums_of(self, X: Any, y: Any, sample_weight: Any) -> Sums:
-        _, fit = self._training
+        _, fit = cast(Any, self)._training
         of = LaterSums(self, fit.prior, self.row_sums().shift)
         source = as_source(X, y, sample_weight)
         if source is None:
@@ -147,13 +147,13 @@ class Incremental:
         return sums
 
     def _with_sums(self, sums: Sums, n: int | None = None) -> Self:
-        _, fit = self._training
+        _, fit = cast(Any, self)._training
         own, penalty = replace(sums, n=float(sums.n if n is None else n)), cast(Any, self).penalty_
         solved = solved_sums(fit.prior, own, penalty)
         self.machines_ = (solved.machine,)
         self.loo_error_ = float(np.mean((np.sqrt(solved.loo_error) * self.y_scaler_.sd) ** 2))
         self._total_weight = own.weight
-        self._training = None, SumsSummary(fit.prior, penalty, _averaging_to_one(own), solved.loo_error)
+        self._rows_of_fit = None, SumsSummary(fit.prior, penalty, _averaging_to_one(own), solved.loo_error)
         self.__dict__.pop("_variance", None)
         return self
 

@@ -3,6 +3,7 @@
 from bisect import bisect_left, insort
 from collections import deque
 from math import floor
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,13 @@ class End:
         self.last, self.n_seen = float(scores[-1]), len(scores)
         self.t = 0
         self.threshold = _upper_quantile(self.ordered, alpha, self.swing)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With plain lists, which every file can carry."""
+        return {**vars(self), "recent": (list(self.recent), self.recent.maxlen)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, recent=deque(*state["recent"]))
 
     def update(self, score: float, reached: float) -> None:
         """A new outcome: a miss, that is a score beyond what was `reached` when it was predicted, widens this end, a

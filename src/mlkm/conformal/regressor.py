@@ -203,6 +203,7 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
         weights = given_weights(sample_weight, len(Y))
         if groups is not None:
             groups_of(groups, len(Y))
+            groups = np.asarray(groups)
         scored, kept = to_calibrate(getattr(self, "_kept", None), self.estimator, self.score)
         return self._store(calibrate(scored, X, Y, weights, groups), kept, Y)
 

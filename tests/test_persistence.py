@@ -1,0 +1,246 @@
+"""Model files: a loaded model says the same to the last bit, with and without its rows."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from files import make
+from saved_models import (
+    BANDS,
+    NEW,
+    NEW_TABLE,
+    REGRESSORS,
+    SKEWED,
+    TABLE,
+    TARGETS,
+    TWO,
+    X,
+    Y,
+    described,
+    ridge,
+    round_trip,
+    same,
+    words,
+)
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
+import mlkm
+from mlkm import (
+    ConformalRegressor,
+    Geometric,
+    MLKMRegressor,
+    OnlineConformal,
+    RandomFeatures,
+)
+from mlkm.datasets import make_example1
+from mlkm.kernels import Matern
+from mlkm.solvers import VariableProjection
+from mlkm.tables import TableEncoder
+
+
+@pytest.mark.parametrize("name", REGRESSORS)
+def test_a_regressor_predicts_the_same_to_the_last_bit(name, tmp_path):
+    make, new = REGRESSORS[name]
+    model = make()
+    whole = round_trip(model, tmp_path)
+    for given, loaded in zip(model.predict(new, return_std=True), whole.predict(new, return_std=True), strict=True):
+        same(given, loaded)
+    without = round_trip(model, tmp_path, keep_rows=False)
+    for loaded in (whole, without):
+        assert type(loaded) is type(model)
+        assert described(loaded) == described(model)
+        same(loaded.predict(new), model.predict(new))
+        same(loaded.outside(new), model.outside(new))
+        same(loaded.feature_relevance_, model.feature_relevance_)
+        assert loaded.loss_curve_ == model.loss_curve_
+    same(whole.noise_variance_, model.noise_variance_)
+    assert whole.has_closed_form_ == model.has_closed_form_
+    if model.has_closed_form_ and new is NEW:
+        target = TWO if name == "two outputs" else Y
+        same(whole.leave_one_out(X, target).residuals, model.leave_one_out(X, target).residuals)
+        same(whole.left_out_predictions(NEW[:5]), model.left_out_predictions(NEW[:5]))
+
+
+@pytest.mark.parametrize("name", BANDS)
+def test_a_band_is_the_same_to_the_last_bit(name, tmp_path):
+    band = BANDS[name]()
+    loaded = round_trip(band, tmp_path)
+    assert described(loaded) == described(band)
+    for given, back in zip(band.predict_interval(NEW), loaded.predict_interval(NEW), strict=True):
+        same(given, back)
+    same(band.predict(NEW), loaded.predict(NEW))
+    assert band.n_calibration_ == loaded.n_calibration_
+
+
+def test_a_band_that_needs_no_rows_is_the_same_without_them(tmp_path):
+    band = ConformalRegressor(ridge(), score="absolute", random_state=0).fit(X, Y)
+    same(round_trip(band, tmp_path, keep_rows=False).predict_interval(NEW)[1], band.predict_interval(NEW)[1])
+    band = ConformalRegressor(ridge(), score="variance", random_state=0).fit(X, Y)
+    without = round_trip(band, tmp_path, keep_rows=False)
+    same(without.predict(NEW), band.predict(NEW))
+    with pytest.raises(ValueError, match=r"saved\s+without; save it with keep_rows=True"):
+        without.predict_interval(NEW)
+
+
+@pytest.mark.parametrize("method", ["adaptive", "decaying"])
+@pytest.mark.parametrize("window", [30, None])
+def test_an_online_band_goes_on_where_it_was(method, window, tmp_path):
+    band = OnlineConformal(Ridge(), method=method, window=window).fit(X, Y)
+    band.predict_online(X[:40], Y[:40])
+    band.predict_interval(NEW[:5])
+    loaded = round_trip(band, tmp_path)
+    same(loaded.waiting_, band.waiting_)
+    for b in (band, loaded):
+        b.update(Y[:3])
+    for given, back in zip(
+        band.predict_online(NEW, Y.mean() + NEW[:, 0]), loaded.predict_online(NEW, Y.mean() + NEW[:, 0]), strict=True
+    ):
+        same(given, back)
+    assert loaded._ends[0].recent.maxlen == window
+
+
+def test_groups_given_as_a_series_are_kept(tmp_path):
+    import pandas as pd
+
+    groups = pd.Series(np.where(NEW[:, 0] > 0, "high", "low"), index=np.arange(len(NEW)) + 7)
+    band = ConformalRegressor(FrozenEstimator(ridge().fit(X, Y))).conformalize(NEW, NEW[:, 0], groups=groups)
+    loaded = round_trip(band, tmp_path)
+    same(loaded.predict_interval(NEW, groups=groups)[1], band.predict_interval(NEW, groups=groups)[1])
+
+
+def test_transformers_are_the_same(tmp_path):
+    features = RandomFeatures(30, Matern(1.5), random_state=0).fit(X)
+    same(round_trip(features, tmp_path).transform(NEW), features.transform(NEW))
+    encoder = TableEncoder().fit(TABLE)
+    loaded = round_trip(encoder, tmp_path)
+    same(loaded.transform(NEW_TABLE), encoder.transform(NEW_TABLE))
+    assert loaded.get_feature_names_out().tolist() == encoder.get_feature_names_out().tolist()
+
+
+def test_pipelines_and_searches_are_the_same(tmp_path):
+    columns = ColumnTransformer(
+        [("one hot", OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["city"])], remainder="drop"
+    )
+    pipeline = make_pipeline(columns, ridge()).fit(TABLE, TARGETS)
+    same(round_trip(pipeline, tmp_path).predict(NEW_TABLE), pipeline.predict(NEW_TABLE))
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), FunctionTransformer(np.tanh), ridge()),
+        {"randomfeatureridge__scale": [0.5, 1.0]},
+        cv=KFold(3),
+        scoring="neg_mean_squared_error",
+    ).fit(X, Y)
+    loaded = round_trip(search, tmp_path, keep_rows=False)
+    same(loaded.predict(NEW), search.predict(NEW))
+    assert loaded.best_params_ == search.best_params_
+    assert loaded.score(X, Y) == search.score(X, Y)
+
+
+def test_an_unfitted_model_is_carried_too(tmp_path):
+    model = MLKMRegressor(scales=Geometric(0.5, 2.0), widths=(8, 4), solver=VariableProjection(max_iter=3))
+    assert str(round_trip(model, tmp_path)) == str(model)
+
+
+def test_after_loading_conformalize_calibrates_the_model_there_is(tmp_path):
+    band = ConformalRegressor(ridge(), random_state=0).fit(X, Y)
+    loaded = round_trip(band, tmp_path)
+    with pytest.warns(UserWarning, match="not pickled"):
+        loaded.conformalize(NEW, NEW[:, 0])
+    same(loaded.predict(NEW), band.predict(NEW))
+
+
+def test_what_needs_rows_says_so_without_them(tmp_path):
+    model = ridge().fit(X, Y)
+    without = round_trip(model, tmp_path, keep_rows=False)
+    assert not without.has_closed_form_
+    for call in (
+        lambda: without.predict(NEW, return_std=True),
+        lambda: without.noise_variance_,
+        lambda: without.leave_one_out(X, Y),
+        lambda: without.left_out_predictions(NEW),
+    ):
+        with pytest.raises(ValueError, match="need the training rows, which this model was saved without"):
+            call()
+    assert model.has_closed_form_, "the model that was saved keeps its rows"
+    assert without.fit(X, Y).has_closed_form_, "a new fit has rows again"
+
+
+def test_equal_arrays_are_written_once(tmp_path):
+    """The points of every kernel of a fit are the same rows, on their own scale or as ranks."""
+    big, y, _ = make_example1(n=200, d=4, random_state=0)
+    model = MLKMRegressor(random_state=0).fit(big, y)
+    maps = [part for machine in model.machines_ for _, part in machine.maps[0].parts if hasattr(part, "points")]
+    path = tmp_path / "model.mlkm"
+    mlkm.save(model, path, keep_rows=False)
+    with zipfile.ZipFile(path) as archive:
+        arrays = [np.load(archive.open(name)) for name in archive.namelist() if name.endswith(".npy")]
+    tables = [array for array in arrays if array.shape == maps[0].points.shape]
+    assert len(maps) > len(tables)
+    assert len(tables) <= 2
+    loaded = mlkm.load(path)
+    kept = [part for machine in loaded.machines_ for _, part in machine.maps[0].parts if hasattr(part, "points")]
+    assert len({id(part.points) for part in kept}) == len(tables)
+
+
+@pytest.mark.slow
+def test_a_default_fit_to_20000_rows_is_under_5_megabytes(tmp_path):
+    """The fit takes some 20 seconds."""
+    big, y, _ = make_example1(n=20_000, d=20, random_state=0)
+    model = MLKMRegressor(random_state=0).fit(big, y)
+    path = tmp_path / "model.mlkm"
+    mlkm.save(model, path, keep_rows=False)
+    assert path.stat().st_size < 5e6
+    same(mlkm.load(path).predict(big[:500]), model.predict(big[:500]))
+
+
+def test_texts_of_levels_do_not_become_thousands_of_entries(tmp_path):
+    texts = TfidfVectorizer(analyzer="char", ngram_range=(1, 3), max_features=300).fit(list(words(200, 0)[:, 0]))
+    pipeline = make_pipeline(texts)
+    path = tmp_path / "model.mlkm"
+    mlkm.save(pipeline, path)
+    with zipfile.ZipFile(path) as archive:
+        assert len(archive.namelist()) < 10
+    same(mlkm.load(path).transform(["red car"]).toarray(), pipeline.transform(["red car"]).toarray())
+
+
+FRESH = """
+import sys, mlkm, numpy as np
+assert "skops" not in sys.modules
+np.save("said.npy", mlkm.load("model.mlkm").predict(np.load("new.npy")))
+"""
+
+
+def test_another_process_predicts_the_same_and_imports_skops_late(tmp_path):
+    model = MLKMRegressor(random_state=0).fit(X, SKEWED)
+    mlkm.save(model, tmp_path / "model.mlkm", keep_rows=False)
+    np.save(tmp_path / "new.npy", NEW)
+    path = os.pathsep.join(sys.path)
+    subprocess.run([sys.executable, "-c", FRESH], check=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path})
+    same(np.load(tmp_path / "said.npy"), model.predict(NEW))
+
+
+STORED = sorted((Path(__file__).parent / "files").glob("*/*.mlkm"))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.InconsistentVersionWarning")
+@pytest.mark.parametrize("path", STORED, ids=lambda path: f"{path.parent.name} {path.stem}")
+def test_files_of_earlier_versions_predict_what_they_did(path):
+    """Up to what another processor adds differently."""
+    said = json.loads((path.parent / "answers.json").read_text())[path.stem]
+    assert path.stat().st_size < 100_000
+    for now, then in zip(make.answers(path.stem, mlkm.load(path)), said, strict=True):
+        np.testing.assert_allclose(now, then, rtol=1e-6, atol=1e-6)
+
+
+def test_every_kind_of_model_has_a_stored_file():
+    assert {path.stem for path in STORED} >= set(make.MODELS)
