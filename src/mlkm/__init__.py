@@ -11,6 +11,7 @@ from . import datasets, kernels, metrics, solvers
 from .conformal import ConformalRegressor, OnlineConformal
 from .estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from .model.scales import Geometric
+from .onnx import to_onnx
 from .random_features import RandomFeatures
 
 __version__ = "0.1.0"
@@ -26,4 +27,5 @@ __all__ = [
     "kernels",
     "metrics",
     "solvers",
+    "to_onnx",
 ]

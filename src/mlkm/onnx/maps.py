@@ -1,0 +1,152 @@
+"""Feature maps as operations: what `mlkm.model.features.features` computes for every kind of map.
+
+Distances between rows and points are in float64 whatever the type of the export, since squares of distances cancel;
+exponentials and their products with weights are in float32 where the fit has them so and the export is in float32.
+
+    -|u - v|^2 / 2 = [u, 1, -|u|^2 / 2] [v, -|v|^2 / 2, 1]'
+
+is one matrix product. l1 distances have no such product and no operation in ONNX: a Scan goes over the rows, with
+gamma'|Z' - x| for one x at a time, so that memory stays at one table of the points.
+"""
+
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from .._types import Array
+from ..model.features import FeatureMap, JointMap, LinearMap
+from ..model.gaussians import GaussianMap
+from ..model.landmarks import LandmarkMap
+from ..model.levels import LevelMap, seen_levels
+from .graph import Body, Graph, Node
+from .piecewise import ranks
+
+_FEW = 32  # levels of a column up to which a product of indicators takes less time than comparisons
+
+
+def parts_of(graph: Graph, phi: Any, Z: str, double: bool) -> list[tuple[str, Any]]:
+    """Every part of a first layer: its features at the rows Z, and their type."""
+    parts = phi.parts if isinstance(phi, JointMap) else ((None, phi),)
+    return [
+        (features(part, graph, Z if warp is None else ranks(graph, Z, warp), double), dtype_of(part, double))
+        for warp, part in parts
+        if part.n_features
+    ]
+
+
+def dtype_of(phi: Any, double: bool) -> Any:
+    """The type of a map's features."""
+    return np.float64 if double or not hasattr(phi, "points") else phi.points.dtype
+
+
+@singledispatch
+def features(phi: Any, graph: Graph, Z: str, double: bool) -> str:
+    """phi(x) for every row."""
+    raise TypeError(f"{type(phi).__name__} is a feature map that to_onnx does not know.")
+
+
+@features.register
+def _(phi: FeatureMap, graph: Graph, Z: str, double: bool) -> str:
+    return graph("Mul", graph("Cos", angles(graph, phi, Z)), np.asarray(phi.amplitudes, np.float64))
+
+
+@features.register
+def _(phi: LinearMap, graph: Graph, Z: str, double: bool) -> str:
+    seen = np.flatnonzero(phi.slopes)
+    return graph("Mul", graph.columns(Z, seen), np.asarray(phi.slopes[seen], np.float64))
+
+
+@features.register
+def _(phi: GaussianMap, graph: Graph, Z: str, double: bool) -> str:
+    directions = phi.matrix if phi.texts is None else np.vstack([phi.matrix, phi.texts])
+    return _exponential(graph, phi, Z, _minus_half_squares(graph, directions, Z, phi.points), double)
+
+
+@features.register
+def _(phi: LandmarkMap, graph: Graph, Z: str, double: bool) -> str:
+    exponents = [_minus_distances(graph, phi, Z)] if phi.relevance.any() else []
+    if phi.texts is not None and (phi.texts.any() or not exponents):
+        exponents.append(_minus_half_squares(graph, phi.texts, Z, phi.points))
+    if not exponents:
+        exponents = [graph("MatMul", graph.columns(Z, [0]), np.zeros((1, len(phi.points))))]
+    return _exponential(graph, phi, Z, graph.total(exponents), double)
+
+
+@features.register
+def _(phi: LevelMap, graph: Graph, Z: str, double: bool) -> str:
+    return _same_levels(graph, phi.variances, Z, phi.points, dtype_of(phi, double))
+
+
+def angles(graph: Graph, phi: FeatureMap, Z: str) -> str:
+    """Omega'x + b."""
+    product = graph("MatMul", Z, np.asarray(phi.frequencies, np.float64))
+    return graph("Add", product, np.asarray(phi.phases, np.float64))
+
+
+def _points(graph: Graph, points: Array) -> str:
+    """In float64; stored as they are."""
+    name = graph.constant(points)
+    return name if points.dtype == np.float64 else graph.cast(name, np.float64)
+
+
+def _exponential(graph: Graph, phi: GaussianMap | LandmarkMap, Z: str, exponent: str, double: bool) -> str:
+    """exp of the exponent, less what levels have apart."""
+    if phi.unlike is not None and phi.unlike.any():
+        same = _same_levels(graph, phi.unlike, Z, phi.points, np.float64)
+        exponent = graph("Add", exponent, graph("Sub", same, np.array(phi.unlike.sum())))
+    dtype = dtype_of(phi, double)
+    return graph("Exp", exponent if dtype == np.float64 else graph.cast(exponent, dtype))
+
+
+def _minus_half_squares(graph: Graph, directions: Array, Z: str, points: Array) -> str:
+    T = directions.T if len(directions) else np.zeros((directions.shape[1], 1))
+    u, v = (graph("MatMul", x, T) for x in (Z, _points(graph, points)))
+    of_u, of_v = (graph("Mul", graph.row_sums(graph("Mul", x, x)), np.array(-0.5)) for x in (u, v))
+    one = np.array([0, 0, 0, 1])
+    left = graph.side_by_side([graph("Pad", u, one, np.array(1.0)), of_u])
+    right = graph("Pad", graph.side_by_side([v, of_v]), one, np.array(1.0))
+    return graph("Min", graph("MatMul", left, graph("Transpose", right, perm=[1, 0])), np.array(0.0))
+
+
+def _minus_distances(graph: Graph, phi: LandmarkMap, Z: str) -> str:
+    """-sum_j gamma_j |x_j - z_j|, row by row."""
+    seen = np.flatnonzero(phi.relevance)
+    points = graph("Transpose", graph.columns(_points(graph, phi.points), seen), perm=[1, 0])
+    weights = graph.constant(-np.asarray(phi.relevance[seen], np.float64)[None])
+    upright, flat = graph.constant(np.array([-1, 1])), graph.constant(np.array([-1]))
+    row, column, apart, size, product, result = (f"{graph.prefix}in a row/{k}" for k in range(6))
+    body = Body(
+        (
+            Node("Reshape", (row, upright), (column,)),
+            Node("Sub", (points, column), (apart,)),
+            Node("Abs", (apart,), (size,)),
+            Node("MatMul", (weights, size), (product,)),
+            Node("Reshape", (product, flat), (result,)),
+        ),
+        row,
+        len(seen),
+        result,
+    )
+    return graph("Scan", graph.columns(Z, seen), body=body, num_scan_inputs=1)
+
+
+def _same_levels(graph: Graph, weights: Array, Z: str, points: Array, dtype: Any) -> str:
+    """sum_c w_c 1[x_c = z_c]: columns of few levels by one product of indicators, the others by comparisons."""
+    seen, P = seen_levels(weights), _points(graph, points)
+    own = {c: np.unique(points[:, c]) for c in seen}
+    few = [c for c in seen if len(own[c]) <= _FEW]
+    parts = []
+    if few:
+        at, levels = np.repeat(few, [len(own[c]) for c in few]), np.concatenate([own[c] for c in few])
+        left, right = (
+            graph.cast(graph("Equal", graph.columns(X, at), levels.astype(np.float64)), dtype) for X in (Z, P)
+        )
+        right = graph("Transpose", graph("Mul", right, weights[at].astype(dtype)), perm=[1, 0])
+        parts.append(graph("MatMul", left, right))
+    for c in (c for c in seen if len(own[c]) > _FEW):
+        same = graph("Equal", graph.columns(Z, [c]), graph("Transpose", graph.columns(P, [c]), perm=[1, 0]))
+        parts.append(graph("Where", same, weights[c].astype(dtype), np.zeros((), dtype)))
+    if not parts:
+        parts = [graph.cast(graph("MatMul", graph.columns(Z, [0]), np.zeros((1, len(points)))), dtype)]
+    return graph.total(parts)
