@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Ridge
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import mlkm
@@ -113,6 +113,7 @@ def fitted(kind):
         "two outputs": lambda: rough.fit(X, steep),
         "noiseless": lambda: rough.fit(X, X[:, 0] + np.sin(X[:, 1])),
         "constant": lambda: rough.fit(np.ones((20, 2)), np.arange(20.0)),
+        "scaled": lambda: rough.fit(StandardScaler().fit_transform(X), y),
         "one input": lambda: rough.fit(X[:, :1], y),
         "best": lambda: MLKMRegressor(effort="best", random_state=0).fit(X[:100], y[:100]),
         "two layers": lambda: MLKMRegressor(widths=(64, 8), random_state=0).fit(X, steep),
@@ -152,15 +153,20 @@ def test_float64_is_predict_itself_where_a_fit_has_no_float32():
     np.testing.assert_allclose(got, model.predict(X), rtol=0, atol=1e-9 * np.ptp(got))
 
 
+@cache
+def of_table(kind):
+    makes = {
+        "kernels": MLKMRegressor(random_state=0),
+        "features": RandomFeatureRidge(random_state=0),
+        "layers": MLKMRegressor(widths=(32, 4), random_state=0),
+    }
+    return makes[kind].fit(*mixed(150))
+
+
 @DTYPES
-@pytest.mark.parametrize(
-    "make",
-    [MLKMRegressor, RandomFeatureRidge, lambda **given: MLKMRegressor(widths=(32, 4), **given)],
-    ids=["kernels", "features", "layers"],
-)
-def test_tables_are_encoded_inside(make, dtype):
-    frame, y = mixed(150)
-    model = make(random_state=0).fit(frame, y)
+@pytest.mark.parametrize("kind", ["kernels", "features", "layers"])
+def test_tables_are_encoded_inside(kind, dtype):
+    model = of_table(kind)
     later, _ = mixed(60, seed=1)
     later["city"] = later["city"].astype(object)
     later.loc[:5, "city"] = "Quito"  # was never seen, and is no text of its own with so few levels
@@ -171,10 +177,14 @@ def test_tables_are_encoded_inside(make, dtype):
     assert_like_predict(model, later, dtype)
 
 
+@cache
+def of_words():
+    return MLKMRegressor(categorical_features=["code"], random_state=0).fit(*words())
+
+
 @DTYPES
 def test_words_have_numbers_and_texts(dtype):
-    frame, y = words()
-    model = MLKMRegressor(categorical_features=["code"], random_state=0).fit(frame, y)
+    frame, model = words()[0], of_words()
     columns = dict(zip(model._reader.names, model._reader.columns, strict=True))
     assert columns["name"].text is not None
     assert columns["engine"].numerals
@@ -190,8 +200,7 @@ def test_words_have_numbers_and_texts(dtype):
 
 def test_a_new_word_is_a_missing_one_that_matches_no_row():
     """The one difference: of its text and the numbers in it nothing is known."""
-    frame, y = words()
-    model = MLKMRegressor(random_state=0).fit(frame, y)
+    (frame, y), model = words(), of_words()
     inputs = model._read(frame.assign(engine=None, name=None))
     at = [j for j, name in enumerate(model._reader.input_names) if name in ("engine", "name")]
     inputs[:, at] = -1
@@ -242,12 +251,17 @@ def test_an_exported_band_is_predict_interval(score, kind, dtype):
         np.testing.assert_allclose(got[name], expected, rtol=0, atol=limit)
 
 
+@cache
+def of_table_band(score):
+    frame, y = mixed(200)
+    frame = frame.assign(x=frame["x"].astype("float32"), size=frame["size"].astype("float32"))
+    return ConformalRegressor(MLKMRegressor(random_state=0), score=score, random_state=0).fit(frame, y), frame
+
+
 @DTYPES
 @pytest.mark.parametrize("score", ["variance", "quantile"])
 def test_a_band_of_a_table(score, dtype):
-    frame, y = mixed(200)
-    frame = frame.assign(x=frame["x"].astype("float32"), size=frame["size"].astype("float32"))
-    own = ConformalRegressor(MLKMRegressor(random_state=0), score=score, random_state=0).fit(frame, y)
+    own, frame = of_table_band(score)
     got = run(mlkm.to_onnx(own, dtype=dtype), feed(own, frame, dtype=dtype))
     mean, interval = (in_double(own) if dtype == "float64" else own).predict_interval(frame)
     for name, expected in (("mean", mean), ("lower", interval[:, 0, 0]), ("upper", interval[:, 1, 0])):
@@ -292,8 +306,11 @@ def test_skl2onnx_knows_the_regressors_once_registered(dtype):
     register()
     X, y, later = numbers()
     later = later.astype(dtype)
-    for last in (MLKMRegressor(random_state=0), make_pipeline(RandomFeatures(50, scale=0.5, random_state=0), Ridge())):
-        model = make_pipeline(StandardScaler(), last).fit(X, y)
+    scaler = StandardScaler().fit(X)
+    for model in (
+        Pipeline([("scaler", scaler), ("last", fitted("scaled"))]),
+        make_pipeline(scaler, RandomFeatures(50, scale=0.5, random_state=0), Ridge()).fit(X, y),
+    ):
         got = run(skl2onnx.to_onnx(model, later[:1]), {"X": later})["variable"]
         expected = model.predict(later.astype(np.float64))
         limit = 1e-5 if dtype == "float64" else 1e-4  # `predict` has its kernels in float32
@@ -354,11 +371,10 @@ def test_too_many_rows_for_a_variance_are_refused(monkeypatch):
 
 def test_points_are_stored_once(tmp_path):
     """One table for all terms that see the inputs, and one for those that see ranks."""
-    frame, y = mixed(150)
-    model = MLKMRegressor(random_state=0).fit(frame, y)
+    model = of_table("kernels")
     parts = [(warp, phi) for warp, phi in model.machines_[0].maps[0].parts if hasattr(phi, "points")]
     exported = mlkm.to_onnx(model, tmp_path / "model.onnx")
-    tables = [tensor for tensor in exported.graph.initializer if list(tensor.dims) == list(parts[0][1].points.shape)]
+    tables = [tensor for tensor in exported.graph.initializer if list(tensor.dims) == list(parts[0][1].points.T.shape)]
     assert len(tables) == len({warp is None for warp, _ in parts}) < len(parts)
     assert (tmp_path / "model.onnx").read_bytes() == exported.SerializeToString()
 

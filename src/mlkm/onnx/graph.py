@@ -84,7 +84,8 @@ class Graph:
 
     def _kept_apart(self, kind: str, names: tuple[str, ...]) -> tuple[str, ...]:
         """The inputs, with a step between a matrix product and a single factor beside it: onnxruntime would make the
-        factor an attribute of the product, which is in float32 whatever the type of the product."""
+        factor an attribute of the product, which is in float32 whatever the type of the product, or in older versions
+        find no such product in float64."""
         if kind == "MatMul":
             return tuple(self._as_it_is(name) if self._is_scaled(name) else name for name in names)
         if self._has_single(kind, names):
@@ -101,8 +102,6 @@ class Graph:
 
     def _is_scaled(self, name: str) -> bool:
         node = self._made.get(name)
-        if node is not None and node.kind == "Transpose":
-            return self._is_scaled(node.inputs[0])
         return node is not None and self._has_single(node.kind, node.inputs)
 
     def _is_product(self, name: str) -> bool:

@@ -5,8 +5,9 @@ exponentials and their products with weights are in float32 where the fit has th
 
     -|u - v|^2 / 2 = [u, 1, -|u|^2 / 2] [v, -|v|^2 / 2, 1]'
 
-is one matrix product. l1 distances have no such product and no operation in ONNX: a Scan goes over the rows, with
-gamma'|Z' - x| for one x at a time, so that memory stays at one table of the points.
+is one matrix product. Points are stored as columns (d, M), the way products need them: older versions of onnxruntime
+have no product with a transposed matrix in float64. l1 distances have no such product and no operation in ONNX: a Scan
+goes over the rows, with gamma'|Z' - x| for one x at a time, so that memory stays at one table of the points.
 """
 
 from functools import singledispatch
@@ -85,8 +86,8 @@ def angles(graph: Graph, phi: FeatureMap, Z: str) -> str:
 
 
 def _points(graph: Graph, points: Array) -> str:
-    """In float64; stored as they are."""
-    name = graph.constant(points)
+    """(d, M), in float64; stored in the precision that they have."""
+    name = graph.constant(points.T)
     return name if points.dtype == np.float64 else graph.cast(name, np.float64)
 
 
@@ -100,19 +101,22 @@ def _exponential(graph: Graph, phi: GaussianMap | LandmarkMap, Z: str, exponent:
 
 
 def _minus_half_squares(graph: Graph, directions: Array, Z: str, points: Array) -> str:
-    T = directions.T if len(directions) else np.zeros((directions.shape[1], 1))
-    u, v = (graph("MatMul", x, T) for x in (Z, _points(graph, points)))
-    of_u, of_v = (graph("Mul", graph.row_sums(graph("Mul", x, x)), np.array(-0.5)) for x in (u, v))
-    one = np.array([0, 0, 0, 1])
-    left = graph.side_by_side([graph("Pad", u, one, np.array(1.0)), of_u])
-    right = graph("Pad", graph.side_by_side([v, of_v]), one, np.array(1.0))
-    return graph("Min", graph("MatMul", left, graph("Transpose", right, perm=[1, 0])), np.array(0.0))
+    T = directions if len(directions) else np.zeros((1, directions.shape[1]))
+    u, v = graph("MatMul", Z, T.T), graph("MatMul", T, _points(graph, points))
+    of_u, of_v = (_minus_half_norms(graph, x, axis) for x, axis in ((u, 1), (v, 0)))
+    left = graph("Concat", graph("Pad", u, np.array([0, 0, 0, 1]), np.array(1.0)), of_u, axis=1)
+    right = graph("Pad", graph("Concat", v, of_v, axis=0), np.array([0, 0, 1, 0]), np.array(1.0))
+    return graph("Min", graph("MatMul", left, right), np.array(0.0))
+
+
+def _minus_half_norms(graph: Graph, x: str, axis: int) -> str:
+    return graph("Mul", graph("ReduceSum", graph("Mul", x, x), np.array([axis]), keepdims=1), np.array(-0.5))
 
 
 def _minus_distances(graph: Graph, phi: LandmarkMap, Z: str) -> str:
     """-sum_j gamma_j |x_j - z_j|, row by row."""
     seen = np.flatnonzero(phi.relevance)
-    points = graph("Transpose", graph.columns(_points(graph, phi.points), seen), perm=[1, 0])
+    points = graph("Gather", _points(graph, phi.points), seen.astype(np.int64), axis=0)
     weights = graph.constant(-np.asarray(phi.relevance[seen], np.float64)[None])
     upright, flat = graph.constant(np.array([-1, 1])), graph.constant(np.array([-1]))
     row, column, apart, size, product, result = (f"{graph.prefix}in a row/{k}" for k in range(6))
@@ -134,18 +138,16 @@ def _minus_distances(graph: Graph, phi: LandmarkMap, Z: str) -> str:
 def _same_levels(graph: Graph, weights: Array, Z: str, points: Array, dtype: Any) -> str:
     """sum_c w_c 1[x_c = z_c]: columns of few levels by one product of indicators, the others by comparisons."""
     seen, P = seen_levels(weights), _points(graph, points)
-    own = {c: np.unique(points[:, c]) for c in seen}
+    own = {c: np.unique(points[:, c]).astype(np.float64) for c in seen}
     few = [c for c in seen if len(own[c]) <= _FEW]
     parts = []
     if few:
         at, levels = np.repeat(few, [len(own[c]) for c in few]), np.concatenate([own[c] for c in few])
-        left, right = (
-            graph.cast(graph("Equal", graph.columns(X, at), levels.astype(np.float64)), dtype) for X in (Z, P)
-        )
-        right = graph("Transpose", graph("Mul", right, weights[at].astype(dtype)), perm=[1, 0])
-        parts.append(graph("MatMul", left, right))
+        left = graph.cast(graph("Equal", graph.columns(Z, at), levels), dtype)
+        right = graph.cast(graph("Equal", graph("Gather", P, at, axis=0), levels[:, None]), dtype)
+        parts.append(graph("MatMul", left, graph("Mul", right, weights[at, None].astype(dtype))))
     for c in (c for c in seen if len(own[c]) > _FEW):
-        same = graph("Equal", graph.columns(Z, [c]), graph("Transpose", graph.columns(P, [c]), perm=[1, 0]))
+        same = graph("Equal", graph.columns(Z, [c]), graph("Gather", P, np.array([c]), axis=0))
         parts.append(graph("Where", same, weights[c].astype(dtype), np.zeros((), dtype)))
     if not parts:
         parts = [graph.cast(graph("MatMul", graph.columns(Z, [0]), np.zeros((1, len(points)))), dtype)]
