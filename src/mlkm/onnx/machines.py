@@ -7,7 +7,7 @@ import numpy as np
 
 from ..model.machine import Machine
 from .graph import Graph
-from .maps import angles, parts_of
+from .maps import cosines, parts_of
 from .piecewise import link_mean
 
 
@@ -67,7 +67,7 @@ def _layered(graph: Graph, machine: Machine, Z: str) -> str:
     h = first
     for phi, layer in zip(machine.maps[1:], machine.layers[:-1], strict=True):
         u = graph.affine(str(h), layer[0])
-        h = graph("Mul", graph("Cos", angles(graph, phi, u)), np.asarray(phi.amplitudes, np.float64))
+        h = cosines(graph, phi, u)
         if machine.residual:
             h = graph("Add", graph.affine(h, layer[1]), u)
     return graph.affine(last_inputs(graph, machine, Z, first, h), machine.layers[-1][0])

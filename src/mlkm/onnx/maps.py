@@ -49,7 +49,7 @@ def features(phi: Any, graph: Graph, Z: str, double: bool) -> str:
 
 @features.register
 def _(phi: FeatureMap, graph: Graph, Z: str, double: bool) -> str:
-    return graph("Mul", graph("Cos", angles(graph, phi, Z)), np.asarray(phi.amplitudes, np.float64))
+    return cosines(graph, phi, Z)
 
 
 @features.register
@@ -79,10 +79,11 @@ def _(phi: LevelMap, graph: Graph, Z: str, double: bool) -> str:
     return _same_levels(graph, phi.variances, Z, phi.points, dtype_of(phi, double))
 
 
-def angles(graph: Graph, phi: FeatureMap, Z: str) -> str:
-    """Omega'x + b."""
+def cosines(graph: Graph, phi: FeatureMap, Z: str) -> str:
+    """a cos(Omega'x + b), as sines a quarter of a turn on, which older versions of onnxruntime have in float64."""
     product = graph("MatMul", Z, np.asarray(phi.frequencies, np.float64))
-    return graph("Add", product, np.asarray(phi.phases, np.float64))
+    turned = graph("Sin", graph("Add", product, np.asarray(phi.phases, np.float64) + np.pi / 2))
+    return graph("Mul", turned, np.asarray(phi.amplitudes, np.float64))
 
 
 def _points(graph: Graph, points: Array) -> str:

@@ -107,7 +107,8 @@ def _dates(graph: Graph, when: str, column: DateColumn) -> str:
     for cycle in column.cycles:
         length = np.array(CYCLES[cycle])
         angle = graph("Div", graph("Mul", graph("Mod", day, length, fmod=1), np.array(2 * np.pi)), length)
-        parts += [_rounded(graph, graph(function, angle)) for function in ("Cos", "Sin")]
+        turned = graph("Add", angle, np.array(np.pi / 2))  # the sine there is the cosine
+        parts += [_rounded(graph, graph("Sin", x)) for x in (turned, angle)]
     return graph.side_by_side([*parts, graph.cast(gone, np.float64)] if column.missing else parts)
 
 
