@@ -1,136 +1,29 @@
 """Exported models against `predict`: to 1e-4 of the range of predictions in float32, and in float64 to 1e-9 of what the
 fit is in float64, since `predict` itself has its kernels in float32 where noise allows that."""
 
+import re
 import subprocess
 import sys
-from copy import copy
-from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
-import onnxruntime
 import pandas as pd
 import pytest
+from exported import DTYPES, assert_agree, assert_like_predict, fitted, in_double, numbers, run, words
 from mixed_table import mixed
 from sklearn.compose import ColumnTransformer
-from sklearn.exceptions import NotFittedError
-from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import mlkm
-from mlkm import ConformalRegressor, MLKMRegressor, OnlineConformal, RandomFeatureRidge, RandomFeatures, RKMRegressor
-from mlkm.datasets import make_example1
-from mlkm.model.features import JointMap
+from mlkm import MLKMRegressor, RandomFeatureRidge, RandomFeatures
 from mlkm.onnx import feed, register
 from mlkm.onnx.graph import Graph
 from mlkm.onnx.piecewise import piecewise
 from mlkm.onnx.proto import as_model
-
-TOLERANCE = {"float32": 1e-4, "float64": 1e-9}
-DTYPES = pytest.mark.parametrize("dtype", ["float32", "float64"])
-
-
-def run(model, inputs):
-    """All outputs of an exported model, by name."""
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    return dict(zip((o.name for o in session.get_outputs()), session.run(None, inputs), strict=True))
-
-
-def in_double(model):
-    """The same fit with all kernels in float64."""
-    if isinstance(model, ConformalRegressor):
-        band = copy(model)
-        scored = model._band.scored
-        both = {name: in_double(getattr(scored, name)) for name in ("model", "spread")}
-        band._band = replace(model._band, scored=replace(scored, **both))
-        return band
-    if not hasattr(model, "machines_"):
-        return model
-    result = copy(model)
-    result.machines_ = tuple(map(_machine_in_double, model.machines_))
-    if hasattr(model, "_variance"):
-        result._variance = copy(model._variance)  # with the noise that was measured
-        result._variance.machines = result.machines_
-    return result
-
-
-def _machine_in_double(machine):
-    if not isinstance(machine.maps[0], JointMap):
-        return machine
-    parts = [
-        (warp, replace(phi, points=phi.points.astype(np.float64)) if hasattr(phi, "points") else phi)
-        for warp, phi in machine.maps[0].parts
-    ]
-    return replace(machine, maps=(JointMap(tuple(parts)), *machine.maps[1:]))
-
-
-def assert_agree(got, expected, dtype):
-    """To the tolerance of the type, of the number itself and of the range of the first rows, which are training rows;
-    predictions at rows far outside may be large."""
-    assert got.shape == expected.shape
-    limit = TOLERANCE[dtype]
-    np.testing.assert_allclose(got, expected, rtol=limit, atol=limit * np.ptp(expected[:20]))
-
-
-def assert_like_predict(model, X, dtype):
-    """The export at all rows and at single ones is what `predict` says of the same inputs."""
-    exported, inputs = mlkm.to_onnx(model, dtype=dtype), feed(model, X, dtype=dtype)
-    seen = inputs["X"].astype(np.float64) if "X" in inputs else X
-    expected = (in_double(model) if dtype == "float64" else model).predict(seen)
-    got = run(exported, inputs)["mean"]
-    assert got.dtype == dtype
-    assert_agree(got, expected, dtype)
-    one = run(exported, {name: column[3:4] for name, column in inputs.items()})["mean"]
-    assert_agree(np.concatenate([got[:3], one, got[4:]]), expected, dtype)
-
-
-@cache
-def numbers(n=150):
-    """Training rows, targets, and rows some of which are far outside."""
-    X, y, _ = make_example1(n=n, d=4, random_state=0)
-    return X, y, np.vstack([X[:20], 1.5 * X[20:40], 30.0 * X[40:45]])
-
-
-def words(n=150, seed=1):
-    """A table whose words hold numbers and have texts, with missing values everywhere."""
-    rng = np.random.default_rng(seed)
-    name, engine = rng.integers(0, 40, n), rng.integers(8, 20, n)
-    x = rng.standard_normal(n)
-    y = np.sin(name) + 0.3 * engine + x + 0.1 * rng.standard_normal(n)
-    names = np.array([f"{'abcd'[k % 4]}lpha {'tuvwxyz'[k % 7]}eta {k}x" for k in range(40)], object)
-    frame = pd.DataFrame(
-        {"mean": x, "name": names[name], "engine": [f"{100 * e} CC" for e in engine], "code": rng.integers(0, 5, n)}
-    )
-    frame.loc[rng.random(n) < 0.1, "name"] = None
-    frame.loc[rng.random(n) < 0.1, "mean"] = np.nan
-    return frame, y
-
-
-@cache
-def fitted(kind):
-    X, y, _ = numbers()
-    steep = np.column_stack([np.exp(2 * y / y.std()), y])
-    rough = MLKMRegressor(random_state=0)
-    return {
-        "default": lambda: rough.fit(X, y),
-        "skewed": lambda: rough.fit(X, steep[:, 0]),
-        "two outputs": lambda: rough.fit(X, steep),
-        "noiseless": lambda: rough.fit(X, X[:, 0] + np.sin(X[:, 1])),
-        "constant": lambda: rough.fit(np.ones((20, 2)), np.arange(20.0)),
-        "scaled": lambda: rough.fit(StandardScaler().fit_transform(X), y),
-        "one input": lambda: rough.fit(X[:, :1], y),
-        "best": lambda: MLKMRegressor(effort="best", random_state=0).fit(X[:100], y[:100]),
-        "two layers": lambda: MLKMRegressor(widths=(64, 8), random_state=0).fit(X, steep),
-        "residual": lambda: RKMRegressor(widths=(32, 4), random_state=0).fit(X, y),
-        "published": lambda: MLKMRegressor.published(
-            widths=(32, 8), penalty=1e-3, random_state=0, solver=mlkm.solvers.GradientDescent(max_iter=30)
-        ).fit(X, y),
-        "ridge": lambda: RandomFeatureRidge(random_state=0).fit(X, y),
-        "laplacian": lambda: RandomFeatureRidge(80, "laplacian", 0.5, random_state=0).fit(X, y),
-    }[kind]()
 
 
 @DTYPES
@@ -224,63 +117,6 @@ def test_an_empty_word_may_be_a_level():
     np.testing.assert_allclose(got, model.predict(frame), atol=1e-5)
 
 
-@cache
-def band(score, kind="default"):
-    X, y, _ = numbers(300)
-    inside = {"default": MLKMRegressor(random_state=0), "ridge": RandomFeatureRidge(60, scale=0.5, random_state=0)}
-    inside["wide"] = RandomFeatureRidge(600, scale=0.5, penalty=1e-3, random_state=0)
-    inside["pipeline"] = make_pipeline(StandardScaler(), inside["ridge"])
-    inside["other"] = Ridge()
-    inside["two outputs"] = inside["skewed"] = inside["default"]
-    targets = {"skewed": np.exp(2 * y / y.std()), "two outputs": np.column_stack([y, y**2])}.get(kind, y)
-    level = [0.8, 0.9] if kind == "two outputs" else 0.9
-    return ConformalRegressor(inside[kind], score=score, confidence_level=level, random_state=0).fit(X, targets)
-
-
-@DTYPES
-@pytest.mark.parametrize(
-    ("score", "kind"),
-    [(score, "default") for score in ("absolute", "variance", "residual", "quantile")]
-    + [("variance", kind) for kind in ("skewed", "two outputs", "ridge", "wide", "pipeline")]
-    + [("absolute", "two outputs"), ("residual", "pipeline"), ("quantile", "other"), ("absolute", "other")],
-)
-def test_an_exported_band_is_predict_interval(score, kind, dtype):
-    own = band(score, kind)
-    X = numbers()[2].astype(dtype)
-    got = run(mlkm.to_onnx(own, dtype=dtype), {"X": X})
-    mean, interval = (in_double(own) if dtype == "float64" else own).predict_interval(X.astype(np.float64))
-    lower, upper = interval[:, 0], interval[:, 1]
-    if kind != "two outputs":
-        lower, upper = lower[:, 0], upper[:, 0]
-    for name, expected in (("mean", mean), ("lower", lower), ("upper", upper)):
-        assert_agree(got[name], expected, dtype)
-
-
-@cache
-def of_table_band(score):
-    frame, y = mixed(200)
-    frame = frame.assign(x=frame["x"].astype("float32"), size=frame["size"].astype("float32"))
-    return ConformalRegressor(MLKMRegressor(random_state=0), score=score, random_state=0).fit(frame, y), frame
-
-
-@DTYPES
-@pytest.mark.parametrize("score", ["variance", "quantile"])
-def test_a_band_of_a_table(score, dtype):
-    own, frame = of_table_band(score)
-    got = run(mlkm.to_onnx(own, dtype=dtype), feed(own, frame, dtype=dtype))
-    mean, interval = (in_double(own) if dtype == "float64" else own).predict_interval(frame)
-    for name, expected in (("mean", mean), ("lower", interval[:, 0, 0]), ("upper", interval[:, 1, 0])):
-        assert_agree(got[name], expected, dtype)
-
-
-def test_weights_of_calibration_rows_are_in_the_threshold():
-    X, y, later = numbers()
-    own = ConformalRegressor(FrozenEstimator(fitted("ridge")), score="absolute", random_state=0)
-    own.conformalize(X, y, sample_weight=np.linspace(0.5, 2, len(y)))
-    got = run(mlkm.to_onnx(own, dtype="float64"), {"X": later})
-    np.testing.assert_allclose(got["upper"], own.predict_interval(later)[1][:, 1, 0], rtol=1e-9)
-
-
 @DTYPES
 def test_pipelines_with_steps_of_scikit_learn(dtype):
     X, y, later = numbers()
@@ -338,41 +174,6 @@ def test_skl2onnx_takes_words_by_its_own_encoders():
     np.testing.assert_allclose(got[:, 0], model.predict(frame), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("make", "error", "words"),
-    [
-        (lambda: MLKMRegressor(), NotFittedError, "not fitted"),
-        (lambda: Ridge().fit(*numbers()[:2]), TypeError, "got Ridge"),
-        (lambda: OnlineConformal(), TypeError, "got OnlineConformal"),
-        (lambda: ConformalRegressor(Ridge(), method="cross").fit(*numbers()[:2]), ValueError, "method='cross'"),
-        (lambda: ConformalRegressor(Ridge(), method="bootstrap").fit(*numbers()[:2]), ValueError, "method='bootstrap'"),
-    ],
-)
-def test_what_cannot_be_exported_is_refused_in_a_sentence(make, error, words):
-    with pytest.raises(error, match=words) as caught:
-        mlkm.to_onnx(make())
-    assert "\n" not in str(caught.value)
-
-
-def test_bands_that_are_refused():
-    X, y, _ = numbers()
-    grouped = ConformalRegressor(FrozenEstimator(fitted("ridge")), score="absolute")
-    grouped.conformalize(X, y, groups=np.arange(len(y)) % 2)
-    with pytest.raises(ValueError, match="calibrated by groups"):
-        mlkm.to_onnx(grouped)
-    deep = ConformalRegressor(FrozenEstimator(fitted("residual")), score="variance").conformalize(X, y)
-    with pytest.raises(ValueError, match="hidden layers"):
-        mlkm.to_onnx(deep)
-    with pytest.raises(ValueError, match="dtype must be"):
-        mlkm.to_onnx(fitted("ridge"), dtype="float16")
-
-
-def test_too_many_rows_for_a_variance_are_refused(monkeypatch):
-    monkeypatch.setattr("mlkm.onnx.sigma.LARGEST", 20)
-    with pytest.raises(ValueError, match="up to 20 training rows or features"):
-        mlkm.to_onnx(band("variance"))
-
-
 def test_points_are_stored_once(tmp_path):
     """One table for all terms that see the inputs, and one for those that see ranks."""
     model = of_table("kernels")
@@ -403,6 +204,15 @@ def test_piecewise_linear_functions_are_interp(beyond):
             high = x > k[-1]
             slope = (v[-1] - v[-2]) / (k[-1] - k[-2])
             np.testing.assert_allclose(own[high], v[-1] + slope * (x[high] - k[-1]), rtol=1e-9)
+
+
+def test_the_example_of_the_page_runs(tmp_path, monkeypatch, capsys):
+    page = (Path(__file__).parents[1] / "docs" / "onnx.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(re.search(r"```python\n(.*?)```", page, re.S).group(1), names)
+    np.testing.assert_allclose(names["mean"], names["band"].predict(names["frame"][:4]), rtol=1e-4)
+    assert "array" in capsys.readouterr().out
 
 
 def test_nothing_of_onnx_is_imported_before_it_is_needed():

@@ -32,29 +32,29 @@ def export(model: Any, path: Any, dtype: str) -> Any:
 def graph_of(model: Any, dtype: str) -> Graph:
     """Inputs, operations and outputs."""
     graph, double = Graph(), dtype == "float64"
-    if isinstance(model, ConformalRegressor):
-        _band(graph, model, dtype, double)
-        return graph
     last, source = through_steps(model, Source(graph, dtype))
+    if isinstance(last, ConformalRegressor):
+        _band(last, source, double)
+        return graph
     if not isinstance(last, KernelMachine):
         raise TypeError(
             "to_onnx exports MLKMRegressor, RKMRegressor, RandomFeatureRidge, ConformalRegressor and pipelines that end"
-            f" with a regressor of mlkm; got {type(last).__name__}."
+            f" with one of them; got {type(last).__name__}."
         )
     mean = regressor_mean(last, source, double)
     _output(graph, "mean", mean, dtype, () if last._single_output else (len(last.y_scaler_.mean),))
     return graph
 
 
-def _band(graph: Graph, band: ConformalRegressor, dtype: str, double: bool) -> None:
+def _band(band: ConformalRegressor, source: Source, double: bool) -> None:
     """Mean, lower and upper, without the axis of levels where one was asked for, nor that of a single output."""
     check_is_fitted(band, "estimator_")
-    _, source = through_steps(band.estimator_, Source(graph, dtype))
+    _, source = through_steps(band.estimator_, source)
     mean, lower, upper, (levels, k) = band_ends(band, source, double)
     outputs = () if band._single_output else (k,)
     shape = outputs if np.ndim(band.confidence_level) == 0 else (levels, *outputs)
     for name, tensor, own in (("mean", mean, outputs), ("lower", lower, shape), ("upper", upper, shape)):
-        _output(graph, name, tensor, dtype, own)
+        _output(source.graph, name, tensor, source.dtype, own)
 
 
 def through_steps(model: Any, source: Source) -> tuple[Any, Source]:

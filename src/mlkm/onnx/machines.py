@@ -5,10 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from .._types import Array
 from ..model.machine import Machine
 from .graph import Graph
-from .maps import cosines, parts_of
+from .maps import cosines, dtype_of, part_features, parts_of
 from .piecewise import link_mean
+
+_FELT = 1e-4  # a bound of the error; signs that differ leave much less of it
 
 
 def machine_output(graph: Graph, machine: Machine, Z: str, double: bool) -> str:
@@ -34,7 +37,7 @@ def in_units(graph: Graph, model: Any, f: str) -> str:
 
 def first_features(graph: Graph, machine: Machine, Z: str) -> str | None:
     """phi_1(x) in float64, None where it has none."""
-    parts = [name for name, _ in parts_of(graph, machine.maps[0], Z, double=True)]
+    parts = [part_features(graph, warp, phi, Z, double=True) for warp, phi in parts_of(machine.maps[0])]
     return graph.side_by_side(parts) if parts else None
 
 
@@ -47,18 +50,21 @@ def last_inputs(graph: Graph, machine: Machine, Z: str, first: str | None, h: st
 def _one_layer(graph: Graph, machine: Machine, Z: str, double: bool) -> str:
     """The sum of what every part adds, in its own precision."""
     W, at, added = machine.layers[0][0], 0, []
-    for (F, dtype), size in zip(parts_of(graph, machine.maps[0], Z, double), _sizes(machine.maps[0]), strict=True):
-        product = graph("MatMul", F, W[at : at + size].astype(dtype))
+    for warp, phi in parts_of(machine.maps[0]):
+        own = W[at : at + phi.n_features]
+        exact = double or _cancels(own)
+        dtype = dtype_of(phi, exact)
+        product = graph("MatMul", part_features(graph, warp, phi, Z, exact), own.astype(dtype))
         added.append(product if dtype == np.float64 else graph.cast(product, np.float64))
-        at += size
+        at += phi.n_features
     if machine.linear:
         added.append(graph("MatMul", Z, W[at:-1]))
     return graph("Add", graph.total(added), W[-1])
 
 
-def _sizes(phi: Any) -> list[int]:
-    parts = [part for _, part in getattr(phi, "parts", ((None, phi),))]
-    return [part.n_features for part in parts if part.n_features]
+def _cancels(W: Array) -> bool:
+    """Whether rounding to float32 of kernels that are at most 1 may be felt, for targets of variance 1."""
+    return bool(np.abs(W).sum(axis=0).max() * np.finfo(np.float32).eps / 2 > _FELT)
 
 
 def _layered(graph: Graph, machine: Machine, Z: str) -> str:

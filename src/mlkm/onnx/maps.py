@@ -1,7 +1,7 @@
 """Feature maps as operations: what `mlkm.model.features.features` computes for every kind of map.
 
 Distances between rows and points are in float64 whatever the type of the export, since squares of distances cancel;
-exponentials and their products with weights are in float32 where the fit has them so and the export is in float32.
+exponentials and their products with weights are in float32 where the caller and the fit have them so.
 
     -|u - v|^2 / 2 = [u, 1, -|u|^2 / 2] [v, -|v|^2 / 2, 1]'
 
@@ -20,24 +20,26 @@ from ..model.features import FeatureMap, JointMap, LinearMap
 from ..model.gaussians import GaussianMap
 from ..model.landmarks import LandmarkMap
 from ..model.levels import LevelMap, seen_levels
+from ..model.warp import Warp
 from .graph import Body, Graph, Node
 from .piecewise import ranks
 
 _FEW = 32  # levels of a column up to which a product of indicators takes less time than comparisons
 
 
-def parts_of(graph: Graph, phi: Any, Z: str, double: bool) -> list[tuple[str, Any]]:
-    """Every part of a first layer: its features at the rows Z, and their type."""
+def parts_of(phi: Any) -> list[tuple[Warp | None, Any]]:
+    """The parts of a first layer that have features."""
     parts = phi.parts if isinstance(phi, JointMap) else ((None, phi),)
-    return [
-        (features(part, graph, Z if warp is None else ranks(graph, Z, warp), double), dtype_of(part, double))
-        for warp, part in parts
-        if part.n_features
-    ]
+    return [(warp, part) for warp, part in parts if part.n_features]
+
+
+def part_features(graph: Graph, warp: Warp | None, phi: Any, Z: str, double: bool) -> str:
+    """The features of one part at the rows Z, of the type `dtype_of`."""
+    return features(phi, graph, Z if warp is None else ranks(graph, Z, warp), double)
 
 
 def dtype_of(phi: Any, double: bool) -> Any:
-    """The type of a map's features."""
+    """The type of a map's features: that of its points, unless it is to be float64."""
     return np.float64 if double or not hasattr(phi, "points") else phi.points.dtype
 
 

@@ -12,13 +12,13 @@ from scipy.linalg import lapack
 from .._types import Array
 from ..model.features import features as features_at
 from ..model.machine import Machine
-from ..model.sum_kernel import PRODUCTS, SumKernel, Term
+from ..model.sum_kernel import PRODUCTS, SumKernel
 from ..variance import StackVariance, Variance
 from ..variance.sides import Dual, Primal
 from .graph import Graph
 from .machines import first_features, last_inputs, machine_output
-from .maps import features
-from .piecewise import link_deviation, ranks
+from .maps import part_features
+from .piecewise import link_deviation
 
 LARGEST = 2000  # rows or features of a factor: 32 MB
 
@@ -59,13 +59,12 @@ def _kernel(graph: Graph, kernel: SumKernel, X: Array, Z: str) -> tuple[str, str
     matrices, diagonals, constant = [], [], 0.0
     for term in kernel.terms:
         if isinstance(term.phi, PRODUCTS):
-            F = _product_features(graph, term, Z)
+            F = part_features(graph, term.warp, term.phi, Z, double=True)
             at_rows = features_at(term.phi, term.seen(X))
             matrices.append(graph("MatMul", F, term.variance * at_rows.T))
             diagonals.append(graph("Mul", graph.row_sums(graph("Mul", F, F)), np.array(term.variance)))
         else:
-            seen = Z if term.warp is None else ranks(graph, Z, term.warp)
-            K = features(term.at(X, np.float64), graph, seen, True)
+            K = part_features(graph, term.warp, term.at(X, np.float64), Z, double=True)
             matrices.append(graph("Mul", K, np.array(term.variance)))
             constant += term.variance * float(term.diagonal(X))
     if kernel.linear is not None:
@@ -75,10 +74,6 @@ def _kernel(graph: Graph, kernel: SumKernel, X: Array, Z: str) -> tuple[str, str
     k = graph.total(matrices)
     own = graph("Mul", graph.row_sums(k), np.array(0.0)) if not diagonals else graph.total(diagonals)
     return k, graph("Add", own, np.array(constant))
-
-
-def _product_features(graph: Graph, term: Term, Z: str) -> str:
-    return features(term.phi, graph, Z if term.warp is None else ranks(graph, Z, term.warp), True)
 
 
 def _of_layer(graph: Graph, variance: Variance, Z: str) -> str:
