@@ -15,7 +15,7 @@ from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, RKMRegre
 from mlkm.rows import LEVEL, NUMBER, TEXT, Inputs
 from mlkm.tables import TableEncoder
 from mlkm.tables.columns import encode, fit_columns, inputs_of
-from mlkm.tables.dates import cycles_of, days
+from mlkm.tables.dates import cycles_of, days, on_circle
 from mlkm.tables.frames import read_frame
 from mlkm.tables.means import fit_numbers
 
@@ -35,6 +35,13 @@ def test_what_columns_become():
     assert inputs.kinds[inputs.owners == 4].tolist() == [NUMBER]
     assert set(inputs.kinds[inputs.owners == 5]) == {LEVEL, TEXT}
     np.testing.assert_array_equal(X[:, 2] == 1, frame["size"].isna())
+
+
+def test_the_same_hour_is_at_the_same_place_on_every_day():
+    """To the last bit, for ranks would tell apart what rounding makes different."""
+    hours = days(np.arange("1960-01-01", "2030-01-01", dtype="datetime64[h]").astype("datetime64[us]"))
+    for cycle, places in (("day", 24), ("week", 7 * 24)):
+        assert len(np.unique(np.stack(on_circle(hours, cycle)), axis=1).T) == places
 
 
 def test_cycles_of_dates():

@@ -9,16 +9,17 @@
 
 from . import datasets, kernels, metrics, solvers
 from ._config import config_context
+from ._version import __version__
 from .conformal import ConformalRegressor, OnlineConformal
 from .estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from .incremental import merge
 from .model.scales import Geometric
+from .onnx import to_onnx
 from .persistence import load, save
 from .random_features import RandomFeatures
 from .sources.files import open_table
 from .sources.output import predict_table
 
-__version__ = "0.1.0"
 __all__ = [
     "ConformalRegressor",
     "Geometric",
@@ -27,6 +28,7 @@ __all__ = [
     "RKMRegressor",
     "RandomFeatureRidge",
     "RandomFeatures",
+    "__version__",
     "config_context",
     "datasets",
     "kernels",
@@ -37,4 +39,5 @@ __all__ = [
     "predict_table",
     "save",
     "solvers",
+    "to_onnx",
 ]

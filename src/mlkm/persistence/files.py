@@ -15,6 +15,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from sklearn.base import BaseEstimator
 
+from .._version import __version__
 from .prepared import prepared
 from .trusted import TRUSTED
 
@@ -61,7 +62,7 @@ def save(model: Any, path: PathLike, *, keep_rows: bool = True) -> None:
     with _replacing(target) as file:
         file.write(content)
         with ZipFile(file, "a", ZIP_DEFLATED) as archive:
-            archive.writestr(_NOTE, json.dumps({"schema": SCHEMA, "mlkm": _version()}))
+            archive.writestr(_NOTE, json.dumps({"schema": SCHEMA, "mlkm": __version__}))
 
 
 def load(path: PathLike, *, trusted: Sequence[str] = ()) -> Any:
@@ -99,12 +100,6 @@ def _words(error: Exception) -> str:
     return f"{type(error).__name__}, {' '.join(str(error).split()).rstrip('.')}"
 
 
-def _version() -> str:
-    from .. import __version__  # known once the package is imported
-
-    return __version__
-
-
 def _check_note(file: IO[bytes], path: PathLike) -> None:
     """Refuse what is no model, or one of a later schema, before anything else of it is read."""
     name = repr(os.fspath(path))
@@ -121,7 +116,7 @@ def _check_note(file: IO[bytes], path: PathLike) -> None:
         raise ValueError(f"{name} is {what}: {_words(error)}.") from error
     if schema > SCHEMA:
         raise ValueError(
-            f"{name} was written by mlkm {version} in schema {schema}, and mlkm {_version()} reads schemas up to"
+            f"{name} was written by mlkm {version} in schema {schema}, and mlkm {__version__} reads schemas up to"
             f" {SCHEMA}: install a newer mlkm."
         )
 

@@ -6,6 +6,7 @@ from .._types import Array
 from .frames import RawColumn
 
 CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # in days
+DIGITS = 9  # of a place on a circle: the same hour of two days differs in later ones, and ranks would tell them apart
 
 
 def days(column: RawColumn) -> Array:
@@ -34,5 +35,5 @@ def _by_the_day(day: Array) -> bool:
 
 def on_circle(day: Array, cycle: str) -> tuple[Array, Array]:
     """Cosine and sine of the place in a cycle."""
-    angle = 2 * np.pi * day / CYCLES[cycle]
-    return np.cos(angle), np.sin(angle)
+    angle: Array = 2 * np.pi * np.fmod(day, CYCLES[cycle]) / CYCLES[cycle]
+    return np.asarray(np.cos(angle).round(DIGITS)), np.asarray(np.sin(angle).round(DIGITS))
