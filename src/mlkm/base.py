@@ -1,14 +1,14 @@
 """What all regressors share: standardised distinct rows in, an average of machines out."""
 
 import warnings
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
-from ._config import check_memory
+from ._config import check_memory, memory_budget
 from ._seeds import Purpose, generator, root_seed
 from ._types import Array, RandomState
 from .auto.plan import Plan, in_closed_form, is_automatic, make_plan, takes_levels
@@ -16,11 +16,12 @@ from .auto.policy import current_policy
 from .fit.in_pieces import train_in_pieces
 from .fit.train import Fitted, train
 from .model.machine import predict_average
-from .rows import Inputs, Rows, checked_weights, distinct_rows, fit_fence, folds_of, standardiser
+from .model.prior import Prior
+from .rows import Inputs, Rows, checked_weights, distinct_rows, fit_fence, folds_of, parts_elsewhere, standardiser
 from .sources.apply import Predictions, apply_rows, is_elsewhere, r2
 from .sources.arrays import TableSource
 from .sources.base import Source
-from .sources.prepare import as_source, prepared
+from .sources.prepare import as_source, prepared, split
 from .sources.scan import Scan, gathered, scan
 from .tables.columns import encode
 from .tables.frames import Table
@@ -28,17 +29,24 @@ from .tables.means import fit_numbers
 from .tables.reading import category_mask, checked_table, reader_of, set_names
 from .variance import (
     LARGEST,
+    AnyVariance,
     FitSummary,
     LeftOut,
     StackSummary,
     StackVariance,
-    SummedVariance,
     SumsSummary,
     Variance,
     places,
+    summed_up,
+    variance_of,
 )
 
 _COPIES = 4  # of the rows that a fit in memory holds at the same time, about
+
+
+def _memory(source: Source, found: Scan) -> float:
+    """Bytes that the rows of a source take in a fit in memory."""
+    return float(_COPIES * 8 * found.n * (source.n_columns + found.sample.Y.shape[1]))
 
 
 class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -53,8 +61,9 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         summed = in_closed_form(cv=cv, **choices)
         if source is not None:
             categorical, found = self._scanned(source, seed)
-            if summed and found.n > current_policy().kernel_rows[0]:
-                return self._fit_in_pieces(source, found, categorical, choices, seed)
+            many = summed and found.n > current_policy().kernel_rows[0]
+            if many or (parts_elsewhere(cv, 1) is not None and _memory(source, found) > memory_budget()):
+                return self._fit_in_pieces(source, found, categorical, choices, seed, cv)
             given = self._gathered(source, found)
         else:
             if y is None:
@@ -84,8 +93,8 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return categorical, found
 
     def _gathered(self, source: Source, found: Scan) -> tuple[Table, Array, Array | None]:
-        """All rows in memory: as few as kernels are solved on, or as many as fits that are no sums can take."""
-        check_memory(_COPIES * 8 * found.n * (source.n_columns + found.sample.Y.shape[1]), "The rows of this fit")
+        """All rows in memory, where they fit."""
+        check_memory(_memory(source, found), "The rows of this fit")
         table, Y, weights = gathered(source)
         targets = Y[:, 0] if source.single_output else Y
         return table, targets, checked_weights(weights, len(weights))
@@ -96,17 +105,14 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         weights = np.ones(len(Y)) if weights is None else weights
         source = TableSource(table, Y, weights, targets.ndim == 1)
         categorical = category_mask(self.categorical_features, table.names, len(table.columns))
-        return self._fit_in_pieces(source, scan(source, categorical, seed), categorical, choices, seed, True)
+        return self._fit_in_pieces(source, scan(source, categorical, seed), categorical, choices, seed, None, True)
 
     def _fit_in_pieces(
-        self, source: Source, found: Scan, categorical: list[bool], choices: Any, seed: int,
-        keep: bool = False,
-    ) -> Self:  # fmt: skip
-        """Layer 1 from a sample, then sums over all rows."""
-        with_levels, self._careful = (
-            takes_levels(cv=None, **choices),
-            is_automatic(choices["scales"], choices["solver"]),
-        )
+        self, source: Source, found: Scan, categorical: list[bool], choices: Any, seed: int, cv: Any, keep: bool = False
+    ) -> Self:
+        """What needs rows together from a sample, then sums or descent over all of them."""
+        with_levels = takes_levels(cv=cv, **choices)
+        self._careful = is_automatic(choices["scales"], choices["solver"])
         ready = prepared(source, found, categorical, with_levels=with_levels, careful=self._careful, keep=keep)
         recipe = ready.recipe
         self._single_output, self._reader, self._kinds = source.single_output, recipe.reader, recipe.kinds
@@ -114,10 +120,12 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.x_scaler_, self.y_scaler_ = recipe.in_use, recipe.y_scaler
         if self.x_scaler_.rounded.any():
             self._warn_dropped()
-        plan = self._plan(ready.sample.X.shape[1], None, seed, choices, ready.pieces.n_rows)
-        trained = train_in_pieces(ready.sample, ready.of_all, ready.pieces, plan)
-        fitted = trained.fitted
-        summary = SumsSummary(trained.prior, fitted.solution.penalty, trained.sums, fitted.solution.loo_error)
+        plan = self._plan(ready.sample.X.shape[1], cv, seed, choices, ready.pieces.n_rows)
+        n_parts = parts_elsewhere(cv, plan.depth) or 0
+        ready = split(ready, found, n_parts, seed)
+        trained = train_in_pieces(ready.sample, ready.of_all, ready.pieces, plan, self.y_scaler_, n_parts)
+        fitted, solution = trained.fitted, trained.fitted.solution
+        summary = summed_up(trained.layers, solution.penalty, trained.sums, trained.error, solution.loo_error)
         return self._store(fitted, (ready.low, ready.high), plan, (ready.rows, summary), found.weight)
 
     def _rows(self, table: Table, targets: Array, weights: Array | None, cv: Any, choices: Any, seed: int) -> Rows:
@@ -210,17 +218,10 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         state.pop("_variance", None)
         return state
 
-    def _sigma(self) -> Variance | StackVariance | SummedVariance:
+    def _sigma(self) -> AnyVariance:
         """The factorised variance estimator, made at first use."""
         if not hasattr(self, "_variance"):
-            rows, fit = self._training
-            self._variance: Variance | StackVariance | SummedVariance = (
-                SummedVariance(self.machines_, fit)
-                if isinstance(fit, SumsSummary)
-                else StackVariance(self.machines_, rows, fit)
-                if isinstance(fit, StackSummary)
-                else Variance(self.machines_, rows, fit)
-            )
+            self._variance: AnyVariance = variance_of(self.machines_, *self._training)
         return self._variance
 
     @property
@@ -294,9 +295,9 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             )
         rows, fit = self._training
         if isinstance(fit, SumsSummary):
-            return Variance(self.machines_, rows, FitSummary(fit.prior, fit.penalty, 0.0, fit.loo_error))
+            return Variance(self.machines_, rows, FitSummary(cast(Prior, fit.prior), fit.penalty, 0.0, fit.loo_error))
         found = self._sigma()
-        assert not isinstance(found, SummedVariance)
+        assert isinstance(found, (Variance, StackVariance))
         return found
 
     def __sklearn_tags__(self) -> Any:

@@ -1,13 +1,18 @@
 """The paper's variance estimator, and leave-one-out with it."""
 
 from .estimator import FitSummary, Variance
+from .layers import LayersSummary, LayersVariance
 from .left_out import LeftOut, places
+from .of_fit import AnyVariance, summed_up, variance_of
 from .stack import LARGEST, StackSummary, StackVariance
 from .summed import SummedVariance, SumsSummary
 
 __all__ = [
     "LARGEST",
+    "AnyVariance",
     "FitSummary",
+    "LayersSummary",
+    "LayersVariance",
     "LeftOut",
     "StackSummary",
     "StackVariance",
@@ -15,4 +20,6 @@ __all__ = [
     "SumsSummary",
     "Variance",
     "places",
+    "summed_up",
+    "variance_of",
 ]

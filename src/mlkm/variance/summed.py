@@ -11,8 +11,8 @@ import numpy as np
 from scipy.linalg import lapack
 
 from .._types import Array
+from ..model.last import Features
 from ..model.machine import Machine, predict_average
-from ..model.prior import Prior
 from ..solvers.sums import Sums
 from .sides import cholesky, row_blocks
 
@@ -23,7 +23,7 @@ _LOST = 1e-5  # share of the variance of y that is lost in the rounding of float
 class SumsSummary:
     """The features of a fit, its penalty, what its rows sum up to, and its leave-one-out error for every output."""
 
-    prior: Prior
+    prior: Features
     penalty: float
     sums: Sums
     loo_error: Array
@@ -42,15 +42,18 @@ class SummedVariance:
         self.inverse = np.tril(inverse)
         solved = self.inverse.T @ (self.inverse @ (FY / n))
         rss = YY - 2 * (solved * FY).sum(axis=0) + (solved * (FF @ solved)).sum(axis=0)
-        degrees = 1 + len(A) - max(fit.penalty, 1e-14) * float(np.einsum("ij,ij->", self.inverse, self.inverse))
+        self.degrees = 1 + len(A) - max(fit.penalty, 1e-14) * float(np.einsum("ij,ij->", self.inverse, self.inverse))
         told = rss > _LOST * np.maximum(YY, 1e-300)
-        self.noise = np.where(told, rss / max(n - degrees, 1.0), np.nan_to_num(fit.loo_error))
+        self.noise = np.where(told, rss / max(n - self.degrees, 1.0), np.nan_to_num(fit.loo_error))
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """f and sigma_y, both (n, k), in blocks of rows."""
         f = predict_average(self.machines, X)
-        leverage = np.concatenate([self._leverage(X[at]) for at in row_blocks(len(X), len(self.inverse))])
-        return f, np.sqrt(self.noise * (leverage[:, None] + 1))
+        return f, np.sqrt(self.noise * (self.leverage(X)[:, None] + 1))
+
+    def leverage(self, X: Array) -> Array:
+        """In blocks of rows."""
+        return np.concatenate([self._leverage(X[at]) for at in row_blocks(len(X), len(self.inverse))])
 
     def _leverage(self, X: Array) -> Array:
         z = (self.fit.prior.rows_of_features(X) - self.fit.sums.f_mean) @ self.inverse.T
