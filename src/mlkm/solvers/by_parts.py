@@ -47,8 +47,6 @@ def sums_by_part(
 
 def solve_by_part(layer: Features, sums: Sums, left: Piece, penalty: float | None) -> RidgeFit:
     """The ridge of one part; a penalty of None is chosen by the errors of `left`, rows of that part, left out."""
-    if not len(left):
-        raise ValueError("A part of the rows has none in the sample; give more rows, or fewer parts.")
     factor = sums.n / sums.weight  # weights average to one in the part
     own = Piece(left.X, left.Y, factor * left.weights)
     products = products_of(sums.times(factor), layer, own)

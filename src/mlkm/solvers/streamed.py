@@ -10,14 +10,14 @@ goes on in the next piece: an epoch has as many steps as in memory. With all row
 wherever the rows are, and the weights are those of the descent in memory but for rounding.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from .._seeds import Purpose, generator
-from .._threads import stop_if_asked
+from .._threads import blas_threads, stop_if_asked
 from .._types import Array, BoolArray, IntArray
 from ..model.features import features
 from ..model.machine import Machine, flatten, positions, with_layers
@@ -56,13 +56,7 @@ class CensusOf:
 
 def census(pieces: Pieces, n_parts: int) -> Census:
     """One pass over all rows; `n_parts` is 1 where they are not split."""
-    found = pieces.reduce(CensusOf(n_parts), _both)
-    if not found.counts.all():
-        raise ValueError(
-            f"cv splits the rows into {n_parts} parts, and part {int(np.argmin(found.counts)) + 1} has none; give"
-            " more rows."
-        )
-    return found
+    return pieces.reduce(CensusOf(n_parts), _both)
 
 
 def _both(a: Census, b: Census) -> Census:
@@ -228,26 +222,24 @@ class Descent:
                 rotations[j].add(data, rows, moving, float(mean_weight[visit.parts[j]]), size)
                 return float(_losses([before[j]], data)[0]) if with_loss else 0.0
 
+        # side by side; a single one has all threads for its products
+        every, wide = range(len(rotations)), len(rotations) > 1 and blas_threads() > 1
         total = np.zeros(len(rotations))
         for number, piece in enumerate(self.pieces.each()):
             stop_if_asked()
             data = self.view(piece.counted())
-            total += _of_each(partial(on, data, number), len(rotations))
+            total += list(in_order(partial(on, data, number), every) if wide else map(partial(on, data, number), every))
         for rotation in rotations:
             rotation.take_step(moving)
         return total
-
-
-def _of_each(f: Callable[[int], float], n: int) -> list[float]:
-    """Of every rotation, side by side; a single one has all threads for its products."""
-    return [f(0)] if n == 1 else list(in_order(f, range(n)))
 
 
 def train(
     starts: Sequence[Machine], pieces: Pieces, found: Census, unit: Array, step: Step, *,
     max_iter: int, patience: int, tol: float, seed: int,
 ) -> Trained:  # fmt: skip
-    """Descend from the given machines, one per rotation: as `adds.train`, on all rows of the pieces."""
+    """Descend from the given machines, one per rotation: as `adds.train`, on all rows of the pieces. A loss that is no
+    number any more ends it, since it will not be one again."""
     descent = Descent(pieces, found, View(starts[0], unit), step, seed)
     rotations = [_Rotation(start, replace(step, passes=1)) for start in starts]
     each = visits(starts[0].depth, len(starts), step.passes)

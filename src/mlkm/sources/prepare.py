@@ -55,6 +55,11 @@ def split(ready: Ready, found: Scan, n_parts: int, seed: int) -> Ready:
         return ready
     by = Split(n_parts, int(generator(seed, Purpose.PARTS).integers(2**62)))
     part = by.parts(found.sample.table, found.sample.Y)
+    counts = np.bincount(part, minlength=n_parts)
+    if not counts.all():
+        raise ValueError(
+            f"cv splits the rows into {n_parts} parts, and part {int(np.argmin(counts)) + 1} has none; give more rows."
+        )
     return replace(
         ready,
         sample=replace(ready.sample, fold=part),
