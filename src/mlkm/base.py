@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from ._seeds import Purpose, generator, root_seed
 from ._types import Array, RandomState
 from .auto.plan import Plan, is_automatic, make_plan, takes_levels
+from .explain import Contributions, Effects, View, contributions
 from .fit.train import Fitted, train
 from .model.machine import predict_average
 from .rows import Inputs, Rows, distinct_rows, fit_fence, folds_of, standardiser
@@ -87,6 +88,7 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self._limits = low - beyond, high + beyond
         self._training = rows, self._summary(fitted)
         self.__dict__.pop("_variance", None)
+        self.__dict__.pop("_seen", None)
         return self
 
     @staticmethod
@@ -103,9 +105,11 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return inputs if self._numbers is None else self._numbers.numbers(inputs)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the factorisation behind `return_std`, which is made again when needed."""
+        """Without the factorisation behind `return_std` and what effects are averaged over, which are made again when
+        needed."""
         state: dict[str, Any] = {**super().__getstate__()}
         state.pop("_variance", None)
+        state.pop("_seen", None)
         return state
 
     def _sigma(self) -> Variance | StackVariance:
@@ -224,6 +228,52 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         return self._fence.outside(self._read(X))
+
+    def effects(self, X: ArrayLike, confidence_level: float = 0.95) -> Effects:
+        """Effects of the columns at the rows of X, with bands: `effects.main(j)` is the effect of one column on its
+        own, `effects.pair(i, j)` what two do together beyond that, with columns by place or name. Each has `values`,
+        `band` and `band_simultaneous`; see `mlkm.explain.effects` for what they are.
+
+        Examples
+        --------
+        >>> from mlkm import MLKMRegressor
+        >>> from mlkm.datasets import make_example1
+        >>> X, y, f = make_example1(n=300, d=4, random_state=0)
+        >>> effect = MLKMRegressor(random_state=0).fit(X, y).effects(X).main(2)
+        >>> lower, upper = effect.band
+        >>> effect.values.shape, bool((lower < effect.values).all()), bool((effect.values < upper).all())
+        ((300,), True, True)
+        """
+        check_is_fitted(self)
+        table = self._reader.table(self, X)
+        return Effects(self._view(), self._inputs(self._read(X)), table, self._single_output, confidence_level)
+
+    def explain(self, X: ArrayLike) -> Contributions:
+        """What every column contributes to the prediction at every row of X: `values` (n, d), or (n, d, k) of several
+        outputs, which with `baseline` add up to `predict(X)`. They are Shapley values: see
+        `mlkm.explain.contributions`.
+
+        Examples
+        --------
+        >>> from mlkm import MLKMRegressor
+        >>> model = MLKMRegressor().fit([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]], [0.0, 1.0, 2.0, 3.0])
+        >>> told = model.explain([[3.0, 0.0]])
+        >>> bool(abs(told.baseline + told.values.sum() - model.predict([[3.0, 0.0]])[0]) < 1e-9)
+        True
+        """
+        check_is_fitted(self)
+        return contributions(self._view(), self._inputs(self._read(X)), self._single_output)
+
+    def _view(self) -> View:
+        """The fit as effects and contributions see it, made at first use."""
+        if not hasattr(self, "_seen"):
+            names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+            self._seen = View(
+                lambda Z: np.clip(self.y_scaler_.backward(predict_average(self.machines_, Z)), *self._limits),
+                self._training[0], self._reader.columns, [str(name) for name in names], self._kinds.owners,
+                self._sigma, self.y_scaler_.sd,
+            )  # fmt: skip
+        return self._seen
 
     def _inputs(self, X: Array) -> Array:
         """Standardised inputs; with automatic scales no further out than a range beyond the training values."""

@@ -37,10 +37,14 @@ class Reader:
 
     def read(self, estimator: Any, X: Any) -> Array:
         """The inputs of a table like that of the fit."""
+        return encode(self.columns, self.table(estimator, X))
+
+    def table(self, estimator: Any, X: Any) -> Table:
+        """A table like that of the fit, its columns in the form that they had there."""
         table = self._table(estimator, X)
         pairs = zip(self.columns, table.columns, strict=True)
         like = tuple(coerced(own, raw, table.called(j)) for j, (own, raw) in enumerate(pairs))
-        return encode(self.columns, Table(like, table.names))
+        return Table(like, table.names)
 
     def _table(self, estimator: Any, X: Any) -> Table:
         if not is_frame(X):

@@ -1,7 +1,8 @@
 """The paper's variance estimator, and leave-one-out with it."""
 
 from .estimator import FitSummary, Variance
+from .functionals import Functionals
 from .left_out import LeftOut, places
 from .stack import LARGEST, StackSummary, StackVariance
 
-__all__ = ["LARGEST", "FitSummary", "LeftOut", "StackSummary", "StackVariance", "Variance", "places"]
+__all__ = ["LARGEST", "FitSummary", "Functionals", "LeftOut", "StackSummary", "StackVariance", "Variance", "places"]
