@@ -7,7 +7,8 @@ With v_b(S) = f(x_S, b_{-S}), the prediction for a row that has the columns S of
 With up to four columns all orders are taken. With more each b has one order and its reverse, which is exact for sums of
 functions of one and of two columns. c_j = sum_b w_b f_j(b_j), with f_j the main effect, makes up for the few rows b: by
 it functions of one column have the contribution f_j(x_j) exactly, whatever the b. The increments add up to
-f(x) - f(b), so contributions and baseline add up to the prediction.
+f(x) - f(b), so with the baseline sum_b w_b (f(b) - sum_j f_j(b_j)) they add up to the prediction. The weights w_b are
+such that the baseline is the mean prediction over the training rows, as far as positive weights can do it.
 """
 
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ from .effects import main_curve
 from .knots import lines_of
 from .view import Background, View
 
-_BACKGROUND = 12  # rows b
+_BACKGROUND, _MANY = 16, 1000  # rows b, and rows over which the mean prediction is taken
 _ALL_ORDERS = 4  # columns up to which all orders are taken
 _TOGETHER = 2**15  # rows that are predicted in one go
 _KNOTS, _DATES, _ROWS = 16, 60, 1000  # of the main effects at the rows b, and predictions for each of them
@@ -41,7 +42,7 @@ class Contributions:
 
 def contributions(view: View, X: Array, single: bool) -> Contributions:
     """Of every column at rows of standardised inputs."""
-    d, background = len(view.columns), view.background(_BACKGROUND)
+    d, (background, mains) = len(view.columns), _told(view)
     at_b, at_x = view.predict(background.X), view.predict(X)
     total = np.zeros((len(X), d, at_b.shape[1]))
     for t in range(len(background.X)):
@@ -53,7 +54,7 @@ def contributions(view: View, X: Array, single: bool) -> Contributions:
             f[bytes(np.zeros(d, bool))] = np.broadcast_to(at_b[t], at_x[at].shape)
             f[bytes(np.ones(d, bool))] = at_x[at]
             _add(total[at], f, orders, weight / len(orders))
-    offsets = np.stack([background.weights @ _main_at(view, j, background) for j in range(d)])
+    offsets = np.einsum("b,bjk->jk", background.weights, mains)
     baseline = background.weights @ at_b - offsets.sum(axis=0)
     total += offsets
     if single:
@@ -99,13 +100,29 @@ def _add(total: Array, f: dict[bytes, Array], orders: Sequence[IntArray], weight
             total[:, j] += weight * (after - before)
 
 
-def _main_at(view: View, j: int, background: Background) -> Array:
-    """The main effect of a column at the background's rows, (m, k); found once."""
-    key = ("main at", j)
-    if key not in view.memory:
-        at = view.inputs(j)
-        own = background.X[:, at]
-        lines = lines_of(view.columns[j], view.rows.X[:, at], own, _KNOTS, _DATES)
-        view.memory[key] = main_curve(view, j, lines, _ROWS)(own)
-    found: Array = view.memory[key]
+def _told(view: View) -> tuple[Background, Array]:
+    """The rows b and the main effects there, (m, d, k); found once."""
+    if "rows b" not in view.memory:
+        few, many = view.background(_BACKGROUND), view.background(_MANY)
+        mains = np.stack([_main_at(view, j, few.X) for j in range(len(view.columns))], axis=1)
+        rest, mean = view.predict(few.X) - mains.sum(axis=1), many.weights @ view.predict(many.X)
+        view.memory["rows b"] = Background(few.X, _calibrated(few.weights, rest, mean)), mains
+    found: tuple[Background, Array] = view.memory["rows b"]
     return found
+
+
+def _calibrated(weights: Array, values: Array, mean: Array) -> Array:
+    """Weights moved as little as need be for values (m, k) to have that mean, but not below a tenth."""
+    centred = values - weights @ values
+    V = centred.T @ (weights[:, None] * centred)
+    V[np.diag_indices(len(V))] *= 1 + 1e-9
+    moved = 1 + centred @ np.linalg.pinv(V, hermitian=True) @ (mean - weights @ values)
+    result = weights * np.clip(moved, 0.1, 10)
+    return np.asarray(result / result.sum())
+
+
+def _main_at(view: View, j: int, X: Array) -> Array:
+    """The main effect of a column at some rows, (m, k)."""
+    at = view.inputs(j)
+    lines = lines_of(view.columns[j], view.rows.X[:, at], X[:, at], _KNOTS, _DATES)
+    return main_curve(view, j, lines, _ROWS)(X[:, at])

@@ -24,16 +24,18 @@ import numpy as np
 from .._checks import number
 from .._types import Array, IntArray
 from ..rows import blocks
+from ..tables.columns import CategoryColumn
 from ..tables.frames import Table
 from ..variance import Functionals
 from .bands import deviations, factors
 from .knots import Lines, lines_of
 from .view import Background, View
 
-_BACKGROUND = 128  # rows over which values are averaged
-_KNOTS, _DATES = 36, 200  # along a number; of dates
+_BACKGROUND = 64  # rows over which values are averaged, and twice as many as for bands
+_KNOTS, _DATES = 36, 300  # along a number; of dates
 _COARSE = 16  # knots along a number for a band or a pair
-_ROWS, _BAND_ROWS = 5000, 800  # predictions per effect, roughly, for values and for bands
+_ROWS, _BAND_ROWS = 2400, 500  # predictions per effect, roughly, for values and for bands
+_LEARNED = 1.3  # by how much deviations are larger since scales are learned: benchmarks/effect_bands.py
 _CELLS = 20_000  # of the grid of a pair
 _PIECE = 400  # places whose covariance is looked at together
 
@@ -95,6 +97,10 @@ class Effects:
             self._known[key] = self._pair(*key)
         return self._known[key]
 
+    def is_category(self, j: int | str) -> bool:
+        """Whether a column has levels, rather than numbers or dates."""
+        return isinstance(self._view.columns[self._view.place(j)], CategoryColumn)
+
     def _lines(self, j: int) -> Lines:
         view, at = self._view, self._view.inputs(j)
         return lines_of(view.columns[j], view.rows.X[:, at], self._X[:, at], _KNOTS, _DATES)
@@ -109,7 +115,7 @@ class Effects:
         masses = lines.masses(view.rows.X[:, at], view.shares)
         T = np.eye(len(lines)) - masses
         sd, all_at_once = self._sizes(at, lines.points, T)
-        return self._sized(lines.at(sd, self._X[:, at]), all_at_once)
+        return self._sized(np.maximum(lines.curve(sd, self._X[:, at]), sd.min(axis=0)), all_at_once)
 
     def _pair(self, i: int, j: int) -> Effect:
         view, X = self._view, self._X
@@ -134,7 +140,7 @@ class Effects:
         sds, found = [], []
         for at in pieces:
             covariances = view.variance().covariance(Functionals(X, weights, T[at]))
-            sds.append(deviations(covariances) * view.unit)
+            sds.append(_LEARNED * deviations(covariances) * view.unit)
             found.append([factors(own, level ** (1 / len(pieces)))[1] for own in covariances])
         return np.concatenate(sds), np.max(found, axis=0)
 

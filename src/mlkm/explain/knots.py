@@ -2,13 +2,14 @@
 
 Along a number: at all its training values where they are few, else at quantiles of them and at places evenly spaced
 over their range. Beyond the range at distances from it that double, as far as they are asked for. A missing number is a
-place of its own. Levels and dates are places of their own, and where there are very many dates the nearest one counts.
+place of its own, and so are levels and dates. Between dates, where they are very many, a function of their inputs (the
+trend and the circles) that is linear in distances goes through those that were looked at.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.interpolate import Akima1DInterpolator
+from scipy.interpolate import Akima1DInterpolator, RBFInterpolator
 from scipy.spatial.distance import cdist
 
 from .._types import Array, IntArray
@@ -29,6 +30,7 @@ class Lines:
     begins: IntArray
     others: Array
     along: bool
+    sparse: bool = False  # whether there are places between these, of which none was looked at
 
     def __len__(self) -> int:
         return len(self.points)
@@ -72,6 +74,8 @@ class Lines:
 
     def curve(self, values: Array, X: Array) -> Array:
         """The same, along numbers by Akima's curve through the knots, which is smooth and has no ripples."""
+        if self.sparse:
+            return np.asarray(RBFInterpolator(self.points, values, kernel="linear")(X))
         result, line = self.at(values, X), self._on(X)
         for l in np.flatnonzero(np.diff(self.begins) > 4).tolist():
             rows, at = np.flatnonzero(line == l), self.line(l)
@@ -86,7 +90,7 @@ class Lines:
             for at in map(self.line, range(len(self.others)))
         ]
         begins = np.concatenate([[0], np.cumsum([len(own) for own in kept])]).astype(np.intp)
-        return Lines(self.points[np.concatenate(kept)], begins, self.others, self.along)
+        return Lines(self.points[np.concatenate(kept)], begins, self.others, self.along, self.sparse)
 
 
 def lines_of(column: Column, rows: Array, X: Array, most: int, most_dates: int) -> Lines:
@@ -95,7 +99,7 @@ def lines_of(column: Column, rows: Array, X: Array, most: int, most_dates: int) 
         return _along(rows, X, most)
     if isinstance(column, CategoryColumn):
         return _places(np.vstack([rows, X]))
-    return _places(_spread(rows, most_dates))
+    return _places(np.vstack([rows, X]), most_dates)
 
 
 def _along(rows: Array, X: Array, most: int) -> Lines:
@@ -139,15 +143,13 @@ def _doubling(first: float, far: float) -> Array:
     return np.asarray(first * 2.0 ** np.arange(max(0, int(np.ceil(np.log2(far / first)))) + 1))
 
 
-def _places(X: Array) -> Lines:
-    points = X[_distinct(X)[1]]
-    return Lines(points, np.arange(len(points) + 1), points, along=False)
-
-
-def _spread(X: Array, most: int) -> Array:
+def _places(X: Array, most: int | None = None) -> Lines:
     """The distinct ones, or so many of them, evenly along their order."""
-    own = X[_distinct(X)[1]]
-    return own if len(own) <= most else own[np.linspace(0, len(own) - 1, most).round().astype(np.intp)]
+    points = X[_distinct(X)[1]]
+    if most is None or len(points) <= most:
+        return Lines(points, np.arange(len(points) + 1), points, along=False)
+    points = points[np.linspace(0, len(points) - 1, most).round().astype(np.intp)]
+    return Lines(points, np.arange(len(points) + 1), points, along=False, sparse=True)
 
 
 def _key(X: Array) -> Array:
