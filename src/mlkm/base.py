@@ -271,7 +271,7 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self._seen = View(
                 lambda Z: np.clip(self.y_scaler_.backward(predict_average(self.machines_, Z)), *self._limits),
                 self._training[0], self._reader.columns, [str(name) for name in names], self._kinds.owners,
-                self._sigma, self.y_scaler_.sd,
+                self._sigma, self.y_scaler_.sd, sum(machine.maps[0].n_features for machine in self.machines_),
             )  # fmt: skip
         return self._seen
 

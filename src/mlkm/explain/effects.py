@@ -31,10 +31,10 @@ from .bands import deviations, factors
 from .knots import Lines, lines_of
 from .view import Background, View
 
-_BACKGROUND = 64  # rows over which values are averaged, and twice as many as for bands
+_BACKGROUND, _BAND_BACKGROUND = 256, 32  # rows over which values are averaged, and for bands, at most
 _KNOTS, _DATES = 36, 300  # along a number; of dates
 _COARSE = 16  # knots along a number for a band or a pair
-_ROWS, _BAND_ROWS = 2400, 500  # predictions per effect, roughly, for values and for bands
+_BAND_ROWS = 500  # predictions for the bands of one effect, roughly
 _LEARNED = 1.3  # by how much deviations are larger since scales are learned: benchmarks/effect_bands.py
 _CELLS = 20_000  # of the grid of a pair
 _PIECE = 400  # places whose covariance is looked at together
@@ -107,7 +107,7 @@ class Effects:
 
     def _main(self, j: int) -> Effect:
         lines, at = self._lines(j), self._view.inputs(j)
-        curve = main_curve(self._view, j, lines, _ROWS)
+        curve = main_curve(self._view, j, lines, self._view.affordable)
         return Effect(self._shaped(curve(self._X[:, at])), lambda: self._main_sizes(j, lines.thinned(_COARSE)), (j,))
 
     def _main_sizes(self, j: int, lines: Lines) -> tuple[Array, Array, Array]:
@@ -120,7 +120,7 @@ class Effects:
     def _pair(self, i: int, j: int) -> Effect:
         view, X = self._view, self._X
         both = Grid.of(view, i, j, self._lines(i).thinned(_COARSE), self._lines(j).thinned(_COARSE))
-        background = view.background(int(np.clip(_ROWS // len(both.points), 10, _BACKGROUND)))
+        background = view.background(int(np.clip(view.affordable // len(both.points), 10, _BACKGROUND)))
         f = view.mean(background, both.inputs, both.points)
         return Effect(self._shaped(both.at(both.pure(f), X)), lambda: self._pair_sizes(both), (i, j))
 
@@ -134,7 +134,7 @@ class Effects:
         all of them at once, (k,). Covariances are looked at in pieces: places of different pieces count as
         independent, which makes the factor no smaller."""
         view, level = self._view, self.confidence_level
-        background = view.background(int(np.clip(_BAND_ROWS // len(points), 8, _BACKGROUND // 2)))
+        background = view.background(int(np.clip(_BAND_ROWS // len(points), 8, _BAND_BACKGROUND)))
         X, weights = background.moved(inputs, points), np.tile(background.weights, (len(points), 1))
         pieces = list(blocks(len(T), _PIECE))
         sds, found = [], []

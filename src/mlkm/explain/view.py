@@ -14,6 +14,8 @@ from ..tables.columns import Column
 from ..variance import StackVariance, Variance
 
 _TOGETHER = 2**15  # rows that are predicted in one go
+_ENTRIES = 2**24  # features to be computed for the values of one effect, roughly
+_ROWS = (2400, 9600)  # predictions for the values of one effect: at least and at most, roughly
 _FEW = 8  # levels whose shares in the background are made those of all rows
 
 
@@ -34,7 +36,8 @@ class Background:
 @dataclass(frozen=True)
 class View:
     """Predictions (n, k) in units of y at standardised inputs, the training rows, the columns of the table and the
-    inputs that each of them has, and the variance estimator in units of the outputs."""
+    inputs that each of them has, the variance estimator in units of the outputs, and how many features a prediction
+    takes."""
 
     predict: Callable[[Array], Array]
     rows: Rows
@@ -43,6 +46,7 @@ class View:
     owners: IntArray
     variance: Callable[[], Variance | StackVariance]
     unit: Array
+    width: int
     memory: dict[Any, Any] = field(default_factory=dict)
 
     def inputs(self, j: int) -> IntArray:
@@ -63,6 +67,11 @@ class View:
     def shares(self) -> Array:
         """Of the training rows: their weights, with sum one."""
         return np.asarray(self.rows.weights / self.rows.weights.sum())
+
+    @property
+    def affordable(self) -> int:
+        """Predictions for the values of one effect: the more, the cheaper they are."""
+        return int(np.clip(_ENTRIES // max(self.width, 1), *_ROWS))
 
     def mean(self, background: Background, inputs: IntArray, points: Array) -> Array:
         """The mean prediction over the background with some inputs at each of the points, (points, k)."""

@@ -206,22 +206,23 @@ class StackVariance:
         return self._mean(X), self._std(X, self._relative(X))
 
     def covariance(self, of: Functionals) -> Array:
-        """What the rows leave of linear functionals of f, (k, c, c): sum_t p_t V_t over the members, with V_t what they
-        leave of member t alone, which is no less than what they leave of sum_t p_t f_t.
+        """What the rows leave of linear functionals of f, (k, c, c).
 
-        The mean and hidden layers, which have no V_t, count as kernels. On another scale f is taken as linear near what
-        is predicted (the delta method).
+        With V_t what they leave of member t, p_t its share and s_t^2 the trace of V_t, it is
+        (sum_t p_t s_t) sum_t p_t V_t / s_t, which is no less than what they leave of sum_t p_t f_t however the members
+        hang together. The mean and hidden layers, which have no V_t, count as kernels. On another scale f is taken as
+        linear near what is predicted (the delta method).
         """
         fit, (_, line, _) = self.fit, self.fit.shares
         shrunk = 1 - 1 / np.sqrt(len(self.rows))
         size = fit.loo_error * shrunk / ((1 + self.usual) * self.unit)  # as in `predict`: of_fit / usual
-        total = (1 - line - fit.of_warped) * size[:, None, None] * self.kernel.covariance(of)
+        members = [(1 - line - fit.of_warped, size[:, None, None] * self.kernel.covariance(of))]
         if line > 0:
             slopes = RidgeSmoother(self.rows, fit.ridge_penalty).covariance(of.of(lambda X: X, of.X.shape[1]))
-            total += line * self.noise[:, None, None] * slopes
+            members.append((line, self.noise[:, None, None] * slopes))
         if fit.warped is not None and self.warped is not None:
-            total += fit.of_warped * shrunk * self._led_back(fit.warped, self.warped, of)
-        return np.asarray(total)
+            members.append((fit.of_warped, shrunk * self._led_back(fit.warped, self.warped, of)))
+        return _together(members)
 
     def _led_back(self, warped: WarpedKernel, smoother: KernelSmoother, of: Functionals) -> Array:
         """What the rows leave of functionals of g^{-1}(f), with f the kernel for targets on another scale: those of f
@@ -315,6 +316,13 @@ class WarpedSmoother:
         weights, link = self.smoother.weights(X), self.warped.link
         f = weights @ self.Z
         return link.mean(f)[:, None, :] - link.mean(f[:, None, :] - (weights / copies)[:, :, None] * self.missed)
+
+
+def _together(members: Sequence[tuple[float, Array]]) -> Array:
+    """A bound on the covariances (k, c, c) of a sum of members, each with its share and its own covariances."""
+    sizes = [np.sqrt(np.maximum(np.einsum("kcc->k", V), 1e-300))[:, None, None] for _, V in members]
+    total = sum(share * size for (share, _), size in zip(members, sizes, strict=True))
+    return np.asarray(total * sum(share * V / size for (share, V), size in zip(members, sizes, strict=True)))
 
 
 def _missed(member: Smoother, Y: Array, rows: Rows) -> Array:
