@@ -21,13 +21,12 @@ from .._seeds import Purpose, generator
 from .._types import Array, BoolArray, IntArray
 from ..rows import blocks
 from .effects import main_curve
-from .knots import lines_of
 from .view import Background, View
 
 _BACKGROUND, _MANY = 16, 1000  # rows b, and rows over which the mean prediction is taken
 _ALL_ORDERS = 4  # columns up to which all orders are taken
 _TOGETHER = 2**15  # rows that are predicted in one go
-_KNOTS, _DATES, _ROWS = 16, 60, 1000  # of the main effects at the rows b, and predictions for each of them
+_KNOTS, _PLACES, _ROWS = 16, 60, 1000  # of the main effects at the rows b, and predictions for each of them
 
 
 @dataclass(frozen=True)
@@ -124,5 +123,4 @@ def _calibrated(weights: Array, values: Array, mean: Array) -> Array:
 def _main_at(view: View, j: int, X: Array) -> Array:
     """The main effect of a column at some rows, (m, k)."""
     at = view.inputs(j)
-    lines = lines_of(view.columns[j], view.rows.X[:, at], X[:, at], _KNOTS, _DATES)
-    return main_curve(view, j, lines, _ROWS)(X[:, at])
+    return main_curve(view, j, view.lines(j, X, _KNOTS, _PLACES), _ROWS)(X[:, at])

@@ -28,11 +28,12 @@ from ..tables.columns import CategoryColumn
 from ..tables.frames import Table
 from ..variance import Functionals
 from .bands import deviations, factors
-from .knots import Lines, lines_of
+from .knots import Lines
 from .view import Background, View
 
 _BACKGROUND, _BAND_BACKGROUND = 256, 32  # rows over which values are averaged, and for bands, at most
-_KNOTS, _DATES = 36, 300  # along a number; of dates
+_KNOTS = 36  # along a number
+_PLACES, _FEWER_PLACES = 300, 100  # of dates, alone and in a pair
 _COARSE = 16  # knots along a number for a band or a pair
 _BAND_ROWS = 500  # predictions for the bands of one effect, roughly
 _LEARNED = 1.3  # by how much deviations are larger since scales are learned: benchmarks/effect_bands.py
@@ -101,12 +102,8 @@ class Effects:
         """Whether a column has levels, rather than numbers or dates."""
         return isinstance(self._view.columns[self._view.place(j)], CategoryColumn)
 
-    def _lines(self, j: int) -> Lines:
-        view, at = self._view, self._view.inputs(j)
-        return lines_of(view.columns[j], view.rows.X[:, at], self._X[:, at], _KNOTS, _DATES)
-
     def _main(self, j: int) -> Effect:
-        lines, at = self._lines(j), self._view.inputs(j)
+        lines, at = self._view.lines(j, self._X, _KNOTS, _PLACES), self._view.inputs(j)
         curve = main_curve(self._view, j, lines, self._view.affordable)
         return Effect(self._shaped(curve(self._X[:, at])), lambda: self._main_sizes(j, lines.thinned(_COARSE)), (j,))
 
@@ -119,7 +116,8 @@ class Effects:
 
     def _pair(self, i: int, j: int) -> Effect:
         view, X = self._view, self._X
-        both = Grid.of(view, i, j, self._lines(i).thinned(_COARSE), self._lines(j).thinned(_COARSE))
+        first, second = (view.lines(column, X, _KNOTS, _FEWER_PLACES).thinned(_COARSE) for column in (i, j))
+        both = Grid.of(view, i, j, first, second)
         background = view.background(int(np.clip(view.affordable // len(both.points), 10, _BACKGROUND)))
         f = view.mean(background, both.inputs, both.points)
         return Effect(self._shaped(both.at(both.pure(f), X)), lambda: self._pair_sizes(both), (i, j))

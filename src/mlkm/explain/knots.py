@@ -93,13 +93,15 @@ class Lines:
         return Lines(self.points[np.concatenate(kept)], begins, self.others, self.along, self.sparse)
 
 
-def lines_of(column: Column, rows: Array, X: Array, most: int, most_dates: int) -> Lines:
-    """For a column with inputs `rows` (n, q) in training, and as far as the rows X ask for."""
-    if isinstance(column, NumberColumn):
+def lines_of(column: Column, rows: Array, X: Array, most: int, most_places: int, numbers: bool = False) -> Lines:
+    """For a column with inputs `rows` (n, q) in training, and as far as the rows X ask for. `numbers` says that its
+    levels were made numbers, which differ between training rows of one level where they are means of other rows."""
+    one_number = isinstance(column, CategoryColumn) and numbers and rows.shape[1] == 1
+    if isinstance(column, NumberColumn) or one_number:
         return _along(rows, X, most)
-    if isinstance(column, CategoryColumn):
+    if isinstance(column, CategoryColumn) and not numbers:
         return _places(np.vstack([rows, X]))
-    return _places(np.vstack([rows, X]), most_dates)
+    return _places(np.vstack([rows, X]), most_places)
 
 
 def _along(rows: Array, X: Array, most: int) -> Lines:

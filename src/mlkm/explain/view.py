@@ -12,6 +12,7 @@ from .._types import Array, IntArray
 from ..rows import Rows, blocks
 from ..tables.columns import Column
 from ..variance import StackVariance, Variance
+from .knots import Lines, lines_of
 
 _TOGETHER = 2**15  # rows that are predicted in one go
 _ENTRIES = 2**24  # features to be computed for the values of one effect, roughly
@@ -52,6 +53,11 @@ class View:
     def inputs(self, j: int) -> IntArray:
         """Those of a column."""
         return np.flatnonzero(self.owners == j)
+
+    def lines(self, j: int, X: Array, most: int, most_places: int) -> Lines:
+        """Where a column is looked at, as far as the rows X ask for."""
+        at, kinds = self.inputs(j), self.rows.inputs
+        return lines_of(self.columns[j], self.rows.X[:, at], X[:, at], most, most_places, not kinds.levels[at].any())
 
     def place(self, j: Any) -> int:
         """The place of a column given by its place or its name."""
