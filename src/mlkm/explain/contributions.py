@@ -4,11 +4,11 @@ With v_b(S) = f(x_S, b_{-S}), the prediction for a row that has the columns S of
 
     phi_j(x) = sum_b w_b mean over orders of the columns (v_b(S + j) - v_b(S)) + c_j,    S what comes before j.
 
-With up to four columns all orders are taken. With more each b has one order and its reverse, whose mean is that over all
-orders for sums of functions of one and of two columns. c_j = sum_b w_b f_j(b_j), with f_j the main effect, makes up for
-the few rows b: by it functions of one column have the contribution f_j(x_j) exactly, whatever the b. The increments add
-up to f(x) - f(b), so with the baseline sum_b w_b (f(b) - sum_j f_j(b_j)) they add up to the prediction. The weights w_b are
-such that the baseline is the mean prediction over the training rows, as far as positive weights can do it.
+With up to four columns all orders are taken. With more each b has one order and its reverse, whose mean is that over
+all orders for sums of functions of one and of two columns. c_j = sum_b w_b f_j(b_j), with f_j the main effect, makes up
+for the few rows b: by it functions of one column have the contribution f_j(x_j) exactly, whatever the b. The increments
+add up to f(x) - f(b), so with the baseline sum_b w_b (f(b) - sum_j f_j(b_j)) they add up to the prediction. The weights
+w_b are such that the baseline is the mean prediction over the training rows, as far as positive weights can do it.
 """
 
 from collections.abc import Sequence
