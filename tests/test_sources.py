@@ -285,3 +285,17 @@ def test_a_table_of_ours_is_read_by_names():
     model = RandomFeatureRidge(20, scale=0.5, random_state=0).fit(pd.DataFrame(X, columns=list("abcd")), y)
     table = Table(tuple(X[:, [3, 2, 1, 0]].T), tuple("dcba"))
     np.testing.assert_array_equal(model.predict(table), model.predict(pd.DataFrame(X, columns=list("abcd"))))
+
+
+def test_effects_of_many_rows_are_those_of_their_truth():
+    X, y = numbers(3000)
+    with policy_context(FEW):
+        model = RandomFeatureRidge(80, random_state=0).fit(X, y)
+    effect = model.effects(X[:200]).main(0)
+    truth = np.sin(3 * X[:200, 0]) - np.sin(3 * X[:, 0]).mean()
+    assert np.corrcoef(effect.values, truth)[0, 1] > 0.98
+    lower, upper = effect.band
+    assert (lower < effect.values).all()
+    assert (effect.values < upper).all()
+    told = model.explain(X[:5])
+    np.testing.assert_allclose(told.baseline + told.values.sum(axis=1), model.predict(X[:5]))

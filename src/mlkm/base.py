@@ -1,7 +1,7 @@
 """What all regressors share: standardised distinct rows in, an average of machines out."""
 
 import warnings
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,7 @@ from ._seeds import Purpose, generator, root_seed
 from ._types import Array, RandomState
 from .auto.plan import Plan, in_closed_form, is_automatic, make_plan, takes_levels
 from .auto.policy import current_policy
+from .explain import Contributions, Effects, View, contributions
 from .fit.in_pieces import train_in_pieces
 from .fit.train import Fitted, train
 from .model.machine import predict_average
@@ -38,6 +39,7 @@ from .variance import (
     places,
 )
 
+_SHOWN = 2000  # rows that are kept of many for effects to be averaged over
 _COPIES = 4  # of the rows that a fit in memory holds at the same time, about
 
 
@@ -117,7 +119,8 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         plan = self._plan(ready.sample.X.shape[1], None, seed, choices, ready.pieces.n_rows)
         trained = train_in_pieces(ready.sample, ready.of_all, ready.pieces, plan)
         fitted = trained.fitted
-        summary = SumsSummary(trained.prior, fitted.solution.penalty, trained.sums, fitted.solution.loo_error)
+        some = ready.sample.take(slice(0, _SHOWN))
+        summary = SumsSummary(trained.prior, fitted.solution.penalty, trained.sums, fitted.solution.loo_error, some)
         return self._store(fitted, (ready.low, ready.high), plan, (ready.rows, summary), found.weight)
 
     def _rows(self, table: Table, targets: Array, weights: Array | None, cv: Any, choices: Any, seed: int) -> Rows:
@@ -179,6 +182,7 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self._limits = low - beyond, high + beyond
         self._rows_of_fit, self._total_weight = training, weight
         self.__dict__.pop("_variance", None)
+        self.__dict__.pop("_seen", None)
         return self
 
     @staticmethod
@@ -205,9 +209,11 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return inputs if self._numbers is None else self._numbers.numbers(inputs)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the factorisation behind `return_std`, which is made again when needed."""
+        """Without the factorisation behind `return_std` and what effects are averaged over, which are made again when
+        needed."""
         state: dict[str, Any] = {**super().__getstate__()}
         state.pop("_variance", None)
+        state.pop("_seen", None)
         return state
 
     def _sigma(self) -> Variance | StackVariance | SummedVariance:
@@ -347,6 +353,60 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         return self._fence.outside(self._read(X))
+
+    def effects(self, X: ArrayLike, confidence_level: float = 0.95) -> Effects:
+        """Effects of the columns at the rows of X, with bands: `effects.main(j)` is the effect of one column on its
+        own, `effects.pair(i, j)` what two do together beyond that, with columns by place or name. Each has `values`,
+        `band` and `band_simultaneous`; see `mlkm.explain.effects` for what they are.
+
+        Examples
+        --------
+        >>> from mlkm import MLKMRegressor
+        >>> from mlkm.datasets import make_example1
+        >>> X, y, f = make_example1(n=300, d=4, random_state=0)
+        >>> effect = MLKMRegressor(random_state=0).fit(X, y).effects(X).main(2)
+        >>> lower, upper = effect.band
+        >>> effect.values.shape, bool((lower < effect.values).all()), bool((effect.values < upper).all())
+        ((300,), True, True)
+        """
+        check_is_fitted(self)
+        table = self._reader.table(self, X)
+        return Effects(self._view(), self._inputs(self._read(X)), table, self._single_output, confidence_level)
+
+    def explain(self, X: ArrayLike) -> Contributions:
+        """What every column contributes to the prediction at every row of X: `values` (n, d), or (n, d, k) of several
+        outputs, which with `baseline` add up to `predict(X)`. They are Shapley values: see
+        `mlkm.explain.contributions`.
+
+        Examples
+        --------
+        >>> from mlkm import MLKMRegressor
+        >>> model = MLKMRegressor().fit([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]], [0.0, 1.0, 2.0, 3.0])
+        >>> told = model.explain([[3.0, 0.0]])
+        >>> bool(abs(told.baseline + told.values.sum() - model.predict([[3.0, 0.0]])[0]) < 1e-9)
+        True
+        """
+        check_is_fitted(self)
+        return contributions(self._view(), self._inputs(self._read(X)), self._single_output)
+
+    def _background(self) -> Rows:
+        """Training rows in an order by what they say."""
+        rows, fit = self._training
+        found = fit.sample if isinstance(fit, SumsSummary) else rows
+        if found is None:
+            raise ValueError("Effects are averages over rows of the fit, and this model was given sums without rows.")
+        return cast(Rows, found)
+
+    def _view(self) -> View:
+        """The fit as effects and contributions see it, made at first use."""
+        if not hasattr(self, "_seen"):
+            names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+            self._seen = View(
+                lambda Z: np.clip(self.y_scaler_.backward(predict_average(self.machines_, Z)), *self._limits),
+                self._background(), self._reader.columns, [str(name) for name in names], self._kinds.owners,
+                self._sigma, self.y_scaler_.sd, sum(machine.maps[0].n_features for machine in self.machines_),
+            )  # fmt: skip
+        return self._seen
 
     def _inputs(self, X: Array) -> Array:
         """Standardised inputs; with automatic scales no further out than a range beyond the training values."""
