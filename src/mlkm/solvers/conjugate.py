@@ -12,6 +12,7 @@ leans on what is left out, the one is far from the other. Up to a factor, with W
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import scipy.linalg
@@ -19,12 +20,27 @@ from scipy.linalg import lapack
 
 from .._threads import stop_if_asked
 from .._types import Array
+from .strips import Strips
 
 LANDMARKS = 1000  # of the preconditioner; n M^2 sums
+_ENTRIES = 2**28  # of U at most, a gigabyte: fewer landmarks above 268,000 rows, 268 with a million
 _STEPS = 100
 TOLERANCE = 0.02  # what is missing, relative to the residuals of the fit
 _LOST = 1e-6  # eigenvalues, relative to the largest, that are lost in the rounding of float32
 _ROUNDED = 1e-5  # by which products of columns of U may be wrong
+
+
+class Matrix(Protocol):
+    """K with the ridge on its diagonal: stored (`Strips`) or not (`Pairs`)."""
+
+    def product(self, V: Array) -> Array: ...
+
+    def first_rows(self, most: int) -> Array: ...
+
+
+def landmarks(n: int) -> int:
+    """Of the preconditioner of n rows."""
+    return min(LANDMARKS, _ENTRIES // n)
 
 
 @dataclass(frozen=True)
@@ -88,32 +104,33 @@ def _root(A: Array) -> Array:
 
 @dataclass(frozen=True)
 class System:
-    """K with the ridge on its diagonal, in strips of rows, each from its own diagonal on; and its preconditioner."""
+    """K with the ridge on its diagonal, the ridge, and the preconditioner."""
 
-    strips: list[Array]
+    matrix: Matrix
     ridge: Array
     preconditioner: Preconditioner
 
     @classmethod
     def of(cls, strips: Iterable[tuple[slice, Array]], ridge: Array) -> "System":
         """The system of a kernel's strips, which are kept."""
-        kept = []
-        for at, strip in strips:
-            strip[np.diag_indices(len(strip))] += ridge[at].astype(strip.dtype)
-            kept.append(strip)
-        return cls(kept, ridge, preconditioner(_first_rows(kept, LANDMARKS), ridge))
+        return cls.with_matrix(Strips.of(strips, ridge), ridge)
+
+    @classmethod
+    def with_matrix(cls, matrix: Matrix, ridge: Array) -> "System":
+        """The system of a matrix, stored or not."""
+        return cls(matrix, ridge, preconditioner(matrix.first_rows(landmarks(len(ridge))), ridge))
 
     def solve(self, Y: Array, alpha: Array, rows: int) -> tuple[Array, Array, Array] | None:
         """alpha (n, k) of a fit to the first `rows` rows of Y, from one that may be near, the intercept, and
         Y - K alpha: each column until what is missing is a share of what the fit leaves of Y, ridge times alpha. None
         where that is not reached: K, being rounded, may not be positive."""
         precondition, alpha = self.preconditioner.held(rows), alpha.copy()
-        residual = Y - self._product(alpha) if alpha.any() else Y.copy()
+        residual = Y - self.matrix.product(alpha) if alpha.any() else Y.copy()
         z = precondition(self._held(residual, rows))
         direction, size = z.copy(), (residual * z).sum(axis=0)
         for _ in range(_STEPS):
             stop_if_asked()
-            image = self._product(direction)
+            image = self.matrix.product(direction)
             curvature = (direction * image).sum(axis=0)
             if not (curvature >= 0).all():
                 break
@@ -135,29 +152,3 @@ class System:
         held = np.zeros_like(V)
         held[:rows] = V[:rows] - V[:rows].mean(axis=0)
         return held
-
-    def _product(self, V: Array) -> Array:
-        """K V: every strip is read once, for what stands right of the diagonal and for its mirror image below."""
-        own, begin = V.astype(np.float32), 0
-        total = np.zeros_like(own)
-        for strip in self.strips:
-            end = begin + len(strip)
-            total[begin:end] += strip @ own[begin:]
-            total[end:] += strip[:, len(strip) :].T @ own[begin:end]
-            begin = end
-        return total.astype(np.float64)
-
-
-def _first_rows(strips: list[Array], most: int) -> Array:
-    """The first rows of K, whole, from its strips."""
-    n = strips[0].shape[1]
-    rows: Array = np.zeros((min(most, n), n), strips[0].dtype)
-    begin = 0
-    for strip in strips:
-        end = min(begin + len(strip), len(rows))
-        rows[begin:end, begin:] = strip[: end - begin]
-        rows[end:, begin:end] = strip[: end - begin, end - begin : len(rows) - begin].T
-        begin = end
-        if end == len(rows):
-            return rows
-    return rows

@@ -6,7 +6,8 @@ columns of the factor alone, inverted: no inverse of the whole is formed. Kernel
 noise allows it, and the solution is refined with residuals in float64.
 
 Where there are many rows and float32 will do, by conjugate gradients (`mlkm.solvers.conjugate`) to a fiftieth of what
-the fit leaves of y; errors are those of some rows that are left out together.
+the fit leaves of y; errors are those of some rows that are left out together. The matrix is stored as long as it fits,
+and computed again for every product above (`mlkm.solvers.pairs`).
 """
 
 from dataclasses import dataclass
@@ -19,9 +20,12 @@ from .._types import Array
 from ..model.sum_kernel import SumKernel
 from ..rows import Rows, blocks
 from .conjugate import System
+from .pairs import ArrayBlocks, Pairs
 
 EXACT = 8000  # rows of a factor in float64 at most; n^3/3
 DIRECT = 4000  # rows up to which a factor in float32 takes less time than conjugate gradients
+STORED = 4e9  # bytes of a stored matrix at most, 2 n^2: 44,700 rows
+FACTORS = 20_000  # rows of a factor at most where gradients do not arrive; 8 n^2 bytes
 _LEFT_OUT = 1000  # rows at which errors are measured
 _ROUNDED = 1e-4  # noise variance, relative to the kernel's, from which float32 will do
 _TALL = 512  # rows of a product in float64 at a time
@@ -119,11 +123,26 @@ def _times(K: Array, alpha: Array) -> Array:
 def _by_gradients(kernel: SumKernel, X: Array, Y: Array, ridge: Array) -> tuple[Array, Array, Array]:
     """The same by conjugate gradients: first without the last rows, which gives the errors there, then with all of them
     from the solution found. Where they do not arrive, by the factor after all."""
-    system = System.of(kernel.strips(X.astype(np.float32)), ridge)
+    system = _system(kernel, X.astype(np.float32), ridge)
     fewer = len(Y) - min(_LEFT_OUT, len(Y) // 8)
     first = system.solve(Y, np.zeros_like(Y), fewer)
     second = None if first is None else system.solve(Y, first[0], len(Y))
     if first is None or second is None:
         del system
-        return _by_factor(kernel, X, Y, ridge)
+        return (_by_factor if len(Y) <= FACTORS else _by_some)(kernel, X, Y, ridge)
     return second[0], second[1], first[2][fewer:] - first[1]
+
+
+def _system(kernel: SumKernel, X: Array, ridge: Array) -> System:
+    """Stored where it fits."""
+    if 2 * len(X) ** 2 <= STORED:
+        return System.of(kernel.strips(X), ridge)
+    return System.with_matrix(Pairs.of(kernel, ArrayBlocks(kernel.codes(X)), ridge), ridge)
+
+
+def _by_some(kernel: SumKernel, X: Array, Y: Array, ridge: Array) -> tuple[Array, Array, Array]:
+    """By a factor of the first rows; errors are those of the last ones, which it has not seen."""
+    alpha, last = np.zeros_like(Y), slice(len(Y) - _LEFT_OUT, None)
+    some = slice(0, min(EXACT, len(Y) - _LEFT_OUT))
+    alpha[some], shift, _ = _by_factor(kernel, X[some], Y[some], ridge[some])
+    return alpha, shift, Y[last] - kernel.matrix(X[last], X[some]) @ alpha[some] - shift

@@ -1,0 +1,140 @@
+"""Products of a kernel matrix that is not stored: by pairs of blocks of rows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from kernel_rows import kernel_and_rows, solved_exactly
+
+from mlkm import _threads
+from mlkm.model.machine import predict
+from mlkm.rows import plain_rows
+from mlkm.solvers import conjugate, dual
+from mlkm.solvers.pairs import ArrayBlocks, Pairs, pair
+from mlkm.solvers.strips import Strips
+
+
+@dataclass(frozen=True)
+class UnevenBlocks:
+    """Blocks of any sizes, cut from the codes each time."""
+
+    codes: list
+    ends: tuple[int, ...]
+
+    @property
+    def n_blocks(self):
+        return len(self.ends)
+
+    def block(self, i):
+        begin = self.ends[i - 1] if i else 0
+        return [codes[begin : self.ends[i]] for codes in self.codes]
+
+
+@pytest.fixture
+def by_pairs(monkeypatch):
+    """Every solve by conjugate gradients on pairs of uneven blocks."""
+    monkeypatch.setattr(dual, "DIRECT", 100)
+    monkeypatch.setattr(dual, "STORED", 0)
+    monkeypatch.setattr(conjugate, "LANDMARKS", 200)
+    monkeypatch.setattr(dual, "ArrayBlocks", lambda codes: ArrayBlocks(codes, 170))
+    return monkeypatch
+
+
+def _dense(kernel, rows, ridge):
+    return kernel.matrix(rows.X, rows.X) + np.diag(ridge)
+
+
+@pytest.mark.parametrize("ends", [(700,), (1, 700), (130, 131, 400, 699, 700), tuple(range(100, 701, 100))])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_the_product_by_pairs_is_the_dense_one(ends, outputs):
+    kernel, rows = kernel_and_rows(n=700, seed=2)
+    ridge, codes = 0.3 / rows.weights, kernel.codes(rows.X.astype(np.float32))
+    V = np.random.default_rng(1).standard_normal((700, outputs))
+    K = _dense(kernel, rows, ridge)
+    found = Pairs.of(kernel, UnevenBlocks(codes, ends), ridge).product(V)
+    np.testing.assert_allclose(found, K @ V, atol=3e-6 * np.abs(K).sum(axis=1).max())
+
+
+def test_sums_do_not_depend_on_threads(monkeypatch):
+    """Half of the pairs are summed by each of two threads, and so they are on one."""
+    kernel, rows = kernel_and_rows(n=500, seed=2)
+    matrix = Pairs.of(kernel, ArrayBlocks(kernel.codes(rows.X.astype(np.float32)), 90), np.ones(500))
+    V, products = np.random.default_rng(1).standard_normal((500, 2)), []
+    for allowed in (1, 2):
+        monkeypatch.setattr(_threads, "blas_threads", lambda n=allowed: n)
+        products.append(matrix.product(V))
+    np.testing.assert_array_equal(*products)
+
+
+def test_a_pair_gives_to_both_of_its_blocks():
+    kernel, rows = kernel_and_rows(n=400, seed=4)
+    a, b = (kernel.codes(rows.X[at].astype(np.float32)) for at in (slice(0, 150), slice(150, 400)))
+    V = np.random.default_rng(1).standard_normal((400, 2)).astype(np.float32)
+    K = kernel.apart(kernel.codes(rows.X[:150]), kernel.codes(rows.X[150:]), np.float64)
+    of_a, of_b = pair(kernel, a, b, V[:150], V[150:])
+    size = 3e-6 * max(np.abs(K).sum(axis=1).max(), np.abs(K).sum(axis=0).max())
+    np.testing.assert_allclose(of_a, K @ V[150:], atol=size)
+    np.testing.assert_allclose(of_b, K.T @ V[:150], atol=size)
+
+
+def test_the_first_rows_are_those_of_strips():
+    kernel, rows = kernel_and_rows(n=600, seed=5)
+    X, ridge = rows.X.astype(np.float32), 0.2 / rows.weights
+    stored = Strips.of(kernel.strips(X), ridge)
+    pairs = Pairs.of(kernel, UnevenBlocks(kernel.codes(X), (100, 190, 600)), ridge)
+    for m in (50, 100, 333, 1000):
+        first = stored.first_rows(m)
+        np.testing.assert_allclose(pairs.first_rows(m), first, atol=1e-5 * np.abs(first).max())
+
+
+def test_gradients_by_pairs_reach_the_exact_solve(by_pairs):
+    kernel, rows = kernel_and_rows(n=900, seed=3, outputs=2)
+    near = dual.solve_dual(kernel, rows, 0.3)
+    assert near.single
+    alpha, intercept = solved_exactly(_dense(kernel, rows, 0.3 / rows.weights), rows.Y)
+    f, g = (
+        predict(kernel.machine(rows.X, *fit), np.random.default_rng(4).standard_normal((200, 3)))
+        for fit in ((alpha, intercept), (near.alpha, near.intercept))
+    )
+    assert np.sqrt(np.mean((f - g) ** 2)) < 0.02 * f.std()
+    np.testing.assert_allclose(near.alpha, alpha, atol=0.05 * np.abs(alpha).max())
+    by_pairs.setattr(conjugate, "TOLERANCE", 1e-4)
+    np.testing.assert_allclose(dual.solve_dual(kernel, rows, 0.3).alpha, alpha, atol=1e-3 * np.abs(alpha).max())
+
+
+def test_gradients_by_pairs_are_those_by_strips(by_pairs):
+    kernel, rows = kernel_and_rows(n=900, seed=3)
+    by_blocks = dual.solve_dual(kernel, rows, 0.3)
+    by_pairs.setattr(dual, "STORED", 1e9)
+    stored = dual.solve_dual(kernel, rows, 0.3)
+    np.testing.assert_allclose(by_blocks.alpha, stored.alpha, atol=1e-3 * np.abs(stored.alpha).max())
+    np.testing.assert_allclose(by_blocks.missed, stored.missed, atol=1e-3 * np.abs(stored.missed).max())
+
+
+def test_errors_by_pairs_are_those_of_a_fit_without_the_last_rows(by_pairs):
+    kernel, rows = kernel_and_rows(n=900, seed=3)
+    near = dual.solve_dual(kernel, rows, 0.3)
+    by_pairs.undo()
+    others = plain_rows(rows.X[:788], rows.Y[:788], rows.weights[:788])  # errors are those of the last eighth
+    fewer = dual.solve_dual(kernel, others, 0.3 / rows.weights[:788].mean())
+    f = predict(kernel.machine(others.X, fewer.alpha, fewer.intercept), rows.X[788:])
+    np.testing.assert_allclose(near.missed, rows.Y[788:] - f, atol=0.05 * f.std())
+
+
+def test_where_many_rows_do_not_arrive_a_factor_of_some_does(by_pairs):
+    kernel, rows = kernel_and_rows(n=1500, seed=3)
+    by_pairs.setattr(conjugate, "_STEPS", 1)
+    by_pairs.setattr(dual, "FACTORS", 1000)
+    found = dual.solve_dual(kernel, rows, 0.3)
+    some = plain_rows(rows.X[:500], rows.Y[:500], rows.weights[:500])
+    mean = rows.weights @ rows.Y / 1500
+    alone = dual._by_factor(kernel, some.X, some.Y - mean, 0.3 / rows.weights[:500])
+    np.testing.assert_allclose(found.alpha[:500], alone[0], atol=1e-6 * np.abs(alone[0]).max())
+    assert not found.alpha[500:].any()
+    f = predict(kernel.machine(rows.X, found.alpha, found.intercept), rows.X[500:])
+    np.testing.assert_allclose(found.missed, rows.Y[500:] - f, atol=1e-4 * f.std())
+
+
+def test_landmarks_keep_to_a_gigabyte():
+    assert conjugate.landmarks(5000) == conjugate.landmarks(200_000) == conjugate.LANDMARKS
+    assert 4 * 1_000_000 * conjugate.landmarks(1_000_000) <= 2**30
