@@ -10,7 +10,7 @@ leans on what is left out, the one is far from the other. Up to a factor, with W
     (S P S)^{-1} = S - S U (diag((l_0 + s) / (l - l_0)) + U'S U)^{-1} U'S.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,12 +22,16 @@ from .._threads import stop_if_asked
 from .._types import Array
 from .strips import Strips
 
-LANDMARKS = 1000  # of the preconditioner; n M^2 sums
-_ENTRIES = 2**28  # of U at most, a gigabyte: fewer landmarks above 268,000 rows, 268 with a million
+LANDMARKS = 1000  # of the preconditioner at least; n M^2 sums
+_SHARE = 20  # rows for a landmark more: steps are dearer the more rows there are
+_ENTRIES = 2**28  # of U at most, a gigabyte: 3660 landmarks for 73,000 rows, 2684 for 100,000, 268 for a million
 _STEPS = 100
 TOLERANCE = 0.02  # what is missing, relative to the residuals of the fit
 _LOST = 1e-6  # eigenvalues, relative to the largest, that are lost in the rounding of float32
 _ROUNDED = 1e-5  # by which products of columns of U may be wrong
+
+
+Solved = tuple[Array, Array, Array]  # alpha (n, k), the intercept (k,), and Y - K alpha (n, k)
 
 
 class Matrix(Protocol):
@@ -40,7 +44,7 @@ class Matrix(Protocol):
 
 def landmarks(n: int) -> int:
     """Of the preconditioner of n rows."""
-    return min(LANDMARKS, _ENTRIES // n)
+    return min(max(LANDMARKS, n // _SHARE), _ENTRIES // n)
 
 
 @dataclass(frozen=True)
@@ -120,13 +124,29 @@ class System:
         """The system of a matrix, stored or not."""
         return cls(matrix, ridge, preconditioner(matrix.first_rows(landmarks(len(ridge))), ridge))
 
-    def solve(self, Y: Array, alpha: Array, rows: int) -> tuple[Array, Array, Array] | None:
-        """alpha (n, k) of a fit to the first `rows` rows of Y, from one that may be near, the intercept, and
-        Y - K alpha: each column until what is missing is a share of what the fit leaves of Y, ridge times alpha. None
-        where that is not reached: K, being rounded, may not be positive."""
-        precondition, alpha = self.preconditioner.held(rows), alpha.copy()
+    def solve(self, Y: Array, alpha: Array, rows: int) -> Solved | None:
+        """A fit to the first `rows` rows of Y, from an alpha that may be near. None where that is not reached."""
+        found = self._solve(Y, alpha, (rows,))
+        return None if found is None else found[0]
+
+    def solve_together(self, Y: Array, several: Sequence[int]) -> list[Solved] | None:
+        """Fits to the first rows of Y, for several numbers of them: one product per step does for all."""
+        return self._solve(np.hstack([Y] * len(several)), np.zeros((len(Y), len(several) * Y.shape[1])), several)
+
+    def _solve(self, Y: Array, alpha: Array, several: Sequence[int]) -> list[Solved] | None:
+        """Each column until what is missing is a share of what the fit leaves of Y, ridge times alpha. None where that
+        is not reached: K, being rounded, may not be positive."""
+        holds, alpha = [self.preconditioner.held(rows) for rows in several], alpha.copy()
+        parts = np.split(np.arange(Y.shape[1]), len(several))
+
+        def held(V: Array) -> Array:
+            return np.hstack([_held(V[:, part], rows) for part, rows in zip(parts, several, strict=True)])
+
+        def precondition(V: Array) -> Array:
+            return np.hstack([hold(V[:, part]) for part, hold in zip(parts, holds, strict=True)])
+
         residual = Y - self.matrix.product(alpha) if alpha.any() else Y.copy()
-        z = precondition(self._held(residual, rows))
+        z = precondition(held(residual))
         direction, size = z.copy(), (residual * z).sum(axis=0)
         for _ in range(_STEPS):
             stop_if_asked()
@@ -137,18 +157,23 @@ class System:
             step = size / np.maximum(curvature, 1e-300)
             alpha += step * direction
             residual -= step * image
-            held = self._held(residual, rows)
+            rest = held(residual)
             left = ((self.ridge[:, None] * alpha) ** 2).sum(axis=0)
-            if ((held**2).sum(axis=0) <= TOLERANCE**2 * left).all():
-                return alpha, residual[:rows].mean(axis=0), residual
-            z = precondition(held)
-            new = (held * z).sum(axis=0)
+            if ((rest**2).sum(axis=0) <= TOLERANCE**2 * left).all():
+                return [_solved(alpha[:, p], residual[:, p], rows) for p, rows in zip(parts, several, strict=True)]
+            z = precondition(rest)
+            new = (rest * z).sum(axis=0)
             direction = z + (new / np.maximum(size, 1e-300)) * direction
             size = new
         return None
 
-    def _held(self, V: Array, rows: int) -> Array:
-        """Summing to zero, and zero from `rows` on."""
-        held = np.zeros_like(V)
-        held[:rows] = V[:rows] - V[:rows].mean(axis=0)
-        return held
+
+def _solved(alpha: Array, residual: Array, rows: int) -> Solved:
+    return alpha, residual[:rows].mean(axis=0), residual
+
+
+def _held(V: Array, rows: int) -> Array:
+    """Summing to zero, and zero from `rows` on."""
+    held = np.zeros_like(V)
+    held[:rows] = V[:rows] - V[:rows].mean(axis=0)
+    return held

@@ -19,7 +19,7 @@ from scipy.linalg import get_lapack_funcs
 from .._types import Array
 from ..model.sum_kernel import SumKernel
 from ..rows import Rows, blocks
-from .conjugate import System
+from .conjugate import Solved, System
 from .pairs import ArrayBlocks, Pairs
 
 EXACT = 8000  # rows of a factor in float64 at most; n^3/3
@@ -121,23 +121,29 @@ def _times(K: Array, alpha: Array) -> Array:
 
 
 def _by_gradients(kernel: SumKernel, X: Array, Y: Array, ridge: Array) -> tuple[Array, Array, Array]:
-    """The same by conjugate gradients: first without the last rows, which gives the errors there, then with all of them
-    from the solution found. Where they do not arrive, by the factor after all."""
-    system = _system(kernel, X.astype(np.float32), ridge)
+    """The same by conjugate gradients, without the last rows, which gives the errors there, and with all of them. Where
+    they do not arrive, by a factor after all."""
     fewer = len(Y) - min(_LEFT_OUT, len(Y) // 8)
+    solve = _stored if 2 * len(Y) ** 2 <= STORED else _by_pairs
+    found = solve(kernel, X.astype(np.float32), Y, ridge, fewer)
+    if found is None:
+        return (_by_factor if len(Y) <= FACTORS else _by_some)(kernel, X, Y, ridge)
+    (_, shift_of_some, residual), (alpha, shift, _) = found
+    return alpha, shift, residual[fewer:] - shift_of_some
+
+
+def _stored(kernel: SumKernel, X: Array, Y: Array, ridge: Array, fewer: int) -> list[Solved] | None:
+    """One after the other: on all rows from the solution without the last ones."""
+    system = System.of(kernel.strips(X), ridge)
     first = system.solve(Y, np.zeros_like(Y), fewer)
     second = None if first is None else system.solve(Y, first[0], len(Y))
-    if first is None or second is None:
-        del system
-        return (_by_factor if len(Y) <= FACTORS else _by_some)(kernel, X, Y, ridge)
-    return second[0], second[1], first[2][fewer:] - first[1]
+    return None if first is None or second is None else [first, second]
 
 
-def _system(kernel: SumKernel, X: Array, ridge: Array) -> System:
-    """Stored where it fits."""
-    if 2 * len(X) ** 2 <= STORED:
-        return System.of(kernel.strips(X), ridge)
-    return System.with_matrix(Pairs.of(kernel, ArrayBlocks(kernel.codes(X)), ridge), ridge)
+def _by_pairs(kernel: SumKernel, X: Array, Y: Array, ridge: Array, fewer: int) -> list[Solved] | None:
+    """Both at once: a product takes its time by the kernels, however many columns there are."""
+    matrix = Pairs.of(kernel, ArrayBlocks(kernel.codes(X)), ridge)
+    return System.with_matrix(matrix, ridge).solve_together(Y, (fewer, len(Y)))
 
 
 def _by_some(kernel: SumKernel, X: Array, Y: Array, ridge: Array) -> tuple[Array, Array, Array]:

@@ -20,7 +20,7 @@ from .._types import Array
 from ..model.sum_kernel import SumKernel
 from ..rows import blocks
 
-SIZE = 2048  # rows of a block
+SIZE = 1024  # rows of a block
 _TALL = 128  # rows of a piece; with those of a block it stays in a processor's cache
 _SINGLE: Any = np.float32
 
