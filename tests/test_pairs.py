@@ -66,6 +66,18 @@ def test_sums_do_not_depend_on_threads(monkeypatch):
     np.testing.assert_array_equal(*products)
 
 
+def test_pairs_that_are_kept_give_the_same_products():
+    kernel, rows = kernel_and_rows(n=500, seed=2)
+    parts = ArrayBlocks(kernel.codes(rows.X.astype(np.float32)), 90)
+    V, ridge = np.random.default_rng(1).standard_normal((500, 2)), np.ones(500)
+    expected = Pairs.of(kernel, parts, ridge).product(V)
+    for room, n_kept in ((4 * 90**2 * 11, 11), (1e9, 21)):  # 6 blocks have 21 pairs
+        some = Pairs.of(kernel, parts, ridge, room)
+        for _ in range(2):
+            np.testing.assert_array_equal(some.product(V), expected)
+            assert n_kept - 1 <= len(some.kept) <= n_kept
+
+
 def test_a_pair_gives_to_both_of_its_blocks():
     kernel, rows = kernel_and_rows(n=400, seed=4)
     a, b = (kernel.codes(rows.X[at].astype(np.float32)) for at in (slice(0, 150), slice(150, 400)))

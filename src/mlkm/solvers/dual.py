@@ -6,8 +6,8 @@ columns of the factor alone, inverted: no inverse of the whole is formed. Kernel
 noise allows it, and the solution is refined with residuals in float64.
 
 Where there are many rows and float32 will do, by conjugate gradients (`mlkm.solvers.conjugate`) to a fiftieth of what
-the fit leaves of y; errors are those of some rows that are left out together. The matrix is stored as long as it fits,
-and computed again for every product above (`mlkm.solvers.pairs`).
+the fit leaves of y; errors are those of some rows that are left out together. The matrix is stored as long as it fits;
+above, what does not fit is computed anew for every product (`mlkm.solvers.pairs`).
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from .pairs import ArrayBlocks, Pairs
 
 EXACT = 8000  # rows of a factor in float64 at most; n^3/3
 DIRECT = 4000  # rows up to which a factor in float32 takes less time than conjugate gradients
-STORED = 4e9  # bytes of a stored matrix at most, 2 n^2: 44,700 rows
+STORED = 4e9  # bytes of a matrix in memory at most; 2 n^2 for the whole of it, up to 44,700 rows
 FACTORS = 20_000  # rows of a factor at most where gradients do not arrive; 8 n^2 bytes
 _LEFT_OUT = 1000  # rows at which errors are measured
 _ROUNDED = 1e-4  # noise variance, relative to the kernel's, from which float32 will do
@@ -142,7 +142,7 @@ def _stored(kernel: SumKernel, X: Array, Y: Array, ridge: Array, fewer: int) -> 
 
 def _by_pairs(kernel: SumKernel, X: Array, Y: Array, ridge: Array, fewer: int) -> list[Solved] | None:
     """Both at once: a product takes its time by the kernels, however many columns there are."""
-    matrix = Pairs.of(kernel, ArrayBlocks(kernel.codes(X)), ridge)
+    matrix = Pairs.of(kernel, ArrayBlocks(kernel.codes(X)), ridge, STORED)
     return System.with_matrix(matrix, ridge).solve_together(Y, (fewer, len(Y)))
 
 

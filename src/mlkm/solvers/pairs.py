@@ -1,4 +1,4 @@
-"""The product of a kernel matrix that is never stored: a map over pairs of blocks of rows.
+"""The product of a kernel matrix that does not fit into memory: a map over pairs of blocks of rows.
 
     (K V)(a) = sum_b K(a, b) V(b)
 
@@ -6,11 +6,12 @@ for every block a. Since K(b, a) = K(a, b)', a pair is visited once and gives K(
 Terms whose kernel is a product of codes, F F', need no pairs: F (F' V).
 
 Kernels are in float32, sums over blocks in float64. `pair` is all the work there is, and knows nothing but two blocks
-of codes and two pieces of V: pairs may be computed anywhere and in any order, and blocks may come from anywhere.
+of codes and two pieces of V: pairs may be computed anywhere and in any order, and blocks may come from anywhere. As
+many pairs as there is room for are kept, the others are computed anew for every product.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -51,12 +52,22 @@ class ArrayBlocks:
 
 def pair(kernel: SumKernel, a: list[Array], b: list[Array], V_a: Array, V_b: Array) -> tuple[Array, Array]:
     """K(a, b) V(b) and K(a, b)' V(a), without the terms that are products of codes."""
-    of_a, of_b = np.zeros(V_a.shape), np.zeros(V_b.shape)
-    for at in blocks(len(V_a), _TALL):
+    return sums(pieces(kernel, a, b), V_a, V_b)
+
+
+def pieces(kernel: SumKernel, a: list[Array], b: list[Array]) -> Iterator[tuple[slice, Array]]:
+    """K(a, b), some rows of a at a time."""
+    for at in blocks(len(a[0]), _TALL):
         stop_if_asked()
-        K = kernel.apart([codes[at] for codes in a], b, _SINGLE)
-        of_a[at] = K @ V_b
-        of_b += K.T @ V_a[at]
+        yield at, kernel.apart([codes[at] for codes in a], b, _SINGLE)
+
+
+def sums(K: Iterable[tuple[slice, Array]], V_a: Array, V_b: Array) -> tuple[Array, Array]:
+    """What the pieces of K(a, b) give to a and to b."""
+    of_a, of_b = np.zeros(V_a.shape), np.zeros(V_b.shape)
+    for at, piece in K:
+        of_a[at] = piece @ V_b
+        of_b += piece.T @ V_a[at]
     return of_a, of_b
 
 
@@ -68,12 +79,14 @@ class Pairs:
     blocks: Blocks
     begins: tuple[int, ...]
     ridge: Array
+    n_kept: int = 0  # pairs whose pieces are kept from the first product on
+    kept: dict[tuple[int, int], list[tuple[slice, Array]]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, kernel: SumKernel, blocks: Blocks, ridge: Array) -> "Pairs":
-        """Every block is looked at once for its size."""
+    def of(cls, kernel: SumKernel, blocks: Blocks, ridge: Array, room: float = 0.0) -> "Pairs":
+        """Every block is looked at once for its size. As many pairs are kept as there is room for, in bytes."""
         sizes = [len(blocks.block(i)[0]) for i in range(blocks.n_blocks)]
-        return cls(kernel, blocks, (0, *np.cumsum(sizes).tolist()), ridge)
+        return cls(kernel, blocks, (0, *np.cumsum(sizes).tolist()), ridge, int(room // (4 * max(sizes) ** 2)))
 
     def product(self, V: Array) -> Array:
         """K V for V (n, k), on two threads where they are allowed; the same sums on one."""
@@ -102,16 +115,24 @@ class Pairs:
 
     def _half(self, V: Array, part: int) -> Array:
         """The sums of every other pair of blocks."""
-        total, n = np.zeros(V.shape), self.blocks.n_blocks
+        total, n, seen = np.zeros(V.shape), self.blocks.n_blocks, 0
         for i in range(n):
             at, codes = self._at(i), self.blocks.block(i)
             for j in range(i + part, n, 2):
-                to = self._at(j)
-                left, right = pair(self.kernel, codes, self.blocks.block(j), V[at], V[to])
+                to, seen = self._at(j), seen + 1
+                K = self._pieces(i, j, codes, keep=2 * seen <= self.n_kept)
+                left, right = sums(K, V[at], V[to])
                 total[at] += left
                 if i != j:
                     total[to] += right
         return total
+
+    def _pieces(self, i: int, j: int, codes: list[Array], keep: bool) -> Iterable[tuple[slice, Array]]:
+        """K of blocks i, whose codes are given, and j."""
+        if (i, j) in self.kept:
+            return self.kept[i, j]
+        K = pieces(self.kernel, codes, self.blocks.block(j))
+        return self.kept.setdefault((i, j), list(K)) if keep else K
 
     def _of_products(self, V: Array) -> Array:
         """F (F' V)."""
