@@ -148,6 +148,23 @@ def test_where_many_rows_do_not_arrive_a_factor_of_some_does(by_pairs):
     np.testing.assert_allclose(found.missed, rows.Y[500:] - f, atol=1e-4 * f.std())
 
 
+def test_many_rows_with_next_to_no_noise_are_all_solved_on(by_pairs):
+    """With as much of it as float32 needs, where a factor in float64 would take few of them."""
+    kernel, rows = kernel_and_rows(n=1200, seed=3)
+    by_pairs.setattr(dual, "EXACT", 300)
+    assert len(dual.solvable_rows(kernel, rows, 1e-9)) == 300
+    by_pairs.setattr(dual, "FACTORS", 1000)
+    assert len(dual.solvable_rows(kernel, rows, 1e-9)) == 1200
+    found = dual.solve_dual(kernel, rows, 1e-9)
+    least = 1e-4 * np.mean(kernel.diagonal(rows.X[:200]))
+    alpha, intercept = solved_exactly(_dense(kernel, rows, np.full(1200, least)), rows.Y)
+    f, g = (
+        predict(kernel.machine(rows.X, *fit), rows.X) for fit in ((alpha, intercept), (found.alpha, found.intercept))
+    )
+    assert found.single
+    assert np.sqrt(np.mean((f - g) ** 2)) < 0.02 * f.std()
+
+
 def test_landmarks_grow_with_the_rows_up_to_a_gigabyte():
     assert conjugate.landmarks(5000) == conjugate.landmarks(20_000) == conjugate.LANDMARKS
     assert conjugate.landmarks(40_000) == 2 * conjugate.LANDMARKS

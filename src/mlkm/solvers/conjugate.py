@@ -25,7 +25,10 @@ from .strips import Strips
 LANDMARKS = 1000  # of the preconditioner at least; n M^2 sums
 _SHARE = 20  # rows for a landmark more: steps are dearer the more rows there are
 _ENTRIES = 2**28  # of U at most, a gigabyte: 3660 landmarks for 73,000 rows, 2684 for 100,000, 268 for a million
-_STEPS = 100
+_STEPS = 100  # a factor takes less time than more of them
+FACTORS = 20_000  # rows of a factor at most, 8 n^2 bytes; with more rows
+_MORE = 3  # there may be so many times as many steps, and
+_ENOUGH = 0.1  # so much may be missing after them
 TOLERANCE = 0.02  # what is missing, relative to the residuals of the fit
 _LOST = 1e-6  # eigenvalues, relative to the largest, that are lost in the rounding of float32
 _ROUNDED = 1e-5  # by which products of columns of U may be wrong
@@ -148,7 +151,8 @@ class System:
         residual = Y - self.matrix.product(alpha) if alpha.any() else Y.copy()
         z = precondition(held(residual))
         direction, size = z.copy(), (residual * z).sum(axis=0)
-        for _ in range(_STEPS):
+        steps = _STEPS if len(Y) <= FACTORS else _MORE * _STEPS
+        for step_number in range(1, steps + 1):
             stop_if_asked()
             image = self.matrix.product(direction)
             curvature = (direction * image).sum(axis=0)
@@ -159,7 +163,8 @@ class System:
             residual -= step * image
             rest = held(residual)
             left = ((self.ridge[:, None] * alpha) ** 2).sum(axis=0)
-            if ((rest**2).sum(axis=0) <= TOLERANCE**2 * left).all():
+            enough = _ENOUGH if step_number == _MORE * _STEPS else TOLERANCE
+            if ((rest**2).sum(axis=0) <= enough**2 * left).all():
                 return [_solved(alpha[:, p], residual[:, p], rows) for p, rows in zip(parts, several, strict=True)]
             z = precondition(rest)
             new = (rest * z).sum(axis=0)

@@ -19,13 +19,12 @@ from scipy.linalg import get_lapack_funcs
 from .._types import Array
 from ..model.sum_kernel import SumKernel
 from ..rows import Rows, blocks
-from .conjugate import Solved, System
+from .conjugate import FACTORS, Solved, System
 from .pairs import ArrayBlocks, Pairs
 
 EXACT = 8000  # rows of a factor in float64 at most; n^3/3
 DIRECT = 4000  # rows up to which a factor in float32 takes less time than conjugate gradients
 STORED = 4e9  # bytes of a matrix in memory at most; 2 n^2 for the whole of it, up to 44,700 rows
-FACTORS = 20_000  # rows of a factor at most where gradients do not arrive; 8 n^2 bytes
 _LEFT_OUT = 1000  # rows at which errors are measured
 _ROUNDED = 1e-4  # noise variance, relative to the kernel's, from which float32 will do
 _TALL = 512  # rows of a product in float64 at a time
@@ -45,19 +44,22 @@ class DualFit:
 
 def solve_dual(kernel: SumKernel, rows: Rows, noise: float) -> DualFit:
     """The fit on all rows with the noise variance given; the intercept is not penalised."""
-    mean = rows.weights @ rows.Y / len(rows)
-    single = _rounds(kernel, rows.X, noise / rows.weights)
+    mean, ridge = rows.weights @ rows.Y / len(rows), noise / rows.weights
+    if len(rows) > FACTORS:
+        ridge = np.maximum(ridge, _least_ridge(kernel, rows.X))
+    single = _rounds(kernel, rows.X, ridge)
     solve = _by_gradients if single and len(rows) > DIRECT else _by_factor
-    alpha, shift, missed = solve(kernel, rows.X, rows.Y - mean, noise / rows.weights)
+    alpha, shift, missed = solve(kernel, rows.X, rows.Y - mean, ridge)
     last = rows.weights[-len(missed) :]
     return DualFit(alpha, mean + shift, missed, last @ missed**2 / last.sum(), single)
 
 
 def solvable_rows(kernel: SumKernel, rows: Rows, noise: float) -> Rows:
     """All rows; where there is so little noise that float32 will not do, no more than a factor in float64 can take.
-    Without noise the others would add little."""
-    few = len(rows) <= EXACT or _rounds(kernel, rows.X, noise / rows.weights)
-    return rows if few else rows.take(slice(0, EXACT))
+    Without noise the others would add little, unless they are many: these are solved with as much as float32 needs."""
+    n = len(rows)
+    all_of_them = n <= EXACT or n > FACTORS or _rounds(kernel, rows.X, noise / rows.weights)
+    return rows if all_of_them else rows.take(slice(0, EXACT))
 
 
 def kernel_matrix(kernel: SumKernel, X: Array, ridge: Array, single: bool) -> Array:
@@ -69,7 +71,12 @@ def kernel_matrix(kernel: SumKernel, X: Array, ridge: Array, single: bool) -> Ar
 
 def _rounds(kernel: SumKernel, X: Array, ridge: Array) -> bool:
     """Whether the noise is large enough beside the kernel for float32."""
-    return bool(ridge.min() > _ROUNDED * float(np.mean(kernel.diagonal(X[:200]))))
+    return bool(ridge.min() >= _least_ridge(kernel, X))
+
+
+def _least_ridge(kernel: SumKernel, X: Array) -> float:
+    """With which float32 will do."""
+    return _ROUNDED * float(np.mean(kernel.diagonal(X[:200])))
 
 
 def _by_factor(kernel: SumKernel, X: Array, Y: Array, ridge: Array) -> tuple[Array, Array, Array]:
