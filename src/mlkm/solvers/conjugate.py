@@ -26,9 +26,7 @@ LANDMARKS = 1000  # of the preconditioner at least; n M^2 sums
 _SHARE = 20  # rows for a landmark more: steps are dearer the more rows there are
 _ENTRIES = 2**28  # of U at most, a gigabyte: 3660 landmarks for 73,000 rows, 2684 for 100,000, 268 for a million
 _STEPS = 100  # a factor takes less time than more of them
-FACTORS = 20_000  # rows of a factor at most, 8 n^2 bytes; with more rows
-_MORE = 3  # there may be so many times as many steps, and
-_ENOUGH = 0.1  # so much may be missing after them
+FACTORS = 20_000  # rows of a factor at most, 8 n^2 bytes; with more rows the last step is what there is
 TOLERANCE = 0.02  # what is missing, relative to the residuals of the fit
 _LOST = 1e-6  # eigenvalues, relative to the largest, that are lost in the rounding of float32
 _ROUNDED = 1e-5  # by which products of columns of U may be wrong
@@ -137,8 +135,11 @@ class System:
         return self._solve(np.hstack([Y] * len(several)), np.zeros((len(Y), len(several) * Y.shape[1])), several)
 
     def _solve(self, Y: Array, alpha: Array, several: Sequence[int]) -> list[Solved] | None:
-        """Each column until what is missing is a share of what the fit leaves of Y, ridge times alpha. None where that
-        is not reached: K, being rounded, may not be positive."""
+        """Each column until what is missing is a share of what the fit leaves of Y, ridge times alpha.
+
+        Where that is not reached (K, being rounded, may not be positive), None; with more rows than a factor can take,
+        what was reached. Steps that are missing smooth as more noise would, and rows left out tell what that costs.
+        """
         holds, alpha = [self.preconditioner.held(rows) for rows in several], alpha.copy()
         parts = np.split(np.arange(Y.shape[1]), len(several))
 
@@ -148,11 +149,10 @@ class System:
         def precondition(V: Array) -> Array:
             return np.hstack([hold(V[:, part]) for part, hold in zip(parts, holds, strict=True)])
 
-        residual = Y - self.matrix.product(alpha) if alpha.any() else Y.copy()
+        arrived, residual = False, Y - self.matrix.product(alpha) if alpha.any() else Y.copy()
         z = precondition(held(residual))
         direction, size = z.copy(), (residual * z).sum(axis=0)
-        steps = _STEPS if len(Y) <= FACTORS else _MORE * _STEPS
-        for step_number in range(1, steps + 1):
+        for _ in range(_STEPS):
             stop_if_asked()
             image = self.matrix.product(direction)
             curvature = (direction * image).sum(axis=0)
@@ -163,14 +163,16 @@ class System:
             residual -= step * image
             rest = held(residual)
             left = ((self.ridge[:, None] * alpha) ** 2).sum(axis=0)
-            enough = _ENOUGH if step_number == _MORE * _STEPS else TOLERANCE
-            if ((rest**2).sum(axis=0) <= enough**2 * left).all():
-                return [_solved(alpha[:, p], residual[:, p], rows) for p, rows in zip(parts, several, strict=True)]
+            arrived = bool(((rest**2).sum(axis=0) <= TOLERANCE**2 * left).all())
+            if arrived:
+                break
             z = precondition(rest)
             new = (rest * z).sum(axis=0)
             direction = z + (new / np.maximum(size, 1e-300)) * direction
             size = new
-        return None
+        if not arrived and len(Y) <= FACTORS:
+            return None
+        return [_solved(alpha[:, part], residual[:, part], rows) for part, rows in zip(parts, several, strict=True)]
 
 
 def _solved(alpha: Array, residual: Array, rows: int) -> Solved:

@@ -134,7 +134,7 @@ def _by_gradients(kernel: SumKernel, X: Array, Y: Array, ridge: Array) -> tuple[
     solve = _stored if 2 * len(Y) ** 2 <= STORED else _by_pairs
     found = solve(kernel, X.astype(np.float32), Y, ridge, fewer)
     if found is None:
-        return (_by_factor if len(Y) <= FACTORS else _by_some)(kernel, X, Y, ridge)
+        return _by_factor(kernel, X, Y, ridge)
     (_, shift_of_some, residual), (alpha, shift, _) = found
     return alpha, shift, residual[fewer:] - shift_of_some
 
@@ -151,11 +151,3 @@ def _by_pairs(kernel: SumKernel, X: Array, Y: Array, ridge: Array, fewer: int) -
     """Both at once: a product takes its time by the kernels, however many columns there are."""
     matrix = Pairs.of(kernel, ArrayBlocks(kernel.codes(X)), ridge, STORED)
     return System.with_matrix(matrix, ridge).solve_together(Y, (fewer, len(Y)))
-
-
-def _by_some(kernel: SumKernel, X: Array, Y: Array, ridge: Array) -> tuple[Array, Array, Array]:
-    """By a factor of the first rows; errors are those of the last ones, which it has not seen."""
-    alpha, last = np.zeros_like(Y), slice(len(Y) - _LEFT_OUT, None)
-    some = slice(0, min(EXACT, len(Y) - _LEFT_OUT))
-    alpha[some], shift, _ = _by_factor(kernel, X[some], Y[some], ridge[some])
-    return alpha, shift, Y[last] - kernel.matrix(X[last], X[some]) @ alpha[some] - shift
