@@ -2,7 +2,9 @@
 
 * Errors and seconds of the default solved on all rows, and of features and landmarks that stand for the same kernels,
   on simulated data (Example 2, d = 10: distance to the noiseless truth) and on real sets that are large enough.
-  The matrix is stored as long as it fits (`mlkm.solvers.dual.STORED`); with `--pairs` it never is.
+  Features come from one search and the kernels from as many as the effort has: the ratio is that of both defaults,
+  not of an approximation alone. The matrix is stored as long as it fits (`mlkm.solvers.dual.STORED`); with `--pairs`
+  it never is.
 * What one product of the kernel matrix costs when it is not stored. With more rows than `--whole`, some of the pairs of
   blocks are measured, and the time of all follows from their number.
 
@@ -38,7 +40,7 @@ ROWS = [10_000, 30_000, 60_000, 100_000]
 
 
 def load(name: str, n: int, split: int) -> Problem | None:
-    """So many training rows; None where a set has not even a tenth more than half of them."""
+    """At most so many training rows; None where a set has less than 0.6 of them."""
     if name == "example2":
         X, y, _ = make_example2(n, 10, random_state=split)
         X_test, _, truth = make_example2(5000, 10, random_state=5000 + split)
