@@ -12,7 +12,7 @@ from ._config import check_memory
 from ._seeds import Purpose, generator, root_seed
 from ._types import Array, RandomState
 from .auto.plan import Plan, in_closed_form, is_automatic, make_plan, takes_levels
-from .auto.policy import current_policy
+from .auto.policy import current_policy, with_effort
 from .explain import Contributions, Effects, View, contributions
 from .fit.in_pieces import train_in_pieces
 from .fit.train import Fitted, train
@@ -52,17 +52,17 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, cv: Any = None, **choices: Any) -> Self:
         """Read, plan, train, store."""
         seed, source = root_seed(self.random_state), as_source(X, y, sample_weight)
-        summed = in_closed_form(cv=cv, **choices)
+        summed, policy = in_closed_form(cv=cv, **choices), with_effort(current_policy(), choices.get("effort"))
         if source is not None:
             categorical, found = self._scanned(source, seed)
-            if summed and found.n > current_policy().kernel_rows[0]:
+            if summed and found.n > policy.kernel_rows[0]:
                 return self._fit_in_pieces(source, found, categorical, choices, seed)
             given = self._gathered(source, found)
         else:
             if y is None:
                 raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
             given = checked_table(self, X, y, sample_weight)
-            if summed and len(given[0]) > current_policy().kernel_rows[0]:
+            if summed and len(given[0]) > policy.kernel_rows[0]:
                 return self._fit_many(*given, choices, seed)
         rows = self._rows(*given, cv, choices, seed)
         plan = self._plan(rows.X.shape[1], cv, seed, choices)

@@ -100,8 +100,10 @@ EFFORTS: dict[str, dict[str, Any]] = {
 }
 
 
-def with_effort(policy: Policy, effort: str) -> Policy:
-    """The policy with the sizes of that effort, but for fields that were replaced."""
+def with_effort(policy: Policy, effort: str | None) -> Policy:
+    """The policy with the sizes of that effort, but for fields that were replaced; without one, as it is."""
+    if effort is None:
+        return policy
     if not isinstance(effort, str) or effort not in EFFORTS:
         names = ", ".join(map(repr, EFFORTS))
         raise ValueError(f"effort must be one of {names}; got {effort!r}.")
