@@ -11,13 +11,13 @@ from ._config import check_memory
 from ._seeds import Purpose, generator, root_seed
 from ._types import Array, RandomState
 from .auto.first_layer import width_of
-from .auto.plan import Plan, in_closed_form, is_automatic, make_plan, takes_levels
-from .auto.policy import current_policy, with_effort
+from .auto.plan import Plan, in_closed_form, is_automatic, make_plan, policy_for, takes_levels
 from .fit.in_pieces import train_in_pieces
 from .fit.train import Fitted, train
 from .rows import Inputs, Rows, checked_weights, distinct_rows, fit_fence, folds_of, standardiser
 from .sources.arrays import TableSource
 from .sources.base import Source
+from .sources.pairs import pairs_on
 from .sources.prepare import as_source, prepared
 from .sources.scan import Scan, gathered, scan
 from .tables.columns import encode
@@ -45,7 +45,7 @@ class Fitting(BaseEstimator):  # type: ignore[misc]
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, cv: Any = None, **choices: Any) -> Self:
         """Read, plan, train, store."""
         seed, source = root_seed(self.random_state), as_source(X, y, sample_weight)
-        summed, policy = in_closed_form(cv=cv, **choices), with_effort(current_policy(), choices.get("effort"))
+        summed, policy = in_closed_form(cv=cv, **choices), policy_for(choices.get("effort"), choices["solver"])
         if source is not None:
             categorical, found = self._scanned(source, seed)
             if summed and found.n > policy.kernel_rows[0]:
@@ -59,7 +59,8 @@ class Fitting(BaseEstimator):  # type: ignore[misc]
                 return self._fit_many(*given, choices, seed)
         rows = self._rows(*given, cv, choices, seed)
         plan = self._plan(rows.X.shape[1], cv, seed, choices)
-        fitted = train(rows, plan, self.y_scaler_)
+        with pairs_on(source):
+            fitted = train(rows, plan, self.y_scaler_)
         weight = float(len(given[1]) if given[2] is None else given[2].sum())
         return self._store(fitted, self._range(rows), plan, (rows, self._summary(fitted)), weight)
 
