@@ -11,13 +11,14 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from ._config import check_memory
 from ._seeds import Purpose, generator, root_seed
 from ._types import Array, RandomState
+from ._whole import all_or_nothing
 from .auto.plan import Plan, in_closed_form, is_automatic, make_plan, takes_levels
 from .auto.policy import current_policy
 from .fit.in_pieces import train_in_pieces
 from .fit.train import Fitted, train
 from .model.machine import predict_average
 from .rows import Inputs, Rows, checked_weights, distinct_rows, fit_fence, folds_of, standardiser
-from .sources.apply import Predictions, apply_rows, is_elsewhere, r2
+from .sources.apply import Predictions, apply_rows, is_elsewhere, r2, sendable
 from .sources.arrays import TableSource
 from .sources.base import Source
 from .sources.prepare import as_source, prepared
@@ -48,25 +49,26 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     categorical_features: Any
 
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, cv: Any = None, **choices: Any) -> Self:
-        """Read, plan, train, store."""
-        seed, source = root_seed(self.random_state), as_source(X, y, sample_weight)
-        summed = in_closed_form(cv=cv, **choices)
-        if source is not None:
-            categorical, found = self._scanned(source, seed)
-            if summed and found.n > current_policy().kernel_rows[0]:
-                return self._fit_in_pieces(source, found, categorical, choices, seed)
-            given = self._gathered(source, found)
-        else:
-            if y is None:
-                raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-            given = checked_table(self, X, y, sample_weight)
-            if summed and len(given[0]) > current_policy().kernel_rows[0]:
-                return self._fit_many(*given, choices, seed)
-        rows = self._rows(*given, cv, choices, seed)
-        plan = self._plan(rows.X.shape[1], cv, seed, choices)
-        fitted = train(rows, plan, self.y_scaler_)
-        weight = float(len(given[1]) if given[2] is None else given[2].sum())
-        return self._store(fitted, self._range(rows), plan, (rows, self._summary(fitted)), weight)
+        """Read, plan, train, store: all of it or nothing."""
+        with all_or_nothing(self):
+            seed, source = root_seed(self.random_state), as_source(X, y, sample_weight)
+            summed = in_closed_form(cv=cv, **choices)
+            if source is not None:
+                categorical, found = self._scanned(source, seed)
+                if summed and found.n > current_policy().kernel_rows[0]:
+                    return self._fit_in_pieces(source, found, categorical, choices, seed)
+                given = self._gathered(source, found)
+            else:
+                if y is None:
+                    raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+                given = checked_table(self, X, y, sample_weight)
+                if summed and len(given[0]) > current_policy().kernel_rows[0]:
+                    return self._fit_many(*given, choices, seed)
+            rows = self._rows(*given, cv, choices, seed)
+            plan = self._plan(rows.X.shape[1], cv, seed, choices)
+            fitted = train(rows, plan, self.y_scaler_)
+            weight = float(len(given[1]) if given[2] is None else given[2].sum())
+            return self._store(fitted, self._range(rows), plan, (rows, self._summary(fitted)), weight)
 
     def _plan(self, d: int, cv: Any, seed: int, choices: Any, n_rows: int | None = None) -> Plan:
         """What was asked for; in closed form features of a given scale are held where the inputs' origin is."""
@@ -318,7 +320,7 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if is_elsewhere(X):
             tail = () if self._single_output else (len(self.y_scaler_.mean),)
-            found = apply_rows(Predictions(self, return_std), X, [tail] * (1 + return_std))
+            found = apply_rows(Predictions(sendable(self, return_std), return_std), X, [tail] * (1 + return_std))
             return found if return_std else found[0]
         Z = self._inputs(self._read(X))
         if not return_std:
@@ -330,7 +332,7 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """The coefficient of determination; of a table in files or a collection of dask it is summed up over pieces."""
         check_is_fitted(self)
         source = as_source(X, y, sample_weight)
-        return float(super().score(X, y, sample_weight)) if source is None else r2(source, self.predict)
+        return float(super().score(X, y, sample_weight)) if source is None else r2(source, self)
 
     def outside(self, X: ArrayLike) -> Array:
         """How far every row is outside the training data: the largest distance of an input from the range of its
