@@ -16,7 +16,7 @@ from .explain import Contributions, Effects, View, contributions
 from .fitting import Fitting
 from .model.machine import predict_average
 from .rows import Rows
-from .sources.apply import Predictions, apply_rows, is_elsewhere, r2
+from .sources.apply import Predictions, apply_rows, is_elsewhere, r2, sendable
 from .sources.prepare import as_source
 from .variance import (
     LARGEST,
@@ -165,7 +165,7 @@ class KernelMachine(RegressorMixin, Fitting):  # type: ignore[misc]
         check_is_fitted(self)
         if is_elsewhere(X):
             tail = () if self._single_output else (len(self.y_scaler_.mean),)
-            found = apply_rows(Predictions(self, return_std), X, [tail] * (1 + return_std))
+            found = apply_rows(Predictions(sendable(self, return_std), return_std), X, [tail] * (1 + return_std))
             return found if return_std else found[0]
         Z = self._inputs(self._read(X))
         if not return_std:
@@ -177,7 +177,7 @@ class KernelMachine(RegressorMixin, Fitting):  # type: ignore[misc]
         """The coefficient of determination; of a table in files or a collection of dask it is summed up over pieces."""
         check_is_fitted(self)
         source = as_source(X, y, sample_weight)
-        return float(super().score(X, y, sample_weight)) if source is None else r2(source, self.predict)
+        return float(super().score(X, y, sample_weight)) if source is None else r2(source, self)
 
     def estimate_cost(self, n: int, d: int, *, in_memory: bool = True) -> Cost:
         """What a fit to n rows of d columns will take: `memory` in bytes, `seconds` on this machine to a factor of two

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from ._config import check_memory
 from ._seeds import Purpose, generator, root_seed
 from ._types import Array, RandomState
+from ._whole import all_or_nothing
 from .auto.first_layer import width_of
 from .auto.plan import Plan, in_closed_form, is_automatic, make_plan, policy_for, takes_levels
 from .fit.in_pieces import train_in_pieces
@@ -43,26 +44,27 @@ class Fitting(BaseEstimator):  # type: ignore[misc]
     n_features_in_: int
 
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, cv: Any = None, **choices: Any) -> Self:
-        """Read, plan, train, store."""
-        seed, source = root_seed(self.random_state), as_source(X, y, sample_weight)
-        summed, policy = in_closed_form(cv=cv, **choices), policy_for(choices.get("effort"), choices["solver"])
-        if source is not None:
-            categorical, found = self._scanned(source, seed)
-            if summed and found.n > policy.kernel_rows[0]:
-                return self._fit_in_pieces(source, found, categorical, choices, seed)
-            given = self._gathered(source, found)
-        else:
-            if y is None:
-                raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-            given = checked_table(self, X, y, sample_weight)
-            if summed and len(given[0]) > policy.kernel_rows[0]:
-                return self._fit_many(*given, choices, seed)
-        rows = self._rows(*given, cv, choices, seed)
-        plan = self._plan(rows.X.shape[1], cv, seed, choices)
-        with pairs_on(source):
-            fitted = train(rows, plan, self.y_scaler_)
-        weight = float(len(given[1]) if given[2] is None else given[2].sum())
-        return self._store(fitted, self._range(rows), plan, (rows, self._summary(fitted)), weight)
+        """Read, plan, train, store: all of it or nothing."""
+        with all_or_nothing(self):
+            seed, source = root_seed(self.random_state), as_source(X, y, sample_weight)
+            summed, policy = in_closed_form(cv=cv, **choices), policy_for(choices.get("effort"), choices["solver"])
+            if source is not None:
+                categorical, found = self._scanned(source, seed)
+                if summed and found.n > policy.kernel_rows[0]:
+                    return self._fit_in_pieces(source, found, categorical, choices, seed)
+                given = self._gathered(source, found)
+            else:
+                if y is None:
+                    raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+                given = checked_table(self, X, y, sample_weight)
+                if summed and len(given[0]) > policy.kernel_rows[0]:
+                    return self._fit_many(*given, choices, seed)
+            rows = self._rows(*given, cv, choices, seed)
+            plan = self._plan(rows.X.shape[1], cv, seed, choices)
+            with pairs_on(source):
+                fitted = train(rows, plan, self.y_scaler_)
+            weight = float(len(given[1]) if given[2] is None else given[2].sum())
+            return self._store(fitted, self._range(rows), plan, (rows, self._summary(fitted)), weight)
 
     def _plan(self, d: int, cv: Any, seed: int, choices: Any, n_rows: int | None = None) -> Plan:
         """What was asked for; in closed form features of a given scale are held where the inputs' origin is."""

@@ -154,12 +154,10 @@ def is_automatic(scales: Any, solver: Any) -> bool:
 def takes_levels(*, cv: Any, landmarks: bool = False, **choices: Any) -> bool:
     """Whether the fit is the default's, whose kernels take levels of categories as they are; others take numbers."""
     open_choices = ("widths", "kernels", "scales", "interactions", "penalty")
-    solver = choices["solver"]
-    in_closed_form = is_auto(solver) or isinstance(solver, Ridge) or is_text(solver, "ridge") or is_text(solver, "kernels")
     return (
         landmarks
         and cv is None
-        and in_closed_form
+        and _by_ridge(choices["solver"])
         and all(is_auto(choices[name]) for name in open_choices)
         and choices["relevance"] is not False
     )
@@ -169,8 +167,12 @@ def in_closed_form(*, cv: Any, **choices: Any) -> bool:
     """Whether the fit is one layer in closed form, which can be summed up over pieces of the rows."""
     solver, widths = choices["solver"], choices["widths"]
     one = is_auto(widths) or (isinstance(widths, (tuple, list)) and len(widths) == 1)
-    by_ridge = isinstance(solver, Ridge) or is_text(solver, "ridge") or is_text(solver, "kernels") or is_auto(solver)
-    return cv is None and one and by_ridge and not is_text(choices["penalty"], "cv")
+    return cv is None and one and _by_ridge(solver) and not is_text(choices["penalty"], "cv")
+
+
+def _by_ridge(solver: Any) -> bool:
+    """Whether one layer is solved in closed form."""
+    return is_auto(solver) or isinstance(solver, Ridge) or is_text(solver, "ridge") or is_text(solver, "kernels")
 
 
 def is_text(value: Any, text: str) -> bool:

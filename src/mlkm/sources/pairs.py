@@ -13,7 +13,8 @@ from .._threads import limited
 from .._types import Array
 from ..solvers.pairs import Pairs, pairs_elsewhere, some_pairs
 from .base import Source
-from .cluster import DaskSource, client_in_use, compute, tree_of
+from .client import client_in_use, compute
+from .cluster import DaskSource, tree_of
 
 _TASKS = 64  # of a product
 
@@ -39,7 +40,7 @@ class ClusterPairs:
         codes, own = self.sent[id(pairs)][1], _everywhere(V)
         work = delayed(_task, pure=False)
         tasks = [work(pairs.kernel, codes, pairs.begins, own, some) for some in pairs.tasks(_TASKS)]
-        return np.asarray(compute(tree_of(tasks, np.add)))
+        return np.asarray(compute(tree_of(tasks, np.add)), np.float64)
 
 
 def _task(kernel: Any, codes: Any, begins: Any, V: Array, own: Any) -> Array:
@@ -51,5 +52,7 @@ def _everywhere(values: Any) -> Any:
     """Something that all tasks need: sent to every worker, or one node of the graph where there is no cluster."""
     from dask import delayed
 
-    client = client_in_use()
-    return delayed(values, pure=False) if client is None else client.scatter(values, broadcast=True, hash=False)
+    with client_in_use() as client:
+        if client is None:
+            return delayed(values, pure=False, traverse=False)
+        return client.scatter([values], broadcast=True, hash=False)[0]

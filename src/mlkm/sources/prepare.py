@@ -73,6 +73,6 @@ def as_source(X: Any, y: Any, sample_weight: Any) -> Source | None:
         if y is not None or sample_weight is not None:
             raise ValueError("A table that was opened names its target and weights itself; call fit(table) alone.")
         return cast(Source, X)
-    if is_dask(X) or is_dask(y):
+    if any(map(is_dask, (X, y, sample_weight))):
         return dask_source(X, y, sample_weight)
     return mapped_source(X, y, sample_weight) if isinstance(X, np.memmap) else None
