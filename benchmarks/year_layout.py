@@ -112,12 +112,16 @@ def main() -> None:
             band = ConformalRegressor(FrozenEstimator(model), confidence_level=0.95).conformalize(calibration)
             mean, interval = band.predict_interval(open_table(path["test"], features=NAMES))
             later = time.perf_counter() - begin
-            width = float(np.mean(interval[:, 1] - interval[:, 0]))
+            width, each, own = (
+                float(np.mean(interval[:, 1] - interval[:, 0])),
+                seconds / model.n_iter_,
+                cpu / model.n_iter_,
+            )
             print(
                 f"{system:6} test MSE {np.mean((mean - years) ** 2):.2f}  band {width:.1f}"
                 f" wide, covers {metrics.coverage(years, interval).share:.3f}  learning rate {rate:.1e}"
-                f"  {model.n_iter_} epochs, {seconds / model.n_iter_:.1f} s each ({cpu / model.n_iter_:.1f} s of processor,"
-                f" scan and errors included)  band in {later:.1f} s"
+                f"  {model.n_iter_} epochs, {each:.1f} s each ({own:.1f} s of processor, scan and errors included)"
+                f"  band in {later:.1f} s"
                 f"  at most {peak_memory():.0f} MB",
                 flush=True,
             )

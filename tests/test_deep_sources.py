@@ -25,7 +25,7 @@ from mlkm.sources.arrays import ArraySource
 from mlkm.sources.recipe import Split
 from mlkm.tables.frames import Table
 
-BUDGET = "10 KB"  # less than the rows of any test here take
+BUDGET = "150 KB"  # less than the rows of any test here take, more than their sums
 DEEP = Policy(worth_depth=np.inf)  # hidden layers whether they pay or not
 NAMES = list("abcd")
 
@@ -138,7 +138,7 @@ def test_rotations_do_not_depend_on_the_order_of_rows(tmp_path):
 
 
 def test_descent_that_diverges_says_so():
-    X, y = numbers(500)
+    X, y = numbers(1000)
     with pytest.raises(ValueError, match=r"Gradient descent diverged: the loss is .* lower learning_rate=1e\+06"):
         streamed(published(learning_rate=1e6), source_of(X, y))
     with pytest.raises(ValueError, match="Gradient descent diverged"):
@@ -272,7 +272,7 @@ def test_memory_does_not_grow_with_the_rows(model, tmp_path):
 
 
 def test_penalties_by_folds_are_chosen_on_the_sample():
-    X, y = numbers(400)
+    X, y = numbers(1000)
     model = published(max_iter=5).set_params(penalty="cv")
     found, memory = streamed(model, source_of(X, y)), clone(model).fit(X, y)
     assert found.penalty_ in [10.0**k for k in range(-7, 1)]
@@ -280,20 +280,29 @@ def test_penalties_by_folds_are_chosen_on_the_sample():
 
 
 def test_splitters_need_all_rows():
-    X, y = numbers(500)
+    X, y = numbers(1000)
     with pytest.raises(MemoryError, match="may be taken"):
         streamed(published(cv=KFold(3)), source_of(X, y))
-    with pytest.raises(ValueError, match=r"cv splits the rows into 50 parts, and part \d+ has none"):
-        streamed(published(cv=50), source_of(X[:70], y[:70]))
+    with pytest.raises(ValueError, match=r"cv splits the rows into 900 parts, and part \d+ has none"):
+        streamed(published(cv=900), source_of(X, y))
 
 
 def test_models_of_pieces_are_saved(tmp_path):
-    X, y = numbers(500)
+    X, y = numbers(1000)
     for model in (published(cv="rotate", max_iter=3), MLKMRegressor(widths=(20, 4), random_state=0)):
         found = streamed(model, source_of(X, y))
         mlkm.save(found, tmp_path / "model.mlkm")
         for a, b in zip(mlkm.load(tmp_path / "model.mlkm").predict(X, True), found.predict(X, True), strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+def test_effects_of_streamed_fits_have_bands():
+    X, y = numbers(2000)
+    for model in (published(cv="rotate", max_iter=3), MLKMRegressor((20, 4), scales=(0.5, 0.5), random_state=0)):
+        effect = streamed(model, source_of(X, y)).effects(X[:50]).main(0)
+        lower, upper = effect.band
+        assert (lower <= upper).all()
+        assert np.isfinite(effect.values).all()
 
 
 def test_bands_of_streamed_descent_cover():

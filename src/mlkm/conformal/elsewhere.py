@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Array
+from ..sources.apply import sendable
 from ..sources.base import Block, Source
 from .rank import rank
 from .request import Request, as_interval
@@ -48,15 +49,15 @@ class UnitsOf:
 
 def calibrate_elsewhere(scored: Scored, source: Source, levels: Sequence[Any]) -> "Split | Selected":
     """Score the rows of a source."""
-    n, largest, first, second = source.reduce(UnitsOf(scored), _added)
+    n, largest, first, second = source.reduce(UnitsOf(sent(scored)), _added)
     if scored.score == "variance":
         scored = replace(scored, least=least_unit(largest[None]))
     if scored.scale is None:
         scored = replace(scored, scale=unit_of_outputs(np.sqrt(np.maximum(second / n - (first / n) ** 2, 0))))
     if n <= KEPT:
-        below, above = source.reduce(ScoresOf(scored), _joined)
+        below, above = source.reduce(ScoresOf(sent(scored)), _joined)
         return Split(scored, below, above)
-    return Selected(scored, n, {side: _selected(source, scored, n, levels, side) for side in SIDES})
+    return Selected(scored, n, {side: _selected(source, sent(scored), n, levels, side) for side in SIDES})
 
 
 def _added(a: Any, b: Any) -> Any:
@@ -82,6 +83,10 @@ class Selected:
 
     def interval(self, X: Any, request: Request) -> tuple[Array, Array]:
         """f (n, k), and the interval (n, 2, levels, k)."""
+        return Widened(self.scored, self.thresholds(request)[0]).interval(X, request)
+
+    def thresholds(self, request: Request, n: int = 1) -> Array:
+        """q for every level and output, which is the same for all new rows: (1, levels, k)."""
         known = self.quantiles[request.side]
         missing = [float(level) for level in request.levels if level not in known]
         if missing or request.joint or request.groups is not None or request.weights is not None:
@@ -89,11 +94,35 @@ class Selected:
                 f"A band of more than {KEPT:,} rows knows the levels that it was calibrated for,"
                 f" {sorted(float(level) for level in known)}, for every output alone; calibrate it for what is asked."
             )
+        q = np.stack([known[level] for level in request.levels])[None]
+        warn_infinite(np.isinf(q).any(axis=2), self.n_calibration, request, "")
+        return q
+
+
+@dataclass(frozen=True)
+class Widened:
+    """A scored model, and q for every level and output (levels, k): what new rows need of a band whose q is the same at
+    all of them, however many rows it was calibrated by."""
+
+    scored: Scored
+    q: Array
+
+    def interval(self, X: Any, request: Request) -> tuple[Array, Array]:
         f, lower, upper, unit = self.scored.base(X)
-        q = np.stack([known[level] for level in request.levels])
-        warn_infinite(np.isinf(q).any(axis=1).reshape(1, -1), self.n_calibration, request, "")
-        reach = q * unit[:, None, :]
+        reach = self.q * unit[:, None, :]
         return f, as_interval(lower[:, None, :] - reach, upper[:, None, :] + reach, request.side)
+
+
+def to_send(band: Any, request: Request) -> Any:
+    """The band as it is sent to rows."""
+    if not isinstance(band, (Split, Selected)):
+        return band
+    return Widened(sent(band.scored), band.thresholds(request, 1)[0])
+
+
+def sent(scored: Scored) -> Scored:
+    """With the model as it is sent."""
+    return replace(scored, model=sendable(scored.model, scored.score == "variance"))
 
 
 SIDES = ("both", "lower", "upper")

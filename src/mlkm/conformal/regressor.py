@@ -24,7 +24,7 @@ from ..sources.prepare import as_source
 from ..tables.frames import Table
 from .bootstrap import Bootstrap, fit_bootstrap
 from .cross import Cross, fit_cross
-from .elsewhere import IntervalOf, Selected, calibrate_elsewhere, fit_elsewhere
+from .elsewhere import IntervalOf, Selected, calibrate_elsewhere, fit_elsewhere, to_send
 from .inside import check_regressor
 from .kept import FitRows, Kept, to_calibrate
 from .leave_one_out import LeaveOneOut, fit_leave_one_out
@@ -263,7 +263,7 @@ class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin,
     def _interval_elsewhere(self, X: Any, request: Request, limits: tuple[float, float]) -> tuple[Any, Any]:
         """A collection for a collection, arrays for a table in files."""
         tail = () if self._single_output else (self._outputs(),)
-        of = IntervalOf(self._band, request, limits, self._single_output)
+        of = IntervalOf(to_send(self._band, request), request, limits, self._single_output)
         mean, interval = apply_rows(of, X, [tail, (2, len(request.levels), *tail)])
         return mean, interval
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._types import Array
+from ..auto.first_layer import width_of
 from ..auto.plan import Plan
 from ..model.last import Features, LastInputs
 from ..model.prior import Prior
@@ -34,6 +35,16 @@ class FittedInPieces:
     layers: tuple[Features, ...]
     sums: tuple[Sums, ...]
     error: Array | None = None
+
+
+def features_summed(plan: Plan, d: int, n_rows: int) -> int:
+    """How many features have their products summed up: those of one layer, or what the last layer sees."""
+    widths = plan.widths or ()
+    if isinstance(plan.solver, GradientDescent):
+        return widths[-1]
+    if plan.depth > 1:
+        return widths[0] + widths[-1] + d
+    return plan.n_features or 2 * width_of(n_rows, plan.policy)
 
 
 def train_in_pieces(

@@ -1,6 +1,7 @@
 """The paper's variance estimator, and leave-one-out with it."""
 
 from .estimator import FitSummary, Variance
+from .functionals import Functionals
 from .layers import LayersSummary, LayersVariance
 from .left_out import LeftOut, places
 from .of_fit import AnyVariance, summed_up, variance_of
@@ -11,6 +12,7 @@ __all__ = [
     "LARGEST",
     "AnyVariance",
     "FitSummary",
+    "Functionals",
     "LayersSummary",
     "LayersVariance",
     "LeftOut",

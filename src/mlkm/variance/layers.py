@@ -15,20 +15,23 @@ import numpy as np
 from .._types import Array
 from ..model.last import Features
 from ..model.machine import Machine, predict_average
+from ..rows import Rows
 from ..solvers.sums import Sums
+from .functionals import Functionals
 from .summed import SummedVariance, SumsSummary
 
 
 @dataclass(frozen=True)
 class LayersSummary:
-    """What the last layer of every machine sees, the penalty, the sums over all rows, and for every output the mean
-    squared error of the average and the leave-one-out error."""
+    """What the last layer of every machine sees, the penalty, the sums over all rows, for every output the mean squared
+    error of the average and the leave-one-out error, and some of the rows, where any are kept."""
 
     layers: tuple[Features, ...]
     penalty: float
     sums: tuple[Sums, ...]
     error: Array
     loo_error: Array
+    sample: Rows | None = None
     prior: None = None  # no fit of one layer in closed form
 
 
@@ -49,3 +52,7 @@ class LayersVariance:
         """f and sigma_y, both (n, k), in blocks of rows."""
         leverage = np.mean([side.leverage(X) for side in self.sides], axis=0)
         return predict_average(self.machines, X), np.sqrt(self.noise * (leverage[:, None] + 1))
+
+    def covariance(self, of: Functionals) -> Array:
+        """What the rows leave of linear functionals of f, (k, c, c)."""
+        return np.asarray(self.noise[:, None, None] * np.mean([side.spread(of) for side in self.sides], axis=0))

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 from .._types import Array
 from ..model.last import Features
 from ..model.machine import Machine
+from ..rows import Rows
 from ..solvers.sums import Sums
 from .estimator import Variance
 from .layers import LayersSummary, LayersVariance
@@ -25,9 +26,10 @@ def variance_of(machines: Sequence[Machine], rows: Any, fit: Any) -> AnyVariance
 
 
 def summed_up(
-    layers: Sequence[Features], penalty: float, sums: Sequence[Sums], error: Array | None, loo_error: Array
+    layers: Sequence[Features], penalty: float, sums: Sequence[Sums], error: Array | None, loo_error: Array, some: Rows
 ) -> SumsSummary | LayersSummary:
-    """Of a fit in pieces; without an error of its own it is one machine whose last layer is the ridge of its sums."""
+    """Of a fit in pieces, with some of its rows; without an error of its own it is one machine whose last layer is the
+    ridge of its sums."""
     if error is None:
-        return SumsSummary(layers[0], penalty, sums[0], loo_error)
-    return LayersSummary(tuple(layers), penalty, tuple(sums), error, loo_error)
+        return SumsSummary(layers[0], penalty, sums[0], loo_error, some)
+    return LayersSummary(tuple(layers), penalty, tuple(sums), error, loo_error, some)

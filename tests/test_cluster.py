@@ -1,0 +1,554 @@
+"""Fits and predictions on a real cluster of `distributed` are those of rows in memory, whatever happens to workers."""
+
+import contextvars
+import operator
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import cloudpickle
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, config_context
+from mlkm.auto.policy import Policy, policy_context
+from mlkm.sources.cluster import dask_source
+
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
+import dask.array as da  # noqa: E402
+import dask.dataframe as dd  # noqa: E402
+
+FEW = Policy(kernel_rows=(300, 300), layer_work=(1e8, 100, 100))  # many rows are many from 300 on
+GIVEN = RandomFeatureRidge(40, scale=0.5, penalty=1e-6, random_state=0)
+N = 40_000  # three pieces of 16,384 rows
+
+
+def start(n_workers, **settings):
+    return distributed.LocalCluster(
+        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs="CRITICAL",
+        **settings,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def client():
+    with start(2) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture
+def own_client():
+    """A cluster that may be broken."""
+    with start(2) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+def numbers(n=N, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, d)) + np.arange(d)
+    return X, np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(n)
+
+
+def mixed(n=800, seed=0):
+    rng = np.random.default_rng(seed)
+    city = rng.choice([f"city {k}" for k in range(12)], n).astype(object)
+    frame = pd.DataFrame(
+        {
+            "x": rng.standard_normal(n),
+            "size": np.where(rng.random(n) < 0.1, np.nan, rng.uniform(0, 2, n)),
+            "city": np.where(rng.random(n) < 0.05, None, city),
+            "kind": pd.Categorical(rng.choice(["a", "b", "c"], n)),
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 700, n), unit="D"),
+        }
+    )
+    effect = pd.Series(city).str.slice(5).astype(float).to_numpy() / 5
+    y = np.sin(2 * frame["x"]) + frame["size"].fillna(3) + effect + 0.1 * rng.standard_normal(n)
+    return frame, y.to_numpy()
+
+
+def collections(X, y, rows=7000, y_rows=11_000):
+    """As arrays of dask, whose chunks of rows are not the same."""
+    return da.from_array(X, chunks=(rows, X.shape[1])), da.from_array(y, chunks=y_rows)
+
+
+def fitted(model, *rows, **settings):
+    with policy_context(FEW):
+        return clone(model).fit(*rows, **settings)
+
+
+def equal(result, expected, tolerance=1e-8):
+    np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance)
+
+
+# --- the same result as in memory
+
+
+@pytest.mark.parametrize(
+    "model",
+    [GIVEN, RandomFeatureRidge(40, random_state=0), MLKMRegressor(random_state=0)],
+    ids=["given", "ridge", "default"],
+)
+def test_a_fit_is_that_of_rows_in_memory(client, model):
+    X, y = numbers()
+    memory, cluster = fitted(model, X, y), fitted(model, *collections(X, y))
+    equal(cluster.predict(X[:500]), memory.predict(X[:500]))
+    assert cluster.penalty_ == pytest.approx(memory.penalty_, rel=1e-6)
+    assert cluster.n_features_in_ == 4
+
+
+@pytest.mark.slow
+def test_the_number_of_workers_and_the_chunks_change_no_bit():
+    X, y = numbers()
+    found = []
+    for n_workers in (1, 2, 3):
+        with start(n_workers) as cluster, distributed.Client(cluster):
+            found += [fitted(GIVEN, *collections(X, y, rows)).predict(X[:500]) for rows in (7000, 13_001)]
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+
+
+def test_without_a_cluster_threads_do_the_work(client):
+    X, y = numbers()
+    expected = fitted(GIVEN, *collections(X, y)).predict(X[:500])
+    with dask.config.set(scheduler="threads"):
+        before = client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.transition_counter)
+        threaded = fitted(GIVEN, *collections(X, y))
+        np.testing.assert_array_equal(threaded.predict(da.from_array(X[:500])).compute(), expected)
+        assert client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.transition_counter) == before
+
+
+def test_few_rows_are_gathered_and_fitted_as_in_memory(client):
+    X, y = numbers(250)
+    expected = MLKMRegressor(random_state=0).fit(X, y).predict(X)
+    np.testing.assert_array_equal(MLKMRegressor(random_state=0).fit(*collections(X, y, 60, 90)).predict(X), expected)
+
+
+@pytest.mark.parametrize("kind", [MLKMRegressor, RandomFeatureRidge])
+def test_frames_with_categories_words_dates_and_missing_values(client, kind):
+    frame, y = mixed()
+    collection = dd.from_pandas(frame.assign(y=y), npartitions=4)
+    columns = list(frame.columns)
+    memory = fitted(kind(random_state=0), frame, y)
+    cluster = fitted(kind(random_state=0), collection[columns], collection["y"])
+    expected = memory.predict(frame)
+    equal(cluster.predict(frame), expected, 1e-7)
+    predicted = cluster.predict(collection[columns[::-1]])  # by names
+    assert isinstance(predicted, da.Array)
+    equal(predicted.compute(), cluster.predict(frame), 1e-12)
+    assert cluster.feature_names_in_.tolist() == columns
+    assert cluster.score(collection[columns], collection["y"]) == pytest.approx(memory.score(frame, y), rel=1e-6)
+
+
+def test_partitions_without_rows(client):
+    """A filter leaves partitions empty and lengths unknown."""
+    frame, y = mixed()
+    table = frame.assign(y=y).sort_values("x", ignore_index=True)
+    collection = dd.from_pandas(table, npartitions=6)
+    kept, expected = collection[collection["x"] > -0.2], table[table["x"] > -0.2]
+    assert 0 in kept.map_partitions(len).compute().tolist()
+    columns = list(frame.columns)
+    model = RandomFeatureRidge(40, scale=0.5, penalty=1e-4, random_state=0)
+    cluster = fitted(model, kept[columns], kept["y"])
+    memory = fitted(model, expected[columns], expected["y"].to_numpy())
+    equal(cluster.predict(expected[columns]), memory.predict(expected[columns]))
+    equal(cluster.predict(kept[columns]).compute(), memory.predict(expected[columns]))
+
+
+def test_arrays_of_unknown_empty_and_many_chunks(client):
+    X, y = numbers(3000)
+    expected = fitted(GIVEN, X, y).predict(X)
+    cut = da.from_array(X, chunks=((0, 1000, 0, 1999, 1), (3, 1)))
+    targets = da.from_array(y, chunks=((2000, 0, 1000),))
+    model = fitted(GIVEN, cut, targets)
+    equal(model.predict(X), expected)
+    predicted = model.predict(cut)
+    assert predicted.shape == (3000,)
+    equal(predicted.compute(), expected)
+    unknown = cut[da.from_array(np.arange(3000), chunks=(cut.chunks[0],)) < 1500]
+    y_unknown = targets[da.from_array(np.arange(3000), chunks=targets.chunks) < 1500]
+    assert np.isnan(unknown.shape[0])
+    half = fitted(GIVEN, X[:1500], y[:1500]).predict(X)
+    model = fitted(GIVEN, unknown, y_unknown)
+    equal(model.predict(X), half)
+    equal(model.predict(unknown).compute(), half[:1500])
+    with pytest.raises(ValueError, match="X has 1500 rows and y has 3000"):
+        fitted(GIVEN, unknown, targets)
+    with pytest.raises(ValueError, match="0 sample"):
+        fitted(GIVEN, cut[:0], targets[:0])
+
+
+def test_weights_outputs_and_targets_that_are_here(client):
+    X, y = numbers(3000)
+    Y, w = np.column_stack([y, -2 * y]), np.random.default_rng(0).integers(0, 3, 3000).astype(float)
+    expected = fitted(GIVEN, X, Y, sample_weight=w).predict(X)
+    dX, dY = collections(X, Y, 700, (900, 2))
+    equal(fitted(GIVEN, dX, dY, sample_weight=da.from_array(w, chunks=800)).predict(X), expected)
+    model = fitted(GIVEN, dX, Y, sample_weight=w)  # arrays of this process beside a collection
+    equal(model.predict(X), expected)
+    equal(fitted(GIVEN, X, Y, sample_weight=da.from_array(w, chunks=800)).predict(X), expected)
+    assert model.predict(dX).shape == (3000, 2)
+    frame, targets = mixed()
+    named = fitted(GIVEN, frame, da.from_array(targets, chunks=400))
+    assert named.feature_names_in_.tolist() == list(frame.columns)
+    equal(model.score(dX, dY, sample_weight=da.from_array(w)), model.score(X, Y, sample_weight=w), 1e-9)
+
+
+# --- predictions, bands, later rows
+
+
+def test_predictions_are_lazy_collections(client):
+    X, y = numbers(3000)
+    model = fitted(GIVEN, *collections(X, y, 700, 900))
+    before = client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.transition_counter)
+    dX = da.from_array(X, chunks=(1100, 4))
+    mean, std = model.predict(dX, return_std=True)
+    frame = dd.from_pandas(pd.DataFrame(X), npartitions=2)
+    of_frame = model.predict(frame)
+    assert client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.transition_counter) == before
+    assert all(isinstance(own, da.Array) for own in (mean, std, of_frame))
+    assert mean.chunks == std.chunks == dX.chunks[:1]
+    expected = model.predict(X, return_std=True)
+    for own, here in zip(dask.compute(mean, std), expected, strict=True):
+        np.testing.assert_array_equal(own, here)
+    np.testing.assert_array_equal(of_frame.compute(), expected[0])
+
+
+def test_bands_on_a_cluster(client):
+    X, y = numbers(3000)
+    model = fitted(GIVEN, X[:1500], y[:1500])
+    dX, dy = collections(X[1500:], y[1500:], 400, 700)
+    memory = ConformalRegressor(model, confidence_level=[0.8, 0.9]).conformalize(X[1500:], y[1500:])
+    cluster = ConformalRegressor(model, confidence_level=[0.8, 0.9]).conformalize(dX, dy)
+    expected = memory.predict_interval(X)
+    for own, here in zip(cluster.predict_interval(X), expected, strict=True):
+        equal(own, here)
+    new = da.from_array(X, chunks=(800, 4))
+    mean, interval = cluster.predict_interval(new)
+    assert (mean.shape, interval.shape) == ((3000,), (3000, 2, 2))
+    assert isinstance(interval, da.Array)
+    equal(mean.compute(), expected[0])
+    equal(interval.compute(), expected[1])
+    lower = cluster.predict_interval(new, 0.95, side="lower", y_min=-1.0)[1].compute()
+    equal(lower, memory.predict_interval(X, 0.95, side="lower", y_min=-1.0)[1])
+    assert cluster.score(dX, dy) == pytest.approx(memory.score(X[1500:], y[1500:]), rel=1e-9)
+
+
+def test_a_band_is_fitted_to_collections(client):
+    """It covers new rows: 1500 calibration rows, 3000 new ones, within 4.5 standard deviations of 90 %."""
+    X, y = numbers(3000)
+    with policy_context(FEW):
+        band = ConformalRegressor(clone(GIVEN), confidence_level=0.9, random_state=0).fit(*collections(X, y, 700, 900))
+    new, outcomes = numbers(3000, seed=1)
+    lower, upper = band.predict_interval(da.from_array(new, chunks=(1000, 4)))[1][:, :, 0].compute().T
+    covered = np.mean((lower <= outcomes) & (outcomes <= upper))
+    assert abs(covered - 0.9) < 4.5 * np.sqrt(0.09 / 3000 + 0.09 / 1500)
+
+
+def test_bands_of_several_outputs(client):
+    X, y = numbers(1000)
+    Y = np.column_stack([y, 3 * y])
+    model = fitted(GIVEN, X[:500], Y[:500])
+    band = ConformalRegressor(model, confidence_level=0.9).conformalize(*collections(X[500:], Y[500:], 200, (300, 2)))
+    mean, interval = band.predict_interval(da.from_array(X, chunks=(400, 4)), joint=True)
+    assert (mean.shape, interval.shape) == ((1000, 2), (1000, 2, 1, 2))
+    equal(interval.compute(), band.predict_interval(X, joint=True)[1])
+
+
+def test_later_rows_of_a_cluster(client):
+    X, y = numbers(3000)
+    first, dX, dy = slice(0, 1000), *collections(X[1000:], y[1000:], 700, 900)
+    memory = fitted(GIVEN, X[first], y[first]).partial_fit(X[1000:], y[1000:])
+    cluster = fitted(GIVEN, X[first], y[first]).partial_fit(dX, dy)
+    equal(cluster.predict(X), memory.predict(X))
+    equal(cluster.forget(dX, dy).predict(X), memory.forget(X[1000:], y[1000:]).predict(X))
+
+
+# --- which cluster
+
+
+def test_the_client_may_be_given(client):
+    """A second cluster that is not the current one does the work of a fit, and the current one none of it."""
+    X, y = numbers(1000)
+    with start(1) as cluster, distributed.Client(cluster, set_as_default=False) as other:
+        count = lambda dask_scheduler: dask_scheduler.transition_counter  # noqa: E731
+        before = client.run_on_scheduler(count), other.run_on_scheduler(count)
+        with config_context(client=other):
+            fitted(GIVEN, *collections(X, y, 400, 400))
+        assert client.run_on_scheduler(count) == before[0]
+        assert other.run_on_scheduler(count) > before[1]
+
+
+def fit_inside(n):
+    X, y = numbers(n)
+    return fitted(GIVEN, *collections(X, y, 300, 300)).predict(X)
+
+
+def test_fits_inside_tasks_do_not_wait_for_themselves(client):
+    """As many fits to collections as there are threads: each gives up its thread while it waits."""
+    expected = fitted(GIVEN, *numbers(1000)).predict(numbers(1000)[0])
+    futures = [client.submit(fit_inside, 1000, pure=False) for _ in range(2)]
+    for result in client.gather(futures):
+        equal(result, expected)
+
+
+def test_importing_mlkm_imports_no_dask():
+    code = "import sys, mlkm; sys.exit(any(name.split('.')[0] in ('dask', 'distributed') for name in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# --- what is sent
+
+
+class Counted:
+    """Counts how often it is pickled in this process, which the scheduler is in."""
+
+    times = 0
+
+    def __reduce__(self):
+        Counted.times += 1
+        return Counted, ()
+
+
+def test_a_model_is_sent_once_and_not_with_every_task(client):
+    X, y = numbers(4000)
+    model = fitted(GIVEN, X, y)
+    model.counted_ = Counted()
+
+    def pickled(chunk):
+        Counted.times = 0
+        dX, dy = collections(X, y, chunk, chunk)
+        model.predict(dX).compute()
+        model.score(dX, dy)
+        return Counted.times
+
+    assert pickled(100) == pickled(1000) < 12
+
+
+def test_training_rows_and_scores_stay_here(client):
+    """A band and its model go to workers without rows and scores: 1.2 MB of them here."""
+    X, y = numbers(10_000, 10)
+    model = fitted(GIVEN, X, y)
+    band = ConformalRegressor(model, score="absolute").conformalize(X, y)
+    dX = da.from_array(np.zeros((10, 10)), chunks=5)
+    for lazy in (model.predict(dX), *model.predict(dX, return_std=True), *band.predict_interval(dX)):
+        assert len(cloudpickle.dumps(lazy)) < 100_000
+
+
+class Touched:
+    """Leaves a file for every chunk that is made."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __call__(self, block, block_info=None):
+        place = block_info[0]["chunk-location"][0]
+        with open(os.path.join(self.folder, f"{place}-{time.time_ns()}"), "w"):
+            return block
+
+
+def test_a_pass_makes_every_chunk_once(client, tmp_path):
+    """Also where X and y are parts of one array, and where tasks cut chunks."""
+    X, y = numbers()
+    Z = da.from_array(np.column_stack([X, y]), chunks=(9000, 5)).map_blocks(Touched(str(tmp_path)), dtype=float)
+    tmp_path.joinpath("x").touch()  # map_blocks may have asked what it gives
+    for path in tmp_path.iterdir():
+        path.unlink()
+    dask_source(Z[:, :4], Z[:, 4]).reduce(len, operator.add)
+    assert sorted(path.name.split("-")[0] for path in tmp_path.iterdir()) == ["0", "1", "2", "3", "4"]
+
+
+# --- what goes wrong
+
+
+def test_rows_that_cannot_be_used_are_explained_at_once(client, tmp_path):
+    X, y = numbers(3000)
+    before = vars(clone(GIVEN))
+    for place, value, message in ((y, np.nan, "y contains NaN"), (X[:, 2], np.inf, "X contains infinity in column 2")):
+        place[1700], good = value, place[1700]
+        model = clone(GIVEN)
+        with pytest.raises(ValueError, match=message), policy_context(FEW):
+            model.fit(*collections(X, y, 700, 900))
+        assert vars(model).keys() == before.keys()
+        place[1700] = good
+    with pytest.raises(ValueError, match="none negative"):
+        fitted(GIVEN, *collections(X, y), sample_weight=da.from_array(-np.ones(3000), chunks=1000))
+
+
+class Failing:
+    """A chunk that cannot be read the first times."""
+
+    def __init__(self, folder, times):
+        self.folder, self.times = folder, times
+
+    def __call__(self, block):
+        with open(os.path.join(self.folder, str(time.time_ns())), "w"):
+            pass
+        if len(os.listdir(self.folder)) <= self.times:
+            raise OSError("the disk is away")
+        return block
+
+
+def test_a_task_that_fails_is_tried_again(client, tmp_path):
+    X, y = numbers(1000)
+    dX, dy = da.from_array(X, chunks=(1000, 4)), da.from_array(y, chunks=1000)
+    once = dX.map_blocks(Failing(str(tmp_path), 2), dtype=float, meta=np.empty((0, 0)))
+    equal(fitted(GIVEN, once, dy).predict(X), fitted(GIVEN, X, y).predict(X))
+    always = dX.map_blocks(Failing(str(tmp_path), 10**9), dtype=float, meta=np.empty((0, 0)))
+    with pytest.raises(OSError, match="the disk is away"):
+        fitted(GIVEN, always, dy)
+
+
+def test_two_fits_at_once(client):
+    X, y = numbers()
+    expected = [fitted(GIVEN, *collections(X, target)).predict(X[:500]) for target in (y, -3 * y)]
+    found = [None, None]
+
+    def fit(k, target):
+        found[k] = fitted(GIVEN, *collections(X, target)).predict(X[:500])
+
+    threads = [
+        threading.Thread(target=contextvars.copy_context().run, args=(fit, k, target))
+        for k, target in enumerate((y, -3 * y))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    for own, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(own, other)
+
+
+def test_workers_without_data_and_workers_that_are_busy(client):
+    X, y = numbers(1000)
+    expected = fitted(GIVEN, X, y).predict(X)
+    equal(fitted(GIVEN, *collections(X, y, 1000, 1000)).predict(X), expected)  # one chunk, two workers
+    busy = client.map(time.sleep, [0.5, 0.51, 0.52, 0.53])
+    equal(fitted(GIVEN, *collections(X, y, 100, 100)).predict(X), expected)
+    client.gather(busy)
+
+
+def test_workers_that_were_restarted(own_client):
+    X, y = numbers(1000)
+    dX, dy = collections(X, y, 300, 300)
+    model = fitted(GIVEN, dX, dy)
+    lazy = model.predict(dX)
+    own_client.restart()
+    equal(lazy.compute(), model.predict(X))
+    equal(fitted(GIVEN, dX, dy).predict(X), model.predict(X))
+
+
+class Slowly:
+    """A chunk takes a while to make, and leaves a file that says in which process."""
+
+    def __init__(self, folder, seconds):
+        self.folder, self.seconds = str(folder), seconds
+
+    def __call__(self, block):
+        with open(os.path.join(self.folder, f"{os.getpid()}-{time.time_ns()}"), "w"):
+            time.sleep(self.seconds)
+        return block
+
+
+def slowly(X, y, folder, seconds, rows=300):
+    dX, dy = collections(X, y, rows, rows)
+    return dX.map_blocks(Slowly(folder, seconds), dtype=float, meta=np.empty((0, 0))), dy
+
+
+def after(folder, n_chunks, work):
+    """Do something in another thread as soon as so many chunks have been begun."""
+
+    def wait():
+        for _ in range(2000):
+            names = os.listdir(folder)
+            if len(names) >= n_chunks:
+                return work(names)
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
+
+
+def test_a_worker_that_is_killed_costs_its_chunks(own_client, tmp_path):
+    X, y = numbers(3000)
+    expected = fitted(GIVEN, *collections(X, y, 300, 300)).predict(X)
+
+    killed = []
+
+    def kill(names):
+        killed.append(int(sorted(names, key=lambda name: int(name.split("-")[1]))[-1].split("-")[0]))
+        os.kill(killed[0], signal.SIGKILL)
+
+    thread = after(tmp_path, 6, kill)
+    model = fitted(GIVEN, *slowly(X, y, tmp_path, 0.05))
+    thread.join()
+    np.testing.assert_array_equal(model.predict(X), expected)
+    assert killed
+    assert len({name.split("-")[0] for name in os.listdir(tmp_path)}) >= 2  # another has gone on
+
+
+def test_a_scheduler_that_is_lost_is_one_clear_error(tmp_path):
+    """Within seconds, and the model is the one before."""
+    X, y = numbers(3000)
+    cluster = start(2)
+    with cluster, distributed.Client(cluster, timeout=2):
+        model = fitted(GIVEN, *collections(X, y, 300, 300))
+        before, predicted = dict(vars(model)), model.predict(X)
+        began = []
+
+        def close(_):
+            began.append(time.monotonic())
+            cluster.close()
+
+        thread = after(tmp_path, 3, close)
+        with pytest.raises(RuntimeError, match="cluster was lost"), policy_context(FEW):
+            model.set_params(random_state=1).fit(*slowly(X, -y, tmp_path, 0.2))
+        assert time.monotonic() - began[0] < 10
+        thread.join()
+        assert vars(model).keys() == before.keys()
+        assert all(vars(model)[name] is value for name, value in before.items() if name != "random_state")
+        np.testing.assert_array_equal(model.predict(X), predicted)
+        with pytest.raises(RuntimeError, match="cluster was lost"):
+            model.score(*collections(X, y))
+
+
+def test_an_interrupt_ends_the_work(client, tmp_path):
+    X, y = numbers(3000)
+    model = clone(GIVEN)
+    before = dict(vars(model))
+    main = threading.main_thread().ident
+    thread = after(tmp_path, 2, lambda _: signal.pthread_kill(main, signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt), policy_context(FEW):
+        model.fit(*slowly(X, y, tmp_path, 0.3))
+    thread.join()
+    assert vars(model) == before
+    for _ in range(200):
+        if not client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
+            break
+        time.sleep(0.05)
+    begun = len(os.listdir(tmp_path))
+    assert begun < 9
+    time.sleep(0.7)
+    assert len(os.listdir(tmp_path)) == begun
+
+
+# --- joblib's backend
+
+
+def test_joblib_runs_rotations_folds_and_grids(client):
+    X, y = numbers(200)
+    rotated = MLKMRegressor(widths=(16, 4), cv="rotate", random_state=0, n_jobs=2)
+    expected = clone(rotated).set_params(n_jobs=None).fit(X, y).predict(X)
+    search = GridSearchCV(RandomFeatureRidge(20, random_state=0), {"scale": [0.3, 1.0]}, cv=2)
+    here = search.fit(X, y).cv_results_["mean_test_score"]
+    with joblib.parallel_config(backend="dask"):
+        equal(rotated.fit(X, y).predict(X), expected)
+        np.testing.assert_allclose(search.fit(X, y).cv_results_["mean_test_score"], here, rtol=1e-9)
