@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold, PredefinedSplit
 
 import mlkm
@@ -92,7 +93,7 @@ def test_mini_batches_are_those_of_the_permuted_pieces():
     rows = plain_rows(found.x_scaler_.forward(X), found.y_scaler_.forward(y[:, None]))
     sd = found.y_scaler_.sd
     start.layers[-1][0][:] *= sd
-    data, step, moving = seen_by(rows, start.maps[0], unit=sd), model.solver.step(3, 1e-3), positions(start, None)
+    data, moving = seen_by(rows, start.maps[0], unit=sd), positions(start, None)
     step = GradientDescent(0.05, batch_size=300).step(3, 1e-3)
     velocity = [np.zeros_like(W) for layer in start.layers for W in layer]
     for epoch in range(2):
@@ -173,9 +174,9 @@ def test_the_last_layer_is_exact_on_all_rows(cls, cv):
 def test_one_layer_stays_where_hidden_ones_do_not_pay():
     X, _ = numbers(3000)
     y = X @ [1.0, 2.0, 0.0, 0.0] + np.random.default_rng(0).standard_normal(3000)
-    found = streamed(MLKMRegressor(widths=(20, 4), penalty=1e-4, random_state=0), source_of(X, y))
+    found = streamed(MLKMRegressor((20, 4), penalty=1e-4, random_state=0), source_of(X, y))
     assert not found.machines_[0].layers[-1][0][:4].any()
-    alone = streamed(MLKMRegressor(widths=(20,), penalty=1e-4, random_state=0), source_of(X, y))
+    alone = streamed(MLKMRegressor((20,), penalty=1e-4, random_state=0), source_of(X, y))
     np.testing.assert_allclose(found.predict(X), alone.predict(X), atol=1e-8)
 
 
@@ -213,6 +214,7 @@ def test_standard_deviations_are_near_those_of_memory(model):
     assert not found.has_closed_form_
 
 
+@pytest.mark.slow
 def test_a_file_beyond_the_budget_is_trained_and_dask_arrays_are_the_same(tmp_path):
     da = pytest.importorskip("dask.array")
     X, y = numbers(18_000)
@@ -249,6 +251,7 @@ def test_categories_and_missing_values_stream():
     assert streamed(model.set_params(random_state=0), source).score(frame, y) > 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [published(cv="rotate", max_iter=1, batch_size=500), published(max_iter=1)])
 @pytest.mark.usefixtures("small_pieces")
 def test_memory_does_not_grow_with_the_rows(model, tmp_path):
@@ -289,7 +292,7 @@ def test_splitters_need_all_rows():
 
 def test_models_of_pieces_are_saved(tmp_path):
     X, y = numbers(1000)
-    for model in (published(cv="rotate", max_iter=3), MLKMRegressor(widths=(20, 4), random_state=0)):
+    for model in (published(cv="rotate", max_iter=3), MLKMRegressor((20, 4), scales=(0.5, 0.5), random_state=0)):
         found = streamed(model, source_of(X, y))
         mlkm.save(found, tmp_path / "model.mlkm")
         for a, b in zip(mlkm.load(tmp_path / "model.mlkm").predict(X, True), found.predict(X, True), strict=True):
@@ -310,6 +313,9 @@ def test_bands_of_streamed_descent_cover():
     X, y = numbers(3000)
     band = ConformalRegressor(published(max_iter=10, batch_size=100), confidence_level=0.9, random_state=0)
     found = streamed(band, source_of(X, y))
+    frozen = ConformalRegressor(FrozenEstimator(found.estimator_), confidence_level=0.9)
+    frozen.conformalize(source_of(*numbers(1500, seed=2)))
     X, y = numbers(2000, seed=1)
-    covered = mlkm.metrics.coverage(y, found.predict_interval(X)[1]).share
-    assert abs(covered - 0.9) < 4.5 * np.sqrt(0.09 / 2000 + 0.09 / 1500)
+    for band in (found, frozen):
+        covered = mlkm.metrics.coverage(y, band.predict_interval(X)[1]).share
+        assert abs(covered - 0.9) < 4.5 * np.sqrt(0.09 / 2000 + 0.09 / 1500)

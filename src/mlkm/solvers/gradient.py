@@ -27,7 +27,8 @@ class GradientDescent(Solver):
     """The paper's descent: all layers jointly, or with `cv` Algorithm 1 (ADDS), one layer at a time on its own
     subsample.
 
-    Memory is O(block x D + sum_l D_l D_(l+1)) beside the rows and the fit's own standardised copy of them.
+    Memory is O(block x D + sum_l D_l D_(l+1)) beside the rows and the fit's own standardised copy of them. Rows of
+    files and clusters that do not fit into memory are passed over a piece at a time (`mlkm.solvers.streamed`).
 
     Parameters
     ----------

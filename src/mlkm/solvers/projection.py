@@ -18,7 +18,8 @@ from .reduced import project
 class VariableProjection(Solver):
     """Hidden layers by L-BFGS on what is left of the loss when the last layer is exact.
 
-    With `cv`, the sweeps of Algorithm 1 with every update solved well instead of one gradient step.
+    With `cv`, the sweeps of Algorithm 1 with every update solved well instead of one gradient step. Of rows of files
+    and clusters that do not fit into memory, a sample trains the hidden layers, and the last layer sees all.
 
     Parameters
     ----------

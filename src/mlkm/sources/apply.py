@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.frozen import FrozenEstimator
 
 from .._types import Array
 from ..rows.pieces import in_order
@@ -55,6 +56,8 @@ def _of_chunk(f: Callable[[Any], tuple[Array, ...]], chunk: Any, tails: Tails) -
 def sendable(model: Any, return_std: bool = False) -> Any:
     """A model as it is sent to rows: without its training rows, unless standard deviations ask for
     them and are not made of sums."""
+    if isinstance(model, FrozenEstimator):
+        return FrozenEstimator(sendable(model.estimator, return_std))
     if not hasattr(model, "_rows_of_fit"):
         return model
     result = copy(model)
