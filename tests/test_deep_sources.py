@@ -299,6 +299,16 @@ def test_models_of_pieces_are_saved(tmp_path):
             np.testing.assert_array_equal(a, b)
 
 
+def test_exports_of_streamed_fits_have_no_variance(tmp_path):
+    pytest.importorskip("onnx")
+    X, y = numbers(1000)
+    found = streamed(published(cv="rotate", max_iter=2), source_of(X, y))
+    mlkm.to_onnx(found, tmp_path / "model.onnx")
+    band = ConformalRegressor(FrozenEstimator(found)).conformalize(X, y)
+    with pytest.raises(ValueError, match="The variance of a fit to rows in pieces is not exported"):
+        mlkm.to_onnx(band, tmp_path / "band.onnx")
+
+
 def test_effects_of_streamed_fits_have_bands():
     X, y = numbers(2000)
     for model in (published(cv="rotate", max_iter=3), MLKMRegressor((20, 4), scales=(0.5, 0.5), random_state=0)):
