@@ -15,7 +15,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, config_context
 from mlkm.auto.policy import Policy, policy_context
@@ -31,22 +34,14 @@ GIVEN = RandomFeatureRidge(40, scale=0.5, penalty=1e-6, random_state=0)
 N = 40_000  # three pieces of 16,384 rows
 
 
-def start(n_workers, **settings):
+def start(n_workers, processes=True):
     return distributed.LocalCluster(
-        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs="CRITICAL",
-        **settings,
-    )  # fmt: skip
+        n_workers=n_workers, threads_per_worker=1, processes=processes, dashboard_address=":0", silence_logs="CRITICAL"
+    )
 
 
 @pytest.fixture(scope="module")
 def client():
-    with start(2) as cluster, distributed.Client(cluster) as client:
-        yield client
-
-
-@pytest.fixture
-def own_client():
-    """A cluster that may be broken."""
     with start(2) as cluster, distributed.Client(cluster) as client:
         yield client
 
@@ -105,12 +100,16 @@ def test_a_fit_is_that_of_rows_in_memory(client, model):
 
 
 @pytest.mark.slow
-def test_the_number_of_workers_and_the_chunks_change_no_bit():
+def test_the_number_of_workers_and_the_chunks_change_no_bit(client):
     X, y = numbers()
     found = []
-    for n_workers in (1, 2, 3):
-        with start(n_workers) as cluster, distributed.Client(cluster):
-            found += [fitted(GIVEN, *collections(X, y, rows)).predict(X[:500]) for rows in (7000, 13_001)]
+    for n_workers in (2, 3, 1):
+        client.cluster.scale(n_workers)
+        while len(client.scheduler_info()["workers"]) != n_workers:
+            time.sleep(0.05)
+        found += [fitted(GIVEN, *collections(X, y, rows)).predict(X[:500]) for rows in (7000, 13_001)]
+    client.cluster.scale(2)
+    client.wait_for_workers(2)
     for other in found[1:]:
         np.testing.assert_array_equal(other, found[0])
 
@@ -131,13 +130,14 @@ def test_few_rows_are_gathered_and_fitted_as_in_memory(client):
     np.testing.assert_array_equal(MLKMRegressor(random_state=0).fit(*collections(X, y, 60, 90)).predict(X), expected)
 
 
-@pytest.mark.parametrize("kind", [MLKMRegressor, RandomFeatureRidge])
-def test_frames_with_categories_words_dates_and_missing_values(client, kind):
+@pytest.mark.parametrize(
+    "model", [pytest.param(MLKMRegressor(random_state=0), marks=pytest.mark.slow), GIVEN], ids=["default", "given"]
+)
+def test_frames_with_categories_words_dates_and_missing_values(client, model):
     frame, y = mixed()
     collection = dd.from_pandas(frame.assign(y=y), npartitions=4)
     columns = list(frame.columns)
-    memory = fitted(kind(random_state=0), frame, y)
-    cluster = fitted(kind(random_state=0), collection[columns], collection["y"])
+    memory, cluster = fitted(model, frame, y), fitted(model, collection[columns], collection["y"])
     expected = memory.predict(frame)
     equal(cluster.predict(frame), expected, 1e-7)
     predicted = cluster.predict(collection[columns[::-1]])  # by names
@@ -262,6 +262,27 @@ def test_bands_of_several_outputs(client):
     equal(interval.compute(), band.predict_interval(X, joint=True)[1])
 
 
+def test_bands_with_weights_and_bands_of_other_regressors(client):
+    X, y = numbers(1500)
+    w = np.random.default_rng(0).uniform(0.5, 2, 1000)
+    dX, dy, dw = *collections(X[500:], y[500:], 300, 400), da.from_array(w, chunks=350)
+    other = make_pipeline(StandardScaler(), LinearRegression())
+    named = pd.DataFrame(X, columns=list("abcd"))
+    frame = dd.from_pandas(named, npartitions=3)
+    for model in (fitted(GIVEN, X[:500], y[:500]), clone(other).fit(X[:500], y[:500])):
+        memory = ConformalRegressor(model).conformalize(X[500:], y[500:], sample_weight=w)
+        cluster = ConformalRegressor(model).conformalize(dX, dy, sample_weight=dw)
+        equal(cluster.predict_interval(dX)[1].compute(), memory.predict_interval(X[500:])[1])
+        assert isinstance(cluster.predict(dX), da.Array)
+        assert cluster.score(dX, dy) == pytest.approx(memory.score(X[500:], y[500:]), rel=1e-9)
+    by_name = ConformalRegressor(clone(other).fit(named, y)).conformalize(frame, da.from_array(y, chunks=700))
+    equal(by_name.predict(frame).compute(), by_name.predict(named))
+    with pytest.raises(TypeError, match="got Pipeline: fit it first"):
+        ConformalRegressor(other).fit(dX, dy)
+    with pytest.raises(ValueError, match="without groups"):
+        ConformalRegressor(model).conformalize(dX, dy, groups=np.zeros(1000))
+
+
 def test_later_rows_of_a_cluster(client):
     X, y = numbers(3000)
     first, dX, dy = slice(0, 1000), *collections(X[1000:], y[1000:], 700, 900)
@@ -277,7 +298,7 @@ def test_later_rows_of_a_cluster(client):
 def test_the_client_may_be_given(client):
     """A second cluster that is not the current one does the work of a fit, and the current one none of it."""
     X, y = numbers(1000)
-    with start(1) as cluster, distributed.Client(cluster, set_as_default=False) as other:
+    with start(1, False) as cluster, distributed.Client(cluster, set_as_default=False) as other:
         count = lambda dask_scheduler: dask_scheduler.transition_counter  # noqa: E731
         before = client.run_on_scheduler(count), other.run_on_scheduler(count)
         with config_context(client=other):
@@ -297,6 +318,20 @@ def test_fits_inside_tasks_do_not_wait_for_themselves(client):
     futures = [client.submit(fit_inside, 1000, pure=False) for _ in range(2)]
     for result in client.gather(futures):
         equal(result, expected)
+
+
+def test_an_asynchronous_client_is_refused():
+    class Client:
+        asynchronous = True
+
+    X, y = numbers(1000)
+    cut = collections(X, y)[0]
+    with config_context(client=Client()), pytest.raises(ValueError, match="asynchronous"):
+        fitted(GIVEN, cut, y)
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D"):
+        fitted(GIVEN, cut[:, 0], y)
+    with pytest.raises(ValueError, match="pass y"), dask.config.set(scheduler="threads"):
+        fitted(GIVEN, cut)
 
 
 def test_importing_mlkm_imports_no_dask():
@@ -435,16 +470,6 @@ def test_workers_without_data_and_workers_that_are_busy(client):
     client.gather(busy)
 
 
-def test_workers_that_were_restarted(own_client):
-    X, y = numbers(1000)
-    dX, dy = collections(X, y, 300, 300)
-    model = fitted(GIVEN, dX, dy)
-    lazy = model.predict(dX)
-    own_client.restart()
-    equal(lazy.compute(), model.predict(X))
-    equal(fitted(GIVEN, dX, dy).predict(X), model.predict(X))
-
-
 class Slowly:
     """A chunk takes a while to make, and leaves a file that says in which process."""
 
@@ -477,24 +502,65 @@ def after(folder, n_chunks, work):
     return thread
 
 
-def test_a_worker_that_is_killed_costs_its_chunks(own_client, tmp_path):
+def test_a_worker_that_is_killed_costs_its_chunks(client, tmp_path):
     X, y = numbers(3000)
     expected = fitted(GIVEN, *collections(X, y, 300, 300)).predict(X)
+    killed = []
 
     def kill(names):
-        os.kill(int(sorted(names, key=lambda name: int(name.split("-")[1]))[-1].split("-")[0]), signal.SIGKILL)
+        last = max(names, key=lambda name: int(name.split("-")[1]))
+        killed.append(int(last.split("-")[0]))
+        os.kill(killed[0], signal.SIGKILL)
 
-    thread = after(tmp_path, 6, kill)
+    thread = after(tmp_path, 5, kill)
     model = fitted(GIVEN, *slowly(X, y, tmp_path, 0.05))
     thread.join()
     np.testing.assert_array_equal(model.predict(X), expected)
-    assert len({name.split("-")[0] for name in os.listdir(tmp_path)}) == 3  # one process is new
+    workers = client.run(os.getpid)
+    assert killed[0] not in workers.values()
+
+
+class Deadly:
+    """A chunk that is the end of its worker."""
+
+    def __call__(self, block):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_chunk_that_kills_its_workers_is_explained(client):
+    X, y = numbers(1000)
+    dX, dy = collections(X, y, 1000, 1000)
+    client.run_on_scheduler(allow_failures, 0)  # rather than three, which take their time
+    try:
+        with pytest.raises(RuntimeError, match="died again and again"):
+            fitted(GIVEN, dX.map_blocks(Deadly(), dtype=float, meta=np.empty((0, 0))), dy)
+    finally:
+        client.run_on_scheduler(allow_failures, 3)
+
+
+def allow_failures(times, dask_scheduler):
+    dask_scheduler.allowed_failures = times
+
+
+def test_workers_that_are_restarted(client, tmp_path):
+    """In the middle of a fit this cancels it, in one clear error; before and after it nothing is lost."""
+    X, y = numbers(3000)
+    dX, dy = collections(X, y, 300, 300)
+    model = fitted(GIVEN, dX, dy)
+    lazy, before = model.predict(dX), dict(vars(model))
+    thread = after(tmp_path, 3, lambda _: client.restart())
+    with pytest.raises(RuntimeError, match="cluster was lost"), policy_context(FEW):
+        model.fit(*slowly(X, -y, tmp_path, 0.1))
+    thread.join()
+    assert vars(model) == before
+    equal(lazy.compute(), model.predict(X))
+    equal(fitted(GIVEN, dX, dy).predict(X), model.predict(X))
 
 
 def test_a_scheduler_that_is_lost_is_one_clear_error(tmp_path):
     """Within seconds, and the model is the one before."""
     X, y = numbers(3000)
-    cluster = start(2)
+    cluster = start(1)
     with cluster, distributed.Client(cluster, timeout=2):
         model = fitted(GIVEN, *collections(X, y, 300, 300))
         before, predicted = dict(vars(model)), model.predict(X)
@@ -512,8 +578,6 @@ def test_a_scheduler_that_is_lost_is_one_clear_error(tmp_path):
         assert vars(model).keys() == before.keys()
         assert all(vars(model)[name] is value for name, value in before.items() if name != "random_state")
         np.testing.assert_array_equal(model.predict(X), predicted)
-        with pytest.raises(RuntimeError, match="cluster was lost"):
-            model.score(*collections(X, y))
 
 
 def test_an_interrupt_ends_the_work(client, tmp_path):
