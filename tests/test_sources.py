@@ -159,6 +159,19 @@ def test_memmaps_are_read_in_pieces(tmp_path):
     np.testing.assert_array_equal(Y[:, 0], y)
 
 
+def test_a_large_memmap_is_fitted_as_an_array_in_memory(tmp_path):
+    X, y = numbers(21_000)
+    mapped = np.memmap(tmp_path / "X.dat", np.float64, "w+", shape=X.shape)
+    mapped[:] = X
+    model = RandomFeatureRidge(40, scale=0.5, penalty=1e-4, random_state=0)
+    expected = model.fit(X, y).predict(X[:100])
+    streamed = model.fit(mapped, y)
+    assert streamed._training[0] is None  # no copy of the rows is kept
+    np.testing.assert_array_equal(streamed.predict(X[:100]), expected)
+    with pytest.raises(ValueError, match="21000 rows and y has 5"):
+        model.fit(mapped, y[:5])
+
+
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_predictions_stream_to_a_file(kind, tmp_path):
     X, y = numbers(700)
@@ -185,6 +198,22 @@ def test_what_fails_leaves_nothing_behind(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out.csv", "rows.parquet"]
     with pytest.raises(ValueError, match=r"\.parquet or \.csv"):
         predict_table(model, path, tmp_path / "out.xlsx")
+
+
+@pytest.mark.parametrize("problem", [KeyboardInterrupt(), OSError(28, "No space left on device")])
+def test_an_interrupt_or_a_full_disk_leaves_nothing_behind(problem, tmp_path, monkeypatch):
+    X, y = numbers(100)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = RandomFeatureRidge(20, scale=0.5, random_state=0).fit(frame, y)
+    path = write(tmp_path / "rows.parquet", frame, y)
+
+    def fails(self, *arguments):
+        raise problem
+
+    monkeypatch.setattr("pyarrow.parquet.ParquetWriter.write_table", fails)
+    with pytest.raises(type(problem)):
+        predict_table(model, path, tmp_path / "out.parquet")
+    assert [p.name for p in tmp_path.iterdir()] == ["rows.parquet"]
 
 
 def test_a_broken_file_in_a_folder_is_named(tmp_path):
@@ -285,3 +314,17 @@ def test_a_table_of_ours_is_read_by_names():
     model = RandomFeatureRidge(20, scale=0.5, random_state=0).fit(pd.DataFrame(X, columns=list("abcd")), y)
     table = Table(tuple(X[:, [3, 2, 1, 0]].T), tuple("dcba"))
     np.testing.assert_array_equal(model.predict(table), model.predict(pd.DataFrame(X, columns=list("abcd"))))
+
+
+def test_effects_of_many_rows_are_those_of_their_truth():
+    X, y = numbers(3000)
+    with policy_context(FEW):
+        model = RandomFeatureRidge(80, random_state=0).fit(X, y)
+    effect = model.effects(X[:200]).main(0)
+    truth = np.sin(3 * X[:200, 0]) - np.sin(3 * X[:, 0]).mean()
+    assert np.corrcoef(effect.values, truth)[0, 1] > 0.98
+    lower, upper = effect.band
+    assert (lower < effect.values).all()
+    assert (effect.values < upper).all()
+    told = model.explain(X[:5])
+    np.testing.assert_allclose(told.baseline + told.values.sum(axis=1), model.predict(X[:5]))

@@ -27,6 +27,7 @@ class Purpose(IntEnum):
     BOOTSTRAP = 50  # samples, by replicate
     PROJECTION = 60  # combinations of gradients, by pair
     SLICES = 70  # directions of the worst slice
+    EFFECTS = 80  # factors of simultaneous bands, and, by background row, orders of columns
 
 
 def root_seed(random_state: RandomState) -> int:

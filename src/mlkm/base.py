@@ -1,32 +1,23 @@
 """What all regressors share: standardised distinct rows in, an average of machines out."""
 
-import warnings
-from typing import Any, Self
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
-from ._config import check_memory
-from ._seeds import Purpose, generator, root_seed
-from ._types import Array, RandomState
-from ._whole import all_or_nothing
-from .auto.plan import Plan, in_closed_form, is_automatic, make_plan, takes_levels
-from .auto.policy import current_policy
-from .fit.in_pieces import train_in_pieces
-from .fit.train import Fitted, train
+from ._checks import is_auto
+from ._types import Array
+from .auto.first_layer import width_of
+from .auto.policy import current_policy, with_effort
+from .cost import Cost, cost_of_default, cost_of_features
+from .explain import Contributions, Effects, View, contributions
+from .fitting import Fitting
 from .model.machine import predict_average
-from .rows import Inputs, Rows, checked_weights, distinct_rows, fit_fence, folds_of, standardiser
+from .rows import Rows
 from .sources.apply import Predictions, apply_rows, is_elsewhere, r2, sendable
-from .sources.arrays import TableSource
-from .sources.base import Source
-from .sources.prepare import as_source, prepared
-from .sources.scan import Scan, gathered, scan
-from .tables.columns import encode
-from .tables.frames import Table
-from .tables.means import fit_numbers
-from .tables.reading import category_mask, checked_table, reader_of, set_names
+from .sources.prepare import as_source
 from .variance import (
     LARGEST,
     FitSummary,
@@ -39,157 +30,9 @@ from .variance import (
     places,
 )
 
-_COPIES = 4  # of the rows that a fit in memory holds at the same time, about
 
-
-class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class KernelMachine(RegressorMixin, Fitting):  # type: ignore[misc]
     """What all regressors share: standardised distinct rows in, an average of machines out."""
-
-    random_state: RandomState
-    categorical_features: Any
-
-    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, cv: Any = None, **choices: Any) -> Self:
-        """Read, plan, train, store: all of it or nothing."""
-        with all_or_nothing(self):
-            seed, source = root_seed(self.random_state), as_source(X, y, sample_weight)
-            summed = in_closed_form(cv=cv, **choices)
-            if source is not None:
-                categorical, found = self._scanned(source, seed)
-                if summed and found.n > current_policy().kernel_rows[0]:
-                    return self._fit_in_pieces(source, found, categorical, choices, seed)
-                given = self._gathered(source, found)
-            else:
-                if y is None:
-                    raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-                given = checked_table(self, X, y, sample_weight)
-                if summed and len(given[0]) > current_policy().kernel_rows[0]:
-                    return self._fit_many(*given, choices, seed)
-            rows = self._rows(*given, cv, choices, seed)
-            plan = self._plan(rows.X.shape[1], cv, seed, choices)
-            fitted = train(rows, plan, self.y_scaler_)
-            weight = float(len(given[1]) if given[2] is None else given[2].sum())
-            return self._store(fitted, self._range(rows), plan, (rows, self._summary(fitted)), weight)
-
-    def _plan(self, d: int, cv: Any, seed: int, choices: Any, n_rows: int | None = None) -> Plan:
-        """What was asked for; in closed form features of a given scale are held where the inputs' origin is."""
-        unit = np.where(np.isfinite(self.x_scaler_.sd), self.x_scaler_.sd, 1.0)
-        origin = self.x_scaler_.mean / unit if in_closed_form(cv=cv, **choices) else None
-        return make_plan(d, unit, rotate=cv is not None, seed=seed, n_rows=n_rows, origin=origin, **choices)
-
-    def _scanned(self, source: Source, seed: int) -> tuple[list[bool], Scan]:
-        """What the columns of a source are, where they are categories by choice, and what a pass over them finds."""
-        set_names(self, source.names, source.n_columns)
-        categorical = category_mask(self.categorical_features, source.names, source.n_columns)
-        found = scan(source, categorical, seed)
-        if found.targets is None:
-            raise ValueError("The table has no target; name it, as in open_table(path, target='price'), or pass y.")
-        return categorical, found
-
-    def _gathered(self, source: Source, found: Scan) -> tuple[Table, Array, Array | None]:
-        """All rows in memory: as few as kernels are solved on, or as many as fits that are no sums can take."""
-        check_memory(_COPIES * 8 * found.n * (source.n_columns + found.sample.Y.shape[1]), "The rows of this fit")
-        table, Y, weights = gathered(source)
-        targets = Y[:, 0] if source.single_output else Y
-        return table, targets, checked_weights(weights, len(weights))
-
-    def _fit_many(self, table: Table, targets: Array, weights: Array | None, choices: Any, seed: int) -> Self:
-        """Rows in memory, but so many that they are summed up."""
-        Y = targets.astype(np.float64).reshape(len(targets), -1)
-        weights = np.ones(len(Y)) if weights is None else weights
-        source = TableSource(table, Y, weights, targets.ndim == 1)
-        categorical = category_mask(self.categorical_features, table.names, len(table.columns))
-        return self._fit_in_pieces(source, scan(source, categorical, seed), categorical, choices, seed, True)
-
-    def _fit_in_pieces(
-        self, source: Source, found: Scan, categorical: list[bool], choices: Any, seed: int,
-        keep: bool = False,
-    ) -> Self:  # fmt: skip
-        """Layer 1 from a sample, then sums over all rows."""
-        with_levels, self._careful = (
-            takes_levels(cv=None, **choices),
-            is_automatic(choices["scales"], choices["solver"]),
-        )
-        ready = prepared(source, found, categorical, with_levels=with_levels, careful=self._careful, keep=keep)
-        recipe = ready.recipe
-        self._single_output, self._reader, self._kinds = source.single_output, recipe.reader, recipe.kinds
-        self._numbers, self._fence = None if recipe.numbers is None else recipe.numbers.whole, ready.fence
-        self.x_scaler_, self.y_scaler_ = recipe.in_use, recipe.y_scaler
-        if self.x_scaler_.rounded.any():
-            self._warn_dropped()
-        plan = self._plan(ready.sample.X.shape[1], None, seed, choices, ready.pieces.n_rows)
-        trained = train_in_pieces(ready.sample, ready.of_all, ready.pieces, plan)
-        fitted = trained.fitted
-        summary = SumsSummary(trained.prior, fitted.solution.penalty, trained.sums, fitted.solution.loo_error)
-        return self._store(fitted, (ready.low, ready.high), plan, (ready.rows, summary), found.weight)
-
-    def _rows(self, table: Table, targets: Array, weights: Array | None, cv: Any, choices: Any, seed: int) -> Rows:
-        """Merged and standardised rows; stores the scalings. With automatic scales, numbers far beyond all others
-        are held."""
-        self._reader = reader_of(table, weights, self.categorical_features)
-        inputs = encode(self._reader.columns, table)
-        self._single_output, Y = targets.ndim == 1, targets.astype(np.float64).reshape(len(targets), -1)
-        kinds, self._numbers = self._reader.inputs, None
-        if kinds.levels.any() and not takes_levels(cv=cv, **choices):
-            rng = generator(seed, Purpose.LEVELS)
-            self._numbers, inputs = fit_numbers(inputs, Y, kinds, weights, rng)
-            kinds = Inputs(np.zeros(inputs.shape[1], np.intp), self._numbers.owners)
-        self._kinds, self._careful = kinds, is_automatic(choices["scales"], choices["solver"])
-        self._fence = fit_fence(inputs, self._careful, kinds.numbers)
-        if self._careful:
-            inputs = np.clip(inputs, self._fence.low, self._fence.high)
-        fold = folds_of(cv, inputs, targets)
-        rows = distinct_rows(inputs, Y, weights, fold, kinds)
-        self.x_scaler_ = standardiser(rows.X, rows.weights, constant=np.inf, left=~kinds.numbers)
-        self.y_scaler_ = standardiser(rows.Y, rows.weights)
-        if self.x_scaler_.rounded.any():
-            self._warn_dropped()
-        self.x_scaler_.forward(rows.X, out=rows.X)  # copies of the fit's own
-        self.y_scaler_.forward(rows.Y, out=rows.Y)
-        return rows
-
-    def _range(self, rows: Rows) -> tuple[Array, Array]:
-        """The least and the largest target."""
-        with np.errstate(over="ignore"):
-            return self.y_scaler_.backward(rows.Y.min(axis=0)), self.y_scaler_.backward(rows.Y.max(axis=0))
-
-    def _warn_dropped(self) -> None:
-        """Name the inputs that are ignored because their variation is lost in rounding."""
-        columns = np.unique(self._kinds.owners[self.x_scaler_.rounded])
-        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))[columns].tolist()
-        inputs = ("inputs " if len(names) > 1 else "input ") + ", ".join(map(repr, names))
-        warnings.warn(
-            f"The values of {inputs} differ by rounding error only, beside their size, and are ignored; subtract a "
-            "constant near them where their differences mean something.",
-            UserWarning,
-            stacklevel=5,
-        )
-
-    def _store(
-        self, fitted: Fitted, span: tuple[Array, Array], plan: Plan, training: tuple[Any, Any], weight: float
-    ) -> Self:
-        """Fitted attributes, in the units of y where they have any; for automatic scales, how far predictions may
-        go."""
-        solution, (low, high) = fitted.solution, span
-        self.machines_ = solution.machines
-        self.widths_, self.scales_, self.penalty_ = fitted.widths, fitted.scales, solution.penalty
-        self.n_iter_, self.loss_curve_ = solution.n_iter, solution.trace
-        with np.errstate(over="ignore", under="ignore"):  # squares of numbers beyond 1e154
-            self.loo_error_ = float(np.mean((np.sqrt(solution.loo_error) * self.y_scaler_.sd) ** 2))
-        self.feature_relevance_ = np.bincount(self._kinds.owners, fitted.relevance, minlength=self.n_features_in_)
-        with np.errstate(over="ignore"):
-            beyond = plan.policy.beyond * (high - low) if plan.automatic else np.inf
-            self._limits = low - beyond, high + beyond
-        self._rows_of_fit, self._total_weight = training, weight
-        self.__dict__.pop("_variance", None)
-        return self
-
-    @staticmethod
-    def _summary(fitted: Fitted) -> FitSummary | StackSummary:
-        """What the variance needs to know of the fit."""
-        solution, stack = fitted.solution, fitted.stack
-        if stack is None:
-            return FitSummary(fitted.prior, solution.penalty, solution.hidden_penalty, solution.loo_error)
-        return StackSummary(stack.kernel, stack.noise, stack.shares, stack.ridge_penalty, stack.loo_error, stack.warped)
 
     @property
     def _training(self) -> tuple[Any, Any]:
@@ -207,9 +50,11 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return inputs if self._numbers is None else self._numbers.numbers(inputs)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the factorisation behind `return_std`, which is made again when needed."""
+        """Without the factorisation behind `return_std` and what effects are averaged over, which are made again when
+        needed."""
         state: dict[str, Any] = {**super().__getstate__()}
         state.pop("_variance", None)
+        state.pop("_seen", None)
         return state
 
     def _sigma(self) -> Variance | StackVariance | SummedVariance:
@@ -334,6 +179,24 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         source = as_source(X, y, sample_weight)
         return float(super().score(X, y, sample_weight)) if source is None else r2(source, self)
 
+    def estimate_cost(self, n: int, d: int, *, in_memory: bool = True) -> Cost:
+        """What a fit to n rows of d columns will take: `memory` in bytes, `seconds` on this machine to a factor of two
+        or so, `way`, and `passes` over the rows.
+
+        Examples
+        --------
+        >>> from mlkm import RandomFeatureRidge
+        >>> cost = RandomFeatureRidge(1000).estimate_cost(10_000_000, 20, in_memory=False)
+        >>> cost.passes, cost.memory < 2e9
+        (2, True)
+        """
+        policy = with_effort(current_policy(), getattr(self, "effort", None))
+        given = getattr(self, "n_features", getattr(self, "widths", "auto"))
+        if is_auto(given) and hasattr(self, "widths"):
+            return cost_of_default(n, d, policy, in_memory)
+        D = width_of(n, policy) if is_auto(given) else int(np.atleast_1d(given)[0])
+        return cost_of_features(n, d, D, in_memory=in_memory, policy=policy)
+
     def outside(self, X: ArrayLike) -> Array:
         """How far every row is outside the training data: the largest distance of an input from the range of its
         training values, in units of that range; 0 inside. What a fit says of rows far outside is its prior, not data.
@@ -349,6 +212,60 @@ class KernelMachine(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         return self._fence.outside(self._read(X))
+
+    def effects(self, X: ArrayLike, confidence_level: float = 0.95) -> Effects:
+        """Effects of the columns at the rows of X, with bands: `effects.main(j)` is the effect of one column on its
+        own, `effects.pair(i, j)` what two do together beyond that, with columns by place or name. Each has `values`,
+        `band` and `band_simultaneous`; see `mlkm.explain.effects` for what they are.
+
+        Examples
+        --------
+        >>> from mlkm import MLKMRegressor
+        >>> from mlkm.datasets import make_example1
+        >>> X, y, f = make_example1(n=300, d=4, random_state=0)
+        >>> effect = MLKMRegressor(random_state=0).fit(X, y).effects(X).main(2)
+        >>> lower, upper = effect.band
+        >>> effect.values.shape, bool((lower < effect.values).all()), bool((effect.values < upper).all())
+        ((300,), True, True)
+        """
+        check_is_fitted(self)
+        table = self._reader.table(self, X)
+        return Effects(self._view(), self._inputs(self._read(X)), table, self._single_output, confidence_level)
+
+    def explain(self, X: ArrayLike) -> Contributions:
+        """What every column contributes to the prediction at every row of X: `values` (n, d), or (n, d, k) of several
+        outputs, which with `baseline` add up to `predict(X)`. They are Shapley values: see
+        `mlkm.explain.contributions`.
+
+        Examples
+        --------
+        >>> from mlkm import MLKMRegressor
+        >>> model = MLKMRegressor().fit([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]], [0.0, 1.0, 2.0, 3.0])
+        >>> told = model.explain([[3.0, 0.0]])
+        >>> bool(abs(told.baseline + told.values.sum() - model.predict([[3.0, 0.0]])[0]) < 1e-9)
+        True
+        """
+        check_is_fitted(self)
+        return contributions(self._view(), self._inputs(self._read(X)), self._single_output)
+
+    def _background(self) -> Rows:
+        """Training rows in an order by what they say."""
+        rows, fit = self._training
+        found = fit.sample if isinstance(fit, SumsSummary) else rows
+        if found is None:
+            raise ValueError("Effects are averages over rows of the fit, and this model was given sums without rows.")
+        return cast(Rows, found)
+
+    def _view(self) -> View:
+        """The fit as effects and contributions see it, made at first use."""
+        if not hasattr(self, "_seen"):
+            names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+            self._seen = View(
+                lambda Z: np.clip(self.y_scaler_.backward(predict_average(self.machines_, Z)), *self._limits),
+                self._background(), self._reader.columns, [str(name) for name in names], self._kinds.owners,
+                self._sigma, self.y_scaler_.sd, sum(machine.maps[0].n_features for machine in self.machines_),
+            )  # fmt: skip
+        return self._seen
 
     def _inputs(self, X: Array) -> Array:
         """Standardised inputs; with automatic scales no further out than a range beyond the training values."""

@@ -30,6 +30,7 @@ from .sources.base import Block, checked_targets
 from .sources.prepare import as_source
 from .variance import SumsSummary
 
+_SHOWN = 2000  # rows that are kept for effects to be averaged over
 _SAME = 1e-6  # by which features of two models may differ
 
 
@@ -117,8 +118,7 @@ class Incremental:
         """A copy with the same features, scalings and penalty and no rows, to begin elsewhere: `partial_fit` adds some,
         `mlkm.merge` brings models together."""
         check_is_fitted(self)
-        result = copy(self)
-        return result._with_sums(self.row_sums().times(0.0), 0)
+        return copy(self)._with_sums(self.row_sums().times(0.0), 0)
 
     def row_sums(self) -> Sums:
         """What the rows sum up to: all that must be known of them to add, forget and merge, and nothing else of them
@@ -148,14 +148,19 @@ class Incremental:
         return sums
 
     def _with_sums(self, sums: Sums, n: int | None = None) -> Self:
-        _, fit = cast(Any, self)._training
+        rows, fit = cast(Any, self)._training
+        some = fit.sample if isinstance(fit, SumsSummary) else rows.take(slice(0, _SHOWN))
         own, penalty = replace(sums, n=float(sums.n if n is None else n)), cast(Any, self).penalty_
         solved = solved_sums(fit.prior, own, penalty)
         self.machines_ = (solved.machine,)
         self.loo_error_ = float(np.mean((np.sqrt(solved.loo_error) * self.y_scaler_.sd) ** 2))
         self._total_weight = own.weight
-        self._rows_of_fit = None, SumsSummary(fit.prior, penalty, _averaging_to_one(own), solved.loo_error)
-        self.__dict__.pop("_variance", None)
+        self._rows_of_fit = (
+            None,
+            SumsSummary(fit.prior, penalty, _averaging_to_one(own), solved.loo_error, some if own.n > 0 else None),
+        )
+        for name in ("_variance", "_seen"):
+            self.__dict__.pop(name, None)
         return self
 
 

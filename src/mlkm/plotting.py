@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from . import metrics
 from ._grids import framed, one_row, place_of, row_names, rows_along
 from ._types import Array
+from .explain.plots import plot_effect as plot_effect
 
 _INK, _BAND, _MISS = "#1f4e79", "#9cc3e6", "#c0392b"
 

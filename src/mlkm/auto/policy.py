@@ -55,7 +55,8 @@ class Policy:
     # --- variances and noise by leave-one-out, and the solve
     weigh_rows: int = 800  # rows by which the kernels' variances and the noise are chosen
     weigh_steps: int = 8
-    # rows up to which kernels are solved rather than features, and how many are at most; the matrix takes 2 n^2 bytes
+    # rows up to which kernels are solved rather than features, and how many are at most; the matrix takes 2 n^2 bytes,
+    # and what is beyond 4 GB (44,700 rows) is computed anew for every product; `python -m benchmarks.pairs`
     kernel_rows: tuple[int, int] = (20_000, 20_000)
 
     # --- who stands beside the kernels with few rows
@@ -92,14 +93,17 @@ EFFORTS: dict[str, dict[str, Any]] = {
         "joint_steps": (20, 25),
         "weigh_rows": 1000,
         "weigh_steps": 12,
+        "kernel_rows": (44_000, 44_000),
         "fifths": (400, 1000),
         "hidden_rows": 1500,
     },
 }
 
 
-def with_effort(policy: Policy, effort: str) -> Policy:
-    """The policy with the sizes of that effort, but for fields that were replaced."""
+def with_effort(policy: Policy, effort: str | None) -> Policy:
+    """The policy with the sizes of that effort, but for fields that were replaced; without one, as it is."""
+    if effort is None:
+        return policy
     if not isinstance(effort, str) or effort not in EFFORTS:
         names = ", ".join(map(repr, EFFORTS))
         raise ValueError(f"effort must be one of {names}; got {effort!r}.")

@@ -26,6 +26,7 @@ from ..solvers.ridge import ridge
 
 _LEAST_TO_WARP = 20  # rows for a power to be told
 _LITTLE = 0.02  # share of the other scale that is not worth the time of predictions
+_ALONE = 20_000  # rows above which a matrix has the memory for itself; 2 n^2 bytes
 _STRAIGHT = 0.99  # squared correlation of targets on both scales from which on they are as good as the same
 
 
@@ -77,7 +78,10 @@ def _kernels(rows: Rows, plan: Plan) -> KernelFit:
     both = side_by_side(lambda: weighed(found, rows, plan), lambda: weighed(found, there, plan), wide=True)
     n = min(len(solvable_rows(learned.kernel, rows, learned.noise)) for learned in both)
     some, there = rows.take(slice(0, n)), there.take(slice(0, n))
-    raw, other = side_by_side(lambda: _solved(both[0], some), lambda: _solved(both[1], there), wide=True)
+    if n > _ALONE:
+        raw, other = _solved(both[0], some), _solved(both[1], there)
+    else:
+        raw, other = side_by_side(lambda: _solved(both[0], some), lambda: _solved(both[1], there), wide=True)
     return _on_both_scales(raw, other, power, some, there, plan)
 
 

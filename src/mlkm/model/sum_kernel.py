@@ -137,17 +137,26 @@ class SumKernel:
 
     def matrix(self, A: Array, B: Array) -> Array:
         """K(a, b) for all rows a of A and b of B."""
-        K: Array = np.empty((len(A), len(B)), A.dtype)
-        own, others = self.codes(A), self.codes(B)
-        left, right = self._products(own), self._products(others)
-        for at in blocks(len(A), _TALL):
+        return self.between(self.codes(A), self.codes(B), A.dtype)
+
+    def between(self, own: list[Array], others: list[Array], dtype: Any) -> Array:
+        """The same, by their codes."""
+        K: Array = np.empty((len(own[0]), len(others[0])), dtype)
+        left, right = self.products(own), self.products(others)
+        for at in blocks(len(K), _TALL):
             self._fill(K[at], [codes[at] for codes in own], others, left[at], right)
+        return K
+
+    def apart(self, own: list[Array], others: list[Array], dtype: Any) -> Array:
+        """The same without the terms whose kernel is a product of codes, in one piece."""
+        K: Array = np.zeros((len(own[0]), len(others[0])), dtype)
+        self._add(K, own, others)
         return K
 
     def strips(self, X: Array) -> Iterator[tuple[slice, Array]]:
         """K(x, x') by strips of rows x, each for the rows x' from its own first one on: the upper triangle."""
         own = self.codes(X)
-        P = compressed(self._products(own))
+        P = compressed(self.products(own))
         for at in blocks(len(X), _TALL):
             stop_if_asked()
             strip: Array = np.empty((at.stop - at.start, len(X) - at.start), X.dtype)
@@ -169,7 +178,7 @@ class SumKernel:
             K[at.start :, at] = K[at, at.start :].T
         return K
 
-    def _products(self, codes: list[Array]) -> Array:
+    def products(self, codes: list[Array]) -> Array:
         """The codes of all terms whose kernel is their product, side by side."""
         parts = [own for term, own in zip(self.terms, codes, strict=False) if isinstance(term.phi, PRODUCTS)]
         parts += [codes[-1]] if self.linear is not None else []
@@ -179,10 +188,14 @@ class SumKernel:
         """In pieces that stay in a processor's cache."""
         for at in blocks(K.shape[1], _WIDE):
             piece: Array = left @ right[at].T
-            for term, a, b in zip(self.terms, own, others, strict=False):
-                if not isinstance(term.phi, PRODUCTS):
-                    piece += term.between(a, b[at], K.dtype)
+            self._add(piece, own, [codes[at] for codes in others])
             K[:, at] = piece
+
+    def _add(self, piece: Array, own: list[Array], others: list[Array]) -> None:
+        """To a piece of K the terms whose kernel is no product."""
+        for term, a, b in zip(self.terms, own, others, strict=False):
+            if not isinstance(term.phi, PRODUCTS):
+                piece += term.between(a, b, piece.dtype)
 
     def diagonal(self, X: Array) -> Array:
         """K(x, x) for every row."""

@@ -17,7 +17,7 @@ OWN = (
     *_of("mlkm.estimators", "MLKMRegressor", "RKMRegressor", "RandomFeatureRidge"),
     *_of("mlkm.random_features", "RandomFeatures"),
     *_of("mlkm.kernels", "Cauchy", "Gaussian", "Laplacian", "Matern"),
-    *_of("mlkm.solvers.closed_form", "Ridge"),
+    *_of("mlkm.solvers.closed_form", "Kernels", "Ridge"),
     *_of("mlkm.solvers.gradient", "GradientDescent"),
     *_of("mlkm.solvers.projection", "VariableProjection"),
     *_of("mlkm.model.features", "FeatureMap", "JointMap", "LinearMap"),

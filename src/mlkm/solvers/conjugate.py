@@ -10,8 +10,9 @@ leans on what is left out, the one is far from the other. Up to a factor, with W
     (S P S)^{-1} = S - S U (diag((l_0 + s) / (l - l_0)) + U'S U)^{-1} U'S.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import scipy.linalg
@@ -19,12 +20,32 @@ from scipy.linalg import lapack
 
 from .._threads import stop_if_asked
 from .._types import Array
+from .strips import Strips
 
-LANDMARKS = 1000  # of the preconditioner; n M^2 sums
-_STEPS = 100
+LANDMARKS = 1000  # of the preconditioner at least; n M^2 sums
+_SHARE = 20  # rows for a landmark more: steps are dearer the more rows there are
+_ENTRIES = 2**28  # of U at most, a gigabyte: 3660 landmarks for 73,000 rows, 2684 for 100,000, 268 for a million
+_STEPS = 100  # a factor takes less time than more of them
+FACTORS = 20_000  # rows of a factor at most, 8 n^2 bytes; with more rows the last step is what there is
 TOLERANCE = 0.02  # what is missing, relative to the residuals of the fit
 _LOST = 1e-6  # eigenvalues, relative to the largest, that are lost in the rounding of float32
 _ROUNDED = 1e-5  # by which products of columns of U may be wrong
+
+
+Solved = tuple[Array, Array, Array]  # alpha (n, k), the intercept (k,), and Y - K alpha (n, k)
+
+
+class Matrix(Protocol):
+    """K with the ridge on its diagonal: stored (`Strips`) or not (`Pairs`)."""
+
+    def product(self, V: Array) -> Array: ...
+
+    def first_rows(self, most: int) -> Array: ...
+
+
+def landmarks(n: int) -> int:
+    """Of the preconditioner of n rows."""
+    return min(max(LANDMARKS, n // _SHARE), _ENTRIES // n)
 
 
 @dataclass(frozen=True)
@@ -88,76 +109,78 @@ def _root(A: Array) -> Array:
 
 @dataclass(frozen=True)
 class System:
-    """K with the ridge on its diagonal, in strips of rows, each from its own diagonal on; and its preconditioner."""
+    """K with the ridge on its diagonal, the ridge, and the preconditioner."""
 
-    strips: list[Array]
+    matrix: Matrix
     ridge: Array
     preconditioner: Preconditioner
 
     @classmethod
     def of(cls, strips: Iterable[tuple[slice, Array]], ridge: Array) -> "System":
         """The system of a kernel's strips, which are kept."""
-        kept = []
-        for at, strip in strips:
-            strip[np.diag_indices(len(strip))] += ridge[at].astype(strip.dtype)
-            kept.append(strip)
-        return cls(kept, ridge, preconditioner(_first_rows(kept, LANDMARKS), ridge))
+        return cls.with_matrix(Strips.of(strips, ridge), ridge)
 
-    def solve(self, Y: Array, alpha: Array, rows: int) -> tuple[Array, Array, Array] | None:
-        """alpha (n, k) of a fit to the first `rows` rows of Y, from one that may be near, the intercept, and
-        Y - K alpha: each column until what is missing is a share of what the fit leaves of Y, ridge times alpha. None
-        where that is not reached: K, being rounded, may not be positive."""
-        precondition, alpha = self.preconditioner.held(rows), alpha.copy()
-        residual = Y - self._product(alpha) if alpha.any() else Y.copy()
-        z = precondition(self._held(residual, rows))
+    @classmethod
+    def with_matrix(cls, matrix: Matrix, ridge: Array) -> "System":
+        """The system of a matrix, stored or not."""
+        return cls(matrix, ridge, preconditioner(matrix.first_rows(landmarks(len(ridge))), ridge))
+
+    def solve(self, Y: Array, alpha: Array, rows: int) -> Solved | None:
+        """A fit to the first `rows` rows of Y, from an alpha that may be near. None where that is not reached."""
+        found = self._solve(Y, alpha, (rows,))
+        return None if found is None else found[0]
+
+    def solve_together(self, Y: Array, several: Sequence[int]) -> list[Solved] | None:
+        """Fits to the first rows of Y, for several numbers of them: one product per step does for all."""
+        return self._solve(np.hstack([Y] * len(several)), np.zeros((len(Y), len(several) * Y.shape[1])), several)
+
+    def _solve(self, Y: Array, alpha: Array, several: Sequence[int]) -> list[Solved] | None:
+        """Each column until what is missing is a share of what the fit leaves of Y, ridge times alpha.
+
+        Where that is not reached (K, being rounded, may not be positive), None; with more rows than a factor can take,
+        what was reached. Steps that are missing smooth as more noise would, and rows left out tell what that costs.
+        """
+        holds, alpha = [self.preconditioner.held(rows) for rows in several], alpha.copy()
+        parts = np.split(np.arange(Y.shape[1]), len(several))
+
+        def held(V: Array) -> Array:
+            return np.hstack([_held(V[:, part], rows) for part, rows in zip(parts, several, strict=True)])
+
+        def precondition(V: Array) -> Array:
+            return np.hstack([hold(V[:, part]) for part, hold in zip(parts, holds, strict=True)])
+
+        arrived, residual = False, Y - self.matrix.product(alpha) if alpha.any() else Y.copy()
+        z = precondition(held(residual))
         direction, size = z.copy(), (residual * z).sum(axis=0)
         for _ in range(_STEPS):
             stop_if_asked()
-            image = self._product(direction)
+            image = self.matrix.product(direction)
             curvature = (direction * image).sum(axis=0)
             if not (curvature >= 0).all():
                 break
             step = size / np.maximum(curvature, 1e-300)
             alpha += step * direction
             residual -= step * image
-            held = self._held(residual, rows)
+            rest = held(residual)
             left = ((self.ridge[:, None] * alpha) ** 2).sum(axis=0)
-            if ((held**2).sum(axis=0) <= TOLERANCE**2 * left).all():
-                return alpha, residual[:rows].mean(axis=0), residual
-            z = precondition(held)
-            new = (held * z).sum(axis=0)
+            arrived = bool(((rest**2).sum(axis=0) <= TOLERANCE**2 * left).all())
+            if arrived:
+                break
+            z = precondition(rest)
+            new = (rest * z).sum(axis=0)
             direction = z + (new / np.maximum(size, 1e-300)) * direction
             size = new
-        return None
-
-    def _held(self, V: Array, rows: int) -> Array:
-        """Summing to zero, and zero from `rows` on."""
-        held = np.zeros_like(V)
-        held[:rows] = V[:rows] - V[:rows].mean(axis=0)
-        return held
-
-    def _product(self, V: Array) -> Array:
-        """K V: every strip is read once, for what stands right of the diagonal and for its mirror image below."""
-        own, begin = V.astype(np.float32), 0
-        total = np.zeros_like(own)
-        for strip in self.strips:
-            end = begin + len(strip)
-            total[begin:end] += strip @ own[begin:]
-            total[end:] += strip[:, len(strip) :].T @ own[begin:end]
-            begin = end
-        return total.astype(np.float64)
+        if not arrived and len(Y) <= FACTORS:
+            return None
+        return [_solved(alpha[:, part], residual[:, part], rows) for part, rows in zip(parts, several, strict=True)]
 
 
-def _first_rows(strips: list[Array], most: int) -> Array:
-    """The first rows of K, whole, from its strips."""
-    n = strips[0].shape[1]
-    rows: Array = np.zeros((min(most, n), n), strips[0].dtype)
-    begin = 0
-    for strip in strips:
-        end = min(begin + len(strip), len(rows))
-        rows[begin:end, begin:] = strip[: end - begin]
-        rows[end:, begin:end] = strip[: end - begin, end - begin : len(rows) - begin].T
-        begin = end
-        if end == len(rows):
-            return rows
-    return rows
+def _solved(alpha: Array, residual: Array, rows: int) -> Solved:
+    return alpha, residual[:rows].mean(axis=0), residual
+
+
+def _held(V: Array, rows: int) -> Array:
+    """Summing to zero, and zero from `rows` on."""
+    held = np.zeros_like(V)
+    held[:rows] = V[:rows] - V[:rows].mean(axis=0)
+    return held

@@ -6,7 +6,8 @@ columns of the factor alone, inverted: no inverse of the whole is formed. Kernel
 noise allows it, and the solution is refined with residuals in float64.
 
 Where there are many rows and float32 will do, by conjugate gradients (`mlkm.solvers.conjugate`) to a fiftieth of what
-the fit leaves of y; errors are those of some rows that are left out together.
+the fit leaves of y; errors are those of some rows that are left out together. The matrix is stored as long as it fits;
+above, what does not fit is computed anew for every product (`mlkm.solvers.pairs`).
 """
 
 from dataclasses import dataclass
@@ -15,13 +16,16 @@ from typing import Any
 import numpy as np
 from scipy.linalg import get_lapack_funcs
 
+from .._config import memory_budget
 from .._types import Array
 from ..model.sum_kernel import SumKernel
 from ..rows import Rows, blocks
-from .conjugate import System
+from .conjugate import FACTORS, Solved, System
+from .pairs import ArrayBlocks, Pairs
 
 EXACT = 8000  # rows of a factor in float64 at most; n^3/3
 DIRECT = 4000  # rows up to which a factor in float32 takes less time than conjugate gradients
+STORED = 4e9  # bytes of a matrix in memory at most; 2 n^2 for the whole of it, up to 44,700 rows
 _LEFT_OUT = 1000  # rows at which errors are measured
 _ROUNDED = 1e-4  # noise variance, relative to the kernel's, from which float32 will do
 _TALL = 512  # rows of a product in float64 at a time
@@ -41,19 +45,22 @@ class DualFit:
 
 def solve_dual(kernel: SumKernel, rows: Rows, noise: float) -> DualFit:
     """The fit on all rows with the noise variance given; the intercept is not penalised."""
-    mean = rows.weights @ rows.Y / len(rows)
-    single = _rounds(kernel, rows.X, noise / rows.weights)
+    mean, ridge = rows.weights @ rows.Y / len(rows), noise / rows.weights
+    if len(rows) > FACTORS:
+        ridge = np.maximum(ridge, _least_ridge(kernel, rows.X))
+    single = _rounds(kernel, rows.X, ridge)
     solve = _by_gradients if single and len(rows) > DIRECT else _by_factor
-    alpha, shift, missed = solve(kernel, rows.X, rows.Y - mean, noise / rows.weights)
+    alpha, shift, missed = solve(kernel, rows.X, rows.Y - mean, ridge)
     last = rows.weights[-len(missed) :]
     return DualFit(alpha, mean + shift, missed, last @ missed**2 / last.sum(), single)
 
 
 def solvable_rows(kernel: SumKernel, rows: Rows, noise: float) -> Rows:
     """All rows; where there is so little noise that float32 will not do, no more than a factor in float64 can take.
-    Without noise the others would add little."""
-    few = len(rows) <= EXACT or _rounds(kernel, rows.X, noise / rows.weights)
-    return rows if few else rows.take(slice(0, EXACT))
+    Without noise the others would add little, unless they are many: these are solved with as much as float32 needs."""
+    n = len(rows)
+    all_of_them = n <= EXACT or n > FACTORS or _rounds(kernel, rows.X, noise / rows.weights)
+    return rows if all_of_them else rows.take(slice(0, EXACT))
 
 
 def kernel_matrix(kernel: SumKernel, X: Array, ridge: Array, single: bool) -> Array:
@@ -65,7 +72,12 @@ def kernel_matrix(kernel: SumKernel, X: Array, ridge: Array, single: bool) -> Ar
 
 def _rounds(kernel: SumKernel, X: Array, ridge: Array) -> bool:
     """Whether the noise is large enough beside the kernel for float32."""
-    return bool(ridge.min() > _ROUNDED * float(np.mean(kernel.diagonal(X[:200]))))
+    return bool(ridge.min() >= _least_ridge(kernel, X))
+
+
+def _least_ridge(kernel: SumKernel, X: Array) -> float:
+    """With which float32 will do."""
+    return _ROUNDED * float(np.mean(kernel.diagonal(X[:200])))
 
 
 def _by_factor(kernel: SumKernel, X: Array, Y: Array, ridge: Array) -> tuple[Array, Array, Array]:
@@ -116,14 +128,32 @@ def _times(K: Array, alpha: Array) -> Array:
     return total
 
 
+def room_for_matrix() -> float:
+    """Bytes of a matrix that may be stored: some, and no more than half of the memory that may be taken."""
+    return min(STORED, memory_budget() / 2)
+
+
 def _by_gradients(kernel: SumKernel, X: Array, Y: Array, ridge: Array) -> tuple[Array, Array, Array]:
-    """The same by conjugate gradients: first without the last rows, which gives the errors there, then with all of them
-    from the solution found. Where they do not arrive, by the factor after all."""
-    system = System.of(kernel.strips(X.astype(np.float32)), ridge)
+    """The same by conjugate gradients, without the last rows, which gives the errors there, and with all of them. Where
+    they do not arrive, by a factor after all."""
     fewer = len(Y) - min(_LEFT_OUT, len(Y) // 8)
+    solve = _stored if 2 * len(Y) ** 2 <= room_for_matrix() else _by_pairs
+    found = solve(kernel, X.astype(np.float32), Y, ridge, fewer)
+    if found is None:
+        return _by_factor(kernel, X, Y, ridge)
+    (_, shift_of_some, residual), (alpha, shift, _) = found
+    return alpha, shift, residual[fewer:] - shift_of_some
+
+
+def _stored(kernel: SumKernel, X: Array, Y: Array, ridge: Array, fewer: int) -> list[Solved] | None:
+    """One after the other: on all rows from the solution without the last ones."""
+    system = System.of(kernel.strips(X), ridge)
     first = system.solve(Y, np.zeros_like(Y), fewer)
     second = None if first is None else system.solve(Y, first[0], len(Y))
-    if first is None or second is None:
-        del system
-        return _by_factor(kernel, X, Y, ridge)
-    return second[0], second[1], first[2][fewer:] - first[1]
+    return None if first is None or second is None else [first, second]
+
+
+def _by_pairs(kernel: SumKernel, X: Array, Y: Array, ridge: Array, fewer: int) -> list[Solved] | None:
+    """Both at once: a product takes its time by the kernels, however many columns there are."""
+    matrix = Pairs.of(kernel, ArrayBlocks(kernel.codes(X)), ridge, STORED)
+    return System.with_matrix(matrix, ridge).solve_together(Y, (fewer, len(Y)))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -62,8 +62,11 @@ def sendable(model: Any, return_std: bool = False) -> Any:
         return model
     result = copy(model)
     rows, fit = result.__dict__.pop("_rows_of_fit")
-    if return_std:
-        result._rows_of_fit = (None if isinstance(fit, SumsSummary) else rows), fit
+    if return_std and isinstance(fit, SumsSummary):
+        result._rows_of_fit = None, replace(fit, sample=None)
+    elif return_std:
+        result._rows_of_fit = rows, fit
+    result.__dict__.pop("_seen", None)
     return result
 
 

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Array
-from ..rows import blocks
+from ..rows import blocks, checked_weights
 from ..rows.pieces import piece_rows
 from ..tables.frames import Table
-from .base import Block, LocalSource
+from .base import Block, LocalSource, checked_targets
+from .sample import ROWS
 
 
 @dataclass(frozen=True)
@@ -57,3 +58,14 @@ class ArraySource(LocalSource):
             columns = np.ascontiguousarray(np.asarray(self.X[at]).T, np.float64)
             Y = np.asarray(self.Y[at], np.float64).reshape(at.stop - at.start, -1)
             yield Block(Table(tuple(columns), self.names), Y, self.weights[at])
+
+
+def mapped_source(X: Any, y: Any, sample_weight: Any) -> ArraySource | None:
+    """An array of numbers in a file as a source, where it has many rows; a smaller one is read as a whole."""
+    if X.ndim != 2 or X.dtype.kind not in "fiub" or len(X) <= ROWS or y is None:
+        return None
+    Y = checked_targets(y)
+    if len(Y) != len(X):
+        raise ValueError(f"X has {len(X)} rows and y has {len(Y)}; they must be the same.")
+    weights = checked_weights(sample_weight, len(X))
+    return ArraySource(X, Y, np.ones(len(X)) if weights is None else weights, np.ndim(y) == 1)

@@ -13,7 +13,7 @@ _OWN = (None, "dask.distributed", "distributed")  # names of a scheduler that is
 def compute(task: Any) -> Any:
     """The result of a task; where the cluster is lost it is said in one sentence. What ends the wait, an interrupt too,
     ends the task: nothing goes on there that nobody waits for."""
-    with _client() as client:
+    with client_in_use() as client:
         if client is None:
             return task.compute()
         if client.asynchronous:
@@ -35,7 +35,7 @@ def compute(task: Any) -> Any:
 
 
 @contextmanager
-def _client() -> Iterator[Any]:
+def client_in_use() -> Iterator[Any]:
     """The client, None where there is no cluster. Inside a task of a worker, its thread is given up while it waits, so
     that the work it waits for can be done there."""
     if (given := current_client()) is not None:

@@ -53,10 +53,7 @@ class DaskSource:
         tasks = [delayed(_sum_of_pieces, pure=False)(own, plus, *given) for given in self._groups()]
         if not tasks:
             raise ValueError("Found array with 0 sample(s): the collection has no rows.")
-        while len(tasks) > 1:
-            parts = [tasks[k : k + FAN] for k in range(0, len(tasks), FAN)]
-            tasks = [part[0] if len(part) == 1 else delayed(_sum, pure=False)(plus, part) for part in parts]
-        result: T = _accepted(compute(tasks[0]))
+        result: T = _accepted(compute(tree_of(tasks, plus)))
         return result
 
     def blocks(self) -> Iterator[Block]:
@@ -78,6 +75,16 @@ class DaskSource:
                 )
             )  # fmt: skip
             yield X, y, w, self.names, size
+
+
+def tree_of(tasks: list[Any], add: Any) -> Any:
+    """The sum of tasks as one task, by a tree."""
+    from dask import delayed
+
+    while len(tasks) > 1:
+        parts = [tasks[k : k + FAN] for k in range(0, len(tasks), FAN)]
+        tasks = [part[0] if len(part) == 1 else delayed(_sum, pure=False)(add, part) for part in parts]
+    return tasks[0]
 
 
 def slices(chunks: Sequence[Any], lengths: Sequence[int], begin: int, end: int) -> list[Any]:

@@ -64,8 +64,9 @@ class FileSource(LocalSource):
             try:
                 self._check(fragment, schema, where)
                 batches = fragment.to_batches(
-                    schema=self.dataset.schema, columns=wanted, batch_size=size, batch_readahead=2, fragment_readahead=1
-                )
+                    schema=self.dataset.schema, columns=wanted, batch_size=size, batch_readahead=1,
+                    fragment_readahead=1, fragment_scan_options=_frugal(fragment),
+                )  # fmt: skip
                 for batch in batches:
                     yield batch.cast(schema) if batch.schema != schema else batch
             except (pa.ArrowException, OSError) as problem:
@@ -145,6 +146,15 @@ def _dataset(path: Any) -> Any:
         return pyarrow.dataset.dataset([str(file) for file in files], format=_format(forms.pop()))
     except (pa.ArrowException, OSError) as problem:
         raise ValueError(f"{files[0]} could not be read: {str(problem).splitlines()[0]}") from problem
+
+
+def _frugal(fragment: Any) -> Any:
+    """Parquet files are read page by page: PyArrow would otherwise hold all of a file that it has read."""
+    import pyarrow.dataset
+
+    if not isinstance(fragment, pyarrow.dataset.ParquetFileFragment):
+        return None
+    return pyarrow.dataset.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
 
 
 def _format(name: str) -> Any:

@@ -11,6 +11,7 @@ from ..rows import Fence, Rows
 from ..rows.distinct import merged_in_order
 from ..rows.pieces import Piece, Pieces, RowPieces
 from ..tables.reading import Reader
+from .arrays import mapped_source
 from .base import Block, Source, is_source
 from .cluster import dask_source, is_dask
 from .recipe import Recipe, StreamPieces, fit_recipe, sample_rows
@@ -66,9 +67,12 @@ class _Listed:
 
 
 def as_source(X: Any, y: Any, sample_weight: Any) -> Source | None:
-    """X as a source, where it is one or a collection of dask; None where it is an array or a frame in memory."""
+    """X as a source, where it is one, a collection of dask or a large memmap; None where it is an array or a frame in
+    memory."""
     if is_source(X):
         if y is not None or sample_weight is not None:
             raise ValueError("A table that was opened names its target and weights itself; call fit(table) alone.")
         return cast(Source, X)
-    return dask_source(X, y, sample_weight) if any(map(is_dask, (X, y, sample_weight))) else None
+    if any(map(is_dask, (X, y, sample_weight))):
+        return dask_source(X, y, sample_weight)
+    return mapped_source(X, y, sample_weight) if isinstance(X, np.memmap) else None

@@ -37,16 +37,21 @@ class Reader:
 
     def read(self, estimator: Any, X: Any) -> Array:
         """The inputs of a table like that of the fit."""
-        return self.encoded(self.table(estimator, X))
+        return encode(self.columns, self.table(estimator, X))
 
     def encoded(self, table: Table) -> Array:
         """The inputs of the columns of the fit."""
-        pairs = zip(self.columns, table.columns, strict=True)
-        like = tuple(coerced(own, raw, table.called(j)) for j, (own, raw) in enumerate(pairs))
-        return encode(self.columns, Table(like, table.names))
+        return encode(self.columns, self._like(table))
 
     def table(self, estimator: Any, X: Any) -> Table:
-        """The columns of the fit, from a later frame or array."""
+        """A table like that of the fit, its columns in the form that they had there."""
+        return self._like(self._table(estimator, X))
+
+    def _like(self, table: Table) -> Table:
+        pairs = zip(self.columns, table.columns, strict=True)
+        return Table(tuple(coerced(own, raw, table.called(j)) for j, (own, raw) in enumerate(pairs)), table.names)
+
+    def _table(self, estimator: Any, X: Any) -> Table:
         if isinstance(X, Table):
             return check_finite(X.named(self.names))
         if not is_frame(X):

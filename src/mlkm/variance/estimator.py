@@ -31,8 +31,10 @@ from .._types import Array
 from ..model.machine import Machine, predict_average
 from ..model.prior import Prior
 from ..rows.distinct import Rows
+from .functionals import Functionals
 from .gradients import Gradients, Layered, OneLayer
-from .sides import LARGEST_SIDE, factorise, row_blocks
+from .pieces import row_blocks
+from .sides import LARGEST_SIDE, factorise
 
 _LEAST_PENALTY = 1e-14  # on standardised rows: below it the ridge is lost in rounding
 _LEAST_DEGREES = 1.0  # of freedom left for the noise, where a fit interpolates
@@ -72,6 +74,12 @@ class Variance:
         widest = max(side.width for of_machine in self.sides for side in of_machine)
         f, leverage = zip(*(self._block(X[at]) for at in row_blocks(len(X), widest)), strict=True)
         return np.vstack(f), np.sqrt(np.maximum(self.noise * (np.vstack(leverage) + 1), self.least))
+
+    def covariance(self, of: Functionals) -> Array:
+        """What the rows leave of linear functionals of f, (k, c, c)."""
+        noise = np.maximum(self.noise, self.least)
+        each = [np.stack([side.covariance(of) for side in of_machine]) for of_machine in self.sides]
+        return np.asarray(noise[:, None, None] * np.mean(each, axis=0))
 
     @cached_property
     def room(self) -> Array:

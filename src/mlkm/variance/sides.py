@@ -1,7 +1,6 @@
 """One side of a factorisation, by which leverages and the weights of training rows are computed: the p x p matrix of
 gradients or the N x N matrix of rows."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -10,13 +9,14 @@ from scipy.linalg import blas, lapack, solve_triangular
 
 from .._types import Array
 from ..model.machine import Factors
-from ..rows.distinct import Rows, blocks
+from ..rows.distinct import Rows
 from ..solvers.gram import gram
+from .functionals import Functionals
 from .gradients import Gradients, projected
+from .pieces import block_size, row_blocks
 
 LARGEST_SIDE = 4096
 _FAST_SIDE = 512
-_ENTRIES = 2**23  # of a temporary array: 64 MB in float64
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,12 @@ class Primal:
         )
         z = _triangular_product(self.M, g) if self.triangular else g @ self.M.T
         return f, np.einsum("np,np->n", z, z).astype(np.float64) + 1 / self.n
+
+    def covariance(self, of: Functionals) -> Array:
+        """What the rows leave of linear functionals of f, (c, c), in units of the noise."""
+        g = of.of(lambda X: self.gradients.rows(X)[1], len(self.mean)) - np.outer(of.ones, self.mean)
+        z = g @ self.M.T.astype(np.float64)
+        return np.asarray(z @ z.T + np.outer(of.ones, of.ones) / self.n)
 
     def smoother(self, X: Array, rows: Rows) -> Array:
         """The weight of every training row in the fit at X: (rows of X, training rows)."""
@@ -79,6 +85,17 @@ class Dual:
         f, k, own = self._centred(X)
         z = solve_triangular(self.L, k.T, lower=True, check_finite=False)
         return f, (np.maximum(own - np.einsum("mn,mn->n", z, z), 0) + 1) / self.n
+
+    def covariance(self, of: Functionals) -> Array:
+        """What the rows leave of linear functionals of f, (c, c), in units of the noise."""
+        ones, within = of.ones, float(self.shares @ self.means)
+        k = of.of(lambda X: _gram(self.gradients.thin(X)[1], self.pairs), len(self.L))
+        to_mean = k @ self.shares
+        k += np.outer(ones, within - self.means) - to_mean[:, None]
+        twice = of.twice(lambda A, B: _gram(self.gradients.thin(A)[1], self.gradients.thin(B)[1]))
+        twice += within * np.outer(ones, ones) - np.outer(to_mean, ones) - np.outer(ones, to_mean)
+        z = solve_triangular(self.L, k.T, lower=True, check_finite=False)
+        return np.asarray((twice - z.T @ z + np.outer(ones, ones)) / self.n)
 
     def smoother(self, X: Array, rows: Rows) -> Array:
         """The weight of every training row in the fit at X: (rows of X, training rows)."""
@@ -185,12 +202,3 @@ def _gram(a: Factors, b: Factors) -> Array:
 def _squares(a: Factors) -> Array:
     """|g|^2 of every row."""
     return np.asarray(sum((H**2).sum(axis=1) * (G**2).sum(axis=1) for H, G in a))
-
-
-def row_blocks(n: int, width: int) -> Iterator[slice]:
-    """Slices of n rows with temporary arrays of a bounded size, where a row has `width` numbers."""
-    return blocks(n, block_size(width))
-
-
-def block_size(width: int) -> int:
-    return int(np.clip(_ENTRIES // max(width, 1), 16, 4096))

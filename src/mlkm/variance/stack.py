@@ -17,7 +17,7 @@ proportion.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -30,7 +30,9 @@ from ..model.sum_kernel import SumKernel
 from ..model.warped import WarpedKernel
 from ..rows import Rows
 from ..solvers.dual import EXACT
-from .sides import cholesky, row_blocks
+from .functionals import Functionals
+from .pieces import row_blocks
+from .sides import cholesky
 
 LARGEST = EXACT
 
@@ -101,6 +103,13 @@ class KernelSmoother:
         of_kernel = np.maximum(self.kernel.diagonal(X) - np.einsum("mn,mn->n", z, z), 0)
         return np.asarray(of_kernel + (1 - self.total @ k) ** 2 / self.total.sum())
 
+    def covariance(self, of: Functionals) -> Array:
+        """What the rows leave of linear functionals of f, (c, c)."""
+        k = of.of(lambda X: self.kernel.matrix(X, self.X), len(self.X)).T
+        z = solve_triangular(self.L, k, lower=True, check_finite=False)
+        rest = of.ones - self.total @ k
+        return np.asarray(of.twice(self.kernel.matrix) - z.T @ z + np.outer(rest, rest) / self.total.sum())
+
 
 @dataclass(frozen=True)
 class RidgeSmoother:
@@ -125,6 +134,11 @@ class RidgeSmoother:
         mean, inverse = self._inverse
         return np.asarray(share * (1 + (self._seen(X) - mean) @ inverse @ (self._seen(self.rows.X) - mean).T))
 
+    def covariance(self, directions: Array) -> Array:
+        """What the rows leave of slopes along directions (c, d), in units of the noise of one copy of a row."""
+        D = self._seen(directions)
+        return np.asarray(D @ self._inverse[1] @ D.T / self.rows.counts.sum())
+
     def _seen(self, X: Array) -> Array:
         return X[:, self.rows.inputs.numbers]
 
@@ -138,6 +152,7 @@ class StackVariance:
 
     def __init__(self, machines: Sequence[Machine], rows: Rows, fit: StackSummary, largest: int = LARGEST) -> None:
         self.machines, self.rows, self.fit = machines, rows, fit
+        self._there: Array | None = None
         self.some = rows.take(slice(0, largest))
         self.kernel = self._smoother(fit.kernel, fit.noise)
         self.unit = float(fit.noise * rows.counts.sum() / len(rows))  # the noise of one copy of a row
@@ -190,6 +205,43 @@ class StackVariance:
         """f and sigma_y, both (n, k)."""
         return self._mean(X), self._std(X, self._relative(X))
 
+    def covariance(self, of: Functionals) -> Array:
+        """What the rows leave of linear functionals of f, (k, c, c).
+
+        With V_t what they leave of member t, p_t its share and s_t^2 the trace of V_t, it is
+        (sum_t p_t s_t) sum_t p_t V_t / s_t, which is no less than what they leave of sum_t p_t f_t however the members
+        hang together. The mean and hidden layers, which have no V_t, count as kernels. On another scale f is taken as
+        linear near what is predicted (the delta method).
+        """
+        fit, (_, line, _) = self.fit, self.fit.shares
+        shrunk = 1 - 1 / np.sqrt(len(self.rows))
+        size = fit.loo_error * shrunk / ((1 + self.usual) * self.unit)  # as in `predict`: of_fit / usual
+        members = [(1 - line - fit.of_warped, size[:, None, None] * self.kernel.covariance(of))]
+        if line > 0:
+            slopes = RidgeSmoother(self.rows, fit.ridge_penalty).covariance(of.of(lambda X: X, of.X.shape[1]))
+            members.append((line, self.noise[:, None, None] * slopes))
+        if fit.warped is not None and self.warped is not None:
+            members.append((fit.of_warped, shrunk * self._led_back(fit.warped, self.warped, of)))
+        return _together(members)
+
+    def _led_back(self, warped: WarpedKernel, smoother: KernelSmoother, of: Functionals) -> Array:
+        """What the rows leave of functionals of g^{-1}(f), with f the kernel for targets on another scale: those of f
+        with weights times the slope of the way back, in units of the noise there."""
+        slopes = warped.link.slope(predict_linked(self.machines[1], of.X))
+        each = [smoother.covariance(replace(of, weights=of.weights * s.reshape(of.weights.shape))) for s in slopes.T]
+        return np.asarray(self._size_there(warped, smoother)[:, None, None] * np.stack(each))
+
+    def _size_there(self, warped: WarpedKernel, smoother: KernelSmoother) -> Array:
+        """The noise on the other scale that rows left out tell, in units of that of the solve; found once."""
+        if self._there is None:
+            some = self.some
+            own = np.minimum(smoother.own / some.copies, 1 - 1e-12)
+            missed = warped.power.forward(some.Y) - predict_linked(self.machines[1], some.X)
+            error = np.average((missed / (1 - own)[:, None]) ** 2, axis=0, weights=some.weights)
+            unit = warped.noise * self.rows.counts.sum() / len(self.rows)
+            self._there = error / ((1 + np.average(own / (1 - own), weights=some.weights)) * unit)
+        return self._there
+
     def _members(self) -> Iterator[tuple[float, Smoother]]:
         """Those that are linear in y and have a share."""
         every: list[Smoother] = [
@@ -205,12 +257,17 @@ class StackVariance:
         return [_missed(member, self.rows.Y, self.rows) for _, member in self._members()]
 
     @cached_property
+    def warped(self) -> KernelSmoother | None:
+        """Of the kernel for targets on another scale, where it has a share."""
+        warped = self.fit.warped
+        return None if warped is None or warped.share == 0 else self._smoother(warped.kernel, warped.noise)
+
+    @cached_property
     def _warped(self) -> "WarpedSmoother | None":
         """The kernel for targets on another scale, where it has a share."""
-        warped = self.fit.warped
-        if warped is None or warped.share == 0:
+        warped, smoother = self.fit.warped, self.warped
+        if warped is None or smoother is None:
             return None
-        smoother = self._smoother(warped.kernel, warped.noise)
         Z = warped.power.forward(self.rows.Y)
         return WarpedSmoother(warped, smoother, Z, _missed(smoother, Z, self.rows))
 
@@ -259,6 +316,13 @@ class WarpedSmoother:
         weights, link = self.smoother.weights(X), self.warped.link
         f = weights @ self.Z
         return link.mean(f)[:, None, :] - link.mean(f[:, None, :] - (weights / copies)[:, :, None] * self.missed)
+
+
+def _together(members: Sequence[tuple[float, Array]]) -> Array:
+    """A bound on the covariances (k, c, c) of a sum of members, each with its share and its own covariances."""
+    sizes = [np.sqrt(np.maximum(np.einsum("kcc->k", V), 1e-300))[:, None, None] for _, V in members]
+    total = sum(share * size for (share, _), size in zip(members, sizes, strict=True))
+    return np.asarray(total * sum(share * V / size for (share, V), size in zip(members, sizes, strict=True)))
 
 
 def _missed(member: Smoother, Y: Array, rows: Rows) -> Array:

@@ -13,20 +13,25 @@ from scipy.linalg import lapack
 from .._types import Array
 from ..model.machine import Machine, predict_average
 from ..model.prior import Prior
+from ..rows import Rows
 from ..solvers.sums import Sums
-from .sides import cholesky, row_blocks
+from .functionals import Functionals
+from .pieces import row_blocks
+from .sides import cholesky
 
 _LOST = 1e-5  # share of the variance of y that is lost in the rounding of float32
 
 
 @dataclass(frozen=True)
 class SumsSummary:
-    """The features of a fit, its penalty, what its rows sum up to, and its leave-one-out error for every output."""
+    """The features of a fit, its penalty, what its rows sum up to, its leave-one-out error for every output, and some
+    of its rows, in an order by what they say, where any are kept."""
 
     prior: Prior
     penalty: float
     sums: Sums
     loo_error: Array
+    sample: Rows | None = None
 
 
 class SummedVariance:
@@ -51,6 +56,12 @@ class SummedVariance:
         f = predict_average(self.machines, X)
         leverage = np.concatenate([self._leverage(X[at]) for at in row_blocks(len(X), len(self.inverse))])
         return f, np.sqrt(self.noise * (leverage[:, None] + 1))
+
+    def covariance(self, of: Functionals) -> Array:
+        """What the rows leave of linear functionals of f, (k, c, c)."""
+        g = of.of(self.fit.prior.rows_of_features, len(self.inverse)) - np.outer(of.ones, self.fit.sums.f_mean)
+        z = g @ self.inverse.T
+        return np.asarray(self.noise[:, None, None] * (z @ z.T + np.outer(of.ones, of.ones)) / self.fit.sums.weight)
 
     def _leverage(self, X: Array) -> Array:
         z = (self.fit.prior.rows_of_features(X) - self.fit.sums.f_mean) @ self.inverse.T

@@ -1,0 +1,192 @@
+"""From rows as they are given to a fitted machine: read, plan, train, store."""
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+
+from ._config import check_memory
+from ._seeds import Purpose, generator, root_seed
+from ._types import Array, RandomState
+from ._whole import all_or_nothing
+from .auto.first_layer import width_of
+from .auto.plan import Plan, in_closed_form, is_automatic, make_plan, policy_for, takes_levels
+from .fit.in_pieces import train_in_pieces
+from .fit.train import Fitted, train
+from .rows import Inputs, Rows, checked_weights, distinct_rows, fit_fence, folds_of, standardiser
+from .sources.arrays import TableSource
+from .sources.base import Source
+from .sources.pairs import pairs_on
+from .sources.prepare import as_source, prepared
+from .sources.scan import Scan, gathered, scan
+from .tables.columns import encode
+from .tables.frames import Table
+from .tables.means import fit_numbers
+from .tables.reading import category_mask, checked_table, reader_of, set_names
+from .variance import (
+    FitSummary,
+    StackSummary,
+    SumsSummary,
+)
+
+_SHOWN = 2000  # rows that are kept of many for effects to be averaged over
+_SQUARES = 6  # matrices of products that such a fit holds at the same time, about
+_COPIES = 4  # of the rows that a fit in memory holds at the same time, about
+
+
+class Fitting(BaseEstimator):  # type: ignore[misc]
+    """How a regressor is fitted to rows in memory, in files and on clusters."""
+
+    random_state: RandomState
+    categorical_features: Any
+    n_features_in_: int
+
+    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, cv: Any = None, **choices: Any) -> Self:
+        """Read, plan, train, store: all of it or nothing."""
+        with all_or_nothing(self):
+            seed, source = root_seed(self.random_state), as_source(X, y, sample_weight)
+            summed, policy = in_closed_form(cv=cv, **choices), policy_for(choices.get("effort"), choices["solver"])
+            if source is not None:
+                categorical, found = self._scanned(source, seed)
+                if summed and found.n > policy.kernel_rows[0]:
+                    return self._fit_in_pieces(source, found, categorical, choices, seed)
+                given = self._gathered(source, found)
+            else:
+                if y is None:
+                    raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+                given = checked_table(self, X, y, sample_weight)
+                if summed and len(given[0]) > policy.kernel_rows[0]:
+                    return self._fit_many(*given, choices, seed)
+            rows = self._rows(*given, cv, choices, seed)
+            plan = self._plan(rows.X.shape[1], cv, seed, choices)
+            with pairs_on(source):
+                fitted = train(rows, plan, self.y_scaler_)
+            weight = float(len(given[1]) if given[2] is None else given[2].sum())
+            return self._store(fitted, self._range(rows), plan, (rows, self._summary(fitted)), weight)
+
+    def _plan(self, d: int, cv: Any, seed: int, choices: Any, n_rows: int | None = None) -> Plan:
+        """What was asked for; in closed form features of a given scale are held where the inputs' origin is."""
+        unit = np.where(np.isfinite(self.x_scaler_.sd), self.x_scaler_.sd, 1.0)
+        origin = self.x_scaler_.mean / unit if in_closed_form(cv=cv, **choices) else None
+        return make_plan(d, unit, rotate=cv is not None, seed=seed, n_rows=n_rows, origin=origin, **choices)
+
+    def _scanned(self, source: Source, seed: int) -> tuple[list[bool], Scan]:
+        """What the columns of a source are, where they are categories by choice, and what a pass over them finds."""
+        set_names(self, source.names, source.n_columns)
+        categorical = category_mask(self.categorical_features, source.names, source.n_columns)
+        found = scan(source, categorical, seed)
+        if found.targets is None:
+            raise ValueError("The table has no target; name it, as in open_table(path, target='price'), or pass y.")
+        return categorical, found
+
+    def _gathered(self, source: Source, found: Scan) -> tuple[Table, Array, Array | None]:
+        """All rows in memory: as few as kernels are solved on, or as many as fits that are no sums can take."""
+        check_memory(_COPIES * 8 * found.n * (source.n_columns + found.sample.Y.shape[1]), "The rows of this fit")
+        table, Y, weights = gathered(source)
+        targets = Y[:, 0] if source.single_output else Y
+        return table, targets, checked_weights(weights, len(weights))
+
+    def _fit_many(self, table: Table, targets: Array, weights: Array | None, choices: Any, seed: int) -> Self:
+        """Rows in memory, but so many that they are summed up."""
+        Y = targets.astype(np.float64).reshape(len(targets), -1)
+        weights = np.ones(len(Y)) if weights is None else weights
+        source = TableSource(table, Y, weights, targets.ndim == 1)
+        categorical = category_mask(self.categorical_features, table.names, len(table.columns))
+        return self._fit_in_pieces(source, scan(source, categorical, seed), categorical, choices, seed, True)
+
+    def _fit_in_pieces(
+        self, source: Source, found: Scan, categorical: list[bool], choices: Any, seed: int,
+        keep: bool = False,
+    ) -> Self:  # fmt: skip
+        """Layer 1 from a sample, then sums over all rows."""
+        with_levels, self._careful = (
+            takes_levels(cv=None, **choices),
+            is_automatic(choices["scales"], choices["solver"]),
+        )
+        ready = prepared(source, found, categorical, with_levels=with_levels, careful=self._careful, keep=keep)
+        recipe = ready.recipe
+        self._single_output, self._reader, self._kinds = source.single_output, recipe.reader, recipe.kinds
+        self._numbers, self._fence = None if recipe.numbers is None else recipe.numbers.whole, ready.fence
+        self.x_scaler_, self.y_scaler_ = recipe.in_use, recipe.y_scaler
+        if self.x_scaler_.rounded.any():
+            self._warn_dropped()
+        plan = self._plan(ready.sample.X.shape[1], None, seed, choices, ready.pieces.n_rows)
+        n_features = plan.n_features or 2 * width_of(ready.pieces.n_rows, plan.policy)
+        check_memory(_SQUARES * 8.0 * n_features**2, f"The sums of {n_features} features")
+        trained = train_in_pieces(ready.sample, ready.of_all, ready.pieces, plan)
+        fitted = trained.fitted
+        some = ready.sample.take(slice(0, _SHOWN))
+        summary = SumsSummary(trained.prior, fitted.solution.penalty, trained.sums, fitted.solution.loo_error, some)
+        return self._store(fitted, (ready.low, ready.high), plan, (ready.rows, summary), found.weight)
+
+    def _rows(self, table: Table, targets: Array, weights: Array | None, cv: Any, choices: Any, seed: int) -> Rows:
+        """Merged and standardised rows; stores the scalings. With automatic scales, numbers far beyond all others
+        are held."""
+        self._reader = reader_of(table, weights, self.categorical_features)
+        inputs = encode(self._reader.columns, table)
+        self._single_output, Y = targets.ndim == 1, targets.astype(np.float64).reshape(len(targets), -1)
+        kinds, self._numbers = self._reader.inputs, None
+        if kinds.levels.any() and not takes_levels(cv=cv, **choices):
+            rng = generator(seed, Purpose.LEVELS)
+            self._numbers, inputs = fit_numbers(inputs, Y, kinds, weights, rng)
+            kinds = Inputs(np.zeros(inputs.shape[1], np.intp), self._numbers.owners)
+        self._kinds, self._careful = kinds, is_automatic(choices["scales"], choices["solver"])
+        self._fence = fit_fence(inputs, self._careful, kinds.numbers)
+        if self._careful:
+            inputs = np.clip(inputs, self._fence.low, self._fence.high)
+        fold = folds_of(cv, inputs, targets)
+        rows = distinct_rows(inputs, Y, weights, fold, kinds)
+        self.x_scaler_ = standardiser(rows.X, rows.weights, constant=np.inf, left=~kinds.numbers)
+        self.y_scaler_ = standardiser(rows.Y, rows.weights)
+        if self.x_scaler_.rounded.any():
+            self._warn_dropped()
+        self.x_scaler_.forward(rows.X, out=rows.X)  # copies of the fit's own
+        self.y_scaler_.forward(rows.Y, out=rows.Y)
+        return rows
+
+    def _range(self, rows: Rows) -> tuple[Array, Array]:
+        """The least and the largest target."""
+        with np.errstate(over="ignore"):
+            return self.y_scaler_.backward(rows.Y.min(axis=0)), self.y_scaler_.backward(rows.Y.max(axis=0))
+
+    def _warn_dropped(self) -> None:
+        """Name the inputs that are ignored because their variation is lost in rounding."""
+        columns = np.unique(self._kinds.owners[self.x_scaler_.rounded])
+        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))[columns].tolist()
+        inputs = ("inputs " if len(names) > 1 else "input ") + ", ".join(map(repr, names))
+        warnings.warn(
+            f"The values of {inputs} differ by rounding error only, beside their size, and are ignored; subtract a "
+            "constant near them where their differences mean something.",
+            UserWarning,
+            stacklevel=5,
+        )
+
+    def _store(
+        self, fitted: Fitted, span: tuple[Array, Array], plan: Plan, training: tuple[Any, Any], weight: float
+    ) -> Self:
+        """Fitted attributes, in the units of y where they have any; for automatic scales, how far predictions may
+        go."""
+        solution, (low, high) = fitted.solution, span
+        self.machines_ = solution.machines
+        self.widths_, self.scales_, self.penalty_ = fitted.widths, fitted.scales, solution.penalty
+        self.n_iter_, self.loss_curve_ = solution.n_iter, solution.trace
+        with np.errstate(over="ignore", under="ignore"):  # squares of numbers beyond 1e154
+            self.loo_error_ = float(np.mean((np.sqrt(solution.loo_error) * self.y_scaler_.sd) ** 2))
+        self.feature_relevance_ = np.bincount(self._kinds.owners, fitted.relevance, minlength=self.n_features_in_)
+        with np.errstate(over="ignore"):
+            beyond = plan.policy.beyond * (high - low) if plan.automatic else np.inf
+            self._limits = low - beyond, high + beyond
+        self._rows_of_fit, self._total_weight = training, weight
+        self.__dict__.pop("_variance", None)
+        self.__dict__.pop("_seen", None)
+        return self
+
+    @staticmethod
+    def _summary(fitted: Fitted) -> FitSummary | StackSummary:
+        """What the variance needs to know of the fit."""
+        solution, stack = fitted.solution, fitted.stack
+        if stack is None:
+            return FitSummary(fitted.prior, solution.penalty, solution.hidden_penalty, solution.loo_error)
+        return StackSummary(stack.kernel, stack.noise, stack.shares, stack.ridge_penalty, stack.loo_error, stack.warped)
