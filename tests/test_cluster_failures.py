@@ -161,6 +161,7 @@ def allow_failures(times, dask_scheduler):
     dask_scheduler.allowed_failures = times
 
 
+@pytest.mark.slow
 def test_workers_that_are_restarted(client, tmp_path):
     """In the middle of a fit this cancels it, in one clear error; before and after it nothing is lost."""
     X, y = numbers(3000)
