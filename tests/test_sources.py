@@ -5,6 +5,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sklearn.model_selection import KFold
 
 import mlkm
 from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, config_context, open_table, predict_table
@@ -255,7 +256,7 @@ def test_bad_tables_are_explained(tmp_path):
 def test_memory_is_asked_for_before_it_is_taken(tmp_path):
     X, y = numbers(2000)
     path = write(tmp_path / "rows.parquet", pd.DataFrame(X, columns=list("abcd")), y)
-    deep = MLKMRegressor(widths=(16, 4), random_state=0)
+    deep = MLKMRegressor(widths=(16, 4), cv=KFold(2), random_state=0)  # a splitter has to see all rows
     with config_context(max_memory="100 KB"), pytest.raises(MemoryError, match=r"need about 0\.0 GB"):
         deep.fit(open_table(path, "y"))
 

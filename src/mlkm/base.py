@@ -15,19 +15,22 @@ from .cost import Cost, cost_of_default, cost_of_features
 from .explain import Contributions, Effects, View, contributions
 from .fitting import Fitting
 from .model.machine import predict_average
+from .model.prior import Prior
 from .rows import Rows
 from .sources.apply import Predictions, apply_rows, is_elsewhere, r2, sendable
 from .sources.prepare import as_source
 from .variance import (
     LARGEST,
+    AnyVariance,
     FitSummary,
+    LayersSummary,
     LeftOut,
     StackSummary,
     StackVariance,
-    SummedVariance,
     SumsSummary,
     Variance,
     places,
+    variance_of,
 )
 
 
@@ -57,17 +60,10 @@ class KernelMachine(RegressorMixin, Fitting):  # type: ignore[misc]
         state.pop("_seen", None)
         return state
 
-    def _sigma(self) -> Variance | StackVariance | SummedVariance:
+    def _sigma(self) -> AnyVariance:
         """The factorised variance estimator, made at first use."""
         if not hasattr(self, "_variance"):
-            rows, fit = self._training
-            self._variance: Variance | StackVariance | SummedVariance = (
-                SummedVariance(self.machines_, fit)
-                if isinstance(fit, SumsSummary)
-                else StackVariance(self.machines_, rows, fit)
-                if isinstance(fit, StackSummary)
-                else Variance(self.machines_, rows, fit)
-            )
+            self._variance: AnyVariance = variance_of(self.machines_, *self._training)
         return self._variance
 
     @property
@@ -141,9 +137,9 @@ class KernelMachine(RegressorMixin, Fitting):  # type: ignore[misc]
             )
         rows, fit = self._training
         if isinstance(fit, SumsSummary):
-            return Variance(self.machines_, rows, FitSummary(fit.prior, fit.penalty, 0.0, fit.loo_error))
+            return Variance(self.machines_, rows, FitSummary(cast(Prior, fit.prior), fit.penalty, 0.0, fit.loo_error))
         found = self._sigma()
-        assert not isinstance(found, SummedVariance)
+        assert isinstance(found, (Variance, StackVariance))
         return found
 
     def __sklearn_tags__(self) -> Any:
@@ -251,7 +247,7 @@ class KernelMachine(RegressorMixin, Fitting):  # type: ignore[misc]
     def _background(self) -> Rows:
         """Training rows in an order by what they say."""
         rows, fit = self._training
-        found = fit.sample if isinstance(fit, SumsSummary) else rows
+        found = fit.sample if isinstance(fit, (SumsSummary, LayersSummary)) else rows
         if found is None:
             raise ValueError("Effects are averages over rows of the fit, and this model was given sums without rows.")
         return cast(Rows, found)

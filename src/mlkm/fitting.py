@@ -7,33 +7,33 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from ._config import check_memory
+from ._config import check_memory, memory_budget
 from ._seeds import Purpose, generator, root_seed
 from ._types import Array, RandomState
 from ._whole import all_or_nothing
-from .auto.first_layer import width_of
 from .auto.plan import Plan, in_closed_form, is_automatic, make_plan, policy_for, takes_levels
-from .fit.in_pieces import train_in_pieces
+from .fit.in_pieces import features_summed, train_in_pieces
 from .fit.train import Fitted, train
-from .rows import Inputs, Rows, checked_weights, distinct_rows, fit_fence, folds_of, standardiser
+from .rows import Inputs, Rows, checked_weights, distinct_rows, fit_fence, folds_of, parts_elsewhere, standardiser
 from .sources.arrays import TableSource
 from .sources.base import Source
 from .sources.pairs import pairs_on
-from .sources.prepare import as_source, prepared
+from .sources.prepare import as_source, prepared, split
 from .sources.scan import Scan, gathered, scan
 from .tables.columns import encode
 from .tables.frames import Table
 from .tables.means import fit_numbers
 from .tables.reading import category_mask, checked_table, reader_of, set_names
-from .variance import (
-    FitSummary,
-    StackSummary,
-    SumsSummary,
-)
+from .variance import FitSummary, StackSummary, summed_up
 
 _SHOWN = 2000  # rows that are kept of many for effects to be averaged over
 _SQUARES = 6  # matrices of products that such a fit holds at the same time, about
 _COPIES = 4  # of the rows that a fit in memory holds at the same time, about
+
+
+def _memory(source: Source, found: Scan) -> float:
+    """Bytes that the rows of a source take in a fit in memory."""
+    return float(_COPIES * 8 * found.n * (source.n_columns + found.sample.Y.shape[1]))
 
 
 class Fitting(BaseEstimator):  # type: ignore[misc]
@@ -50,8 +50,9 @@ class Fitting(BaseEstimator):  # type: ignore[misc]
             summed, policy = in_closed_form(cv=cv, **choices), policy_for(choices.get("effort"), choices["solver"])
             if source is not None:
                 categorical, found = self._scanned(source, seed)
-                if summed and found.n > policy.kernel_rows[0]:
-                    return self._fit_in_pieces(source, found, categorical, choices, seed)
+                many = summed and found.n > policy.kernel_rows[0]
+                if many or (parts_elsewhere(cv, 1) is not None and _memory(source, found) > memory_budget()):
+                    return self._fit_in_pieces(source, found, categorical, choices, seed, cv)
                 given = self._gathered(source, found)
             else:
                 if y is None:
@@ -82,8 +83,8 @@ class Fitting(BaseEstimator):  # type: ignore[misc]
         return categorical, found
 
     def _gathered(self, source: Source, found: Scan) -> tuple[Table, Array, Array | None]:
-        """All rows in memory: as few as kernels are solved on, or as many as fits that are no sums can take."""
-        check_memory(_COPIES * 8 * found.n * (source.n_columns + found.sample.Y.shape[1]), "The rows of this fit")
+        """All rows in memory, where they fit."""
+        check_memory(_memory(source, found), "The rows of this fit")
         table, Y, weights = gathered(source)
         targets = Y[:, 0] if source.single_output else Y
         return table, targets, checked_weights(weights, len(weights))
@@ -94,17 +95,14 @@ class Fitting(BaseEstimator):  # type: ignore[misc]
         weights = np.ones(len(Y)) if weights is None else weights
         source = TableSource(table, Y, weights, targets.ndim == 1)
         categorical = category_mask(self.categorical_features, table.names, len(table.columns))
-        return self._fit_in_pieces(source, scan(source, categorical, seed), categorical, choices, seed, True)
+        return self._fit_in_pieces(source, scan(source, categorical, seed), categorical, choices, seed, None, True)
 
     def _fit_in_pieces(
-        self, source: Source, found: Scan, categorical: list[bool], choices: Any, seed: int,
-        keep: bool = False,
-    ) -> Self:  # fmt: skip
-        """Layer 1 from a sample, then sums over all rows."""
-        with_levels, self._careful = (
-            takes_levels(cv=None, **choices),
-            is_automatic(choices["scales"], choices["solver"]),
-        )
+        self, source: Source, found: Scan, categorical: list[bool], choices: Any, seed: int, cv: Any, keep: bool = False
+    ) -> Self:
+        """What needs rows together from a sample, then sums or descent over all of them."""
+        with_levels = takes_levels(cv=cv, **choices)
+        self._careful = is_automatic(choices["scales"], choices["solver"])
         ready = prepared(source, found, categorical, with_levels=with_levels, careful=self._careful, keep=keep)
         recipe = ready.recipe
         self._single_output, self._reader, self._kinds = source.single_output, recipe.reader, recipe.kinds
@@ -112,13 +110,14 @@ class Fitting(BaseEstimator):  # type: ignore[misc]
         self.x_scaler_, self.y_scaler_ = recipe.in_use, recipe.y_scaler
         if self.x_scaler_.rounded.any():
             self._warn_dropped()
-        plan = self._plan(ready.sample.X.shape[1], None, seed, choices, ready.pieces.n_rows)
-        n_features = plan.n_features or 2 * width_of(ready.pieces.n_rows, plan.policy)
+        plan = self._plan(ready.sample.X.shape[1], cv, seed, choices, ready.pieces.n_rows)
+        n_features = features_summed(plan, ready.sample.X.shape[1], ready.pieces.n_rows)
         check_memory(_SQUARES * 8.0 * n_features**2, f"The sums of {n_features} features")
-        trained = train_in_pieces(ready.sample, ready.of_all, ready.pieces, plan)
-        fitted = trained.fitted
-        some = ready.sample.take(slice(0, _SHOWN))
-        summary = SumsSummary(trained.prior, fitted.solution.penalty, trained.sums, fitted.solution.loo_error, some)
+        n_parts = parts_elsewhere(cv, plan.depth) or 0
+        ready = split(ready, found, n_parts, seed)
+        trained = train_in_pieces(ready.sample, ready.of_all, ready.pieces, plan, self.y_scaler_, n_parts)
+        fitted, solution, some = trained.fitted, trained.fitted.solution, ready.sample.take(slice(0, _SHOWN))
+        summary = summed_up(trained.layers, solution.penalty, trained.sums, trained.error, solution.loo_error, some)
         return self._store(fitted, (ready.low, ready.high), plan, (ready.rows, summary), found.weight)
 
     def _rows(self, table: Table, targets: Array, weights: Array | None, cv: Any, choices: Any, seed: int) -> Rows:

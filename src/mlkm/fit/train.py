@@ -42,8 +42,8 @@ class Fitted:
 def train(rows: Rows, plan: Plan, units: Standardiser) -> Fitted:
     """Fit MLKM or RKM to standardised rows; `units` are those of the outputs."""
     if plan.penalties:
-        plan = plan.with_penalty(_penalty_by_folds(rows, plan, units))
-    parts = _parts(rows, plan) if plan.rotate else None
+        plan = plan.with_penalty(penalty_by_folds(rows, plan, units))
+    parts = parts_of(rows, plan) if plan.rotate else None
     problem = Problem(rows, (), parts, plan.penalty, units=units, seed=plan.seed, n_jobs=plan.n_jobs)
     if isinstance(plan.solver, GradientDescent):
         return _by_descent(problem, plan, plan.solver)
@@ -76,7 +76,7 @@ def _less(fit: KernelFit, factor: float) -> KernelFit:
     return replace(fit, shares=(factor * fit.shares[0], 0.0, 0.0), warped=warped)
 
 
-def _penalty_by_folds(rows: Rows, plan: Plan, units: Standardiser, n_folds: int = 5) -> float:
+def penalty_by_folds(rows: Rows, plan: Plan, units: Standardiser, n_folds: int = 5) -> float:
     """The candidate with the least squared error on rows left out, as in the paper's five-fold cross-validation."""
     if len(rows) < n_folds:
         raise ValueError(f"penalty='cv' needs at least {n_folds} distinct rows; got n_samples={len(rows)}.")
@@ -116,16 +116,22 @@ def _deep(problem: Problem, plan: Plan) -> Fitted:
 
 def _by_descent(problem: Problem, plan: Plan, solver: GradientDescent) -> Fitted:
     """The paper's method as written: joint gradient descent, or ADDS on the given parts."""
-    widths = plan.widths or ()
-    phi, scale = drawn_features(problem.rows, plan, widths[0], np.ones(problem.rows.X.shape[1]))
-    n_runs = 1 if problem.parts is None else len(problem.parts)
-    maps = (phi, *deeper_maps(plan))
-    starts = uniform_starts(maps, problem.rows.Y.shape[1], n_runs, plan, solver.initial_range())
+    starts, scales = descent_starts(problem.rows, plan, solver, 1 if problem.parts is None else len(problem.parts))
     solution = solver.solve(replace(problem, starts=starts))
-    return fitted_one(problem.rows, solution, widths, (scale, *plan.scales[1:]))
+    return fitted_one(problem.rows, solution, plan.widths or (), scales)
 
 
-def _parts(rows: Rows, plan: Plan) -> tuple[IntArray, ...]:
+def descent_starts(
+    rows: Rows, plan: Plan, solver: GradientDescent, n_runs: int
+) -> tuple[tuple[Machine, ...], tuple[Any, ...]]:
+    """One machine per rotation with the paper's initial weights, and the scales of all layers."""
+    widths = plan.widths or ()
+    phi, scale = drawn_features(rows, plan, widths[0], np.ones(rows.X.shape[1]))
+    starts = uniform_starts((phi, *deeper_maps(plan)), rows.Y.shape[1], n_runs, plan, solver.initial_range())
+    return starts, (scale, *plan.scales[1:])
+
+
+def parts_of(rows: Rows, plan: Plan) -> tuple[IntArray, ...]:
     """The subsamples I_1..I_K: the folds the caller gave, or a random split into L parts."""
     if rows.fold is not None:
         return tuple(np.flatnonzero(rows.fold == k) for k in np.unique(rows.fold))

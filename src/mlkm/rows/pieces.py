@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from .._threads import blas_threads, limited, stoppable, stopping
-from .._types import Array
+from .._types import Array, BoolArray, IntArray
 from .distinct import Rows, blocks
 
 BLOCK = 2048  # rows whose products are taken in one go, in the precision of their features
@@ -93,6 +93,20 @@ class Piece:
     X: Array
     Y: Array
     weights: Array
+    part: IntArray | None = None  # the subsample of every row, where rows are split
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def take(self, at: BoolArray) -> "Piece":
+        """Some of the rows, with the weights that they have."""
+        if at.all():
+            return self
+        return Piece(self.X[at], self.Y[at], self.weights[at], None if self.part is None else self.part[at])
+
+    def counted(self) -> "Piece":
+        """The rows with a weight."""
+        return self.take(self.weights > 0)
 
 
 class Pieces(Protocol):
@@ -103,6 +117,9 @@ class Pieces(Protocol):
 
     def reduce(self, f: Callable[[Piece], T], add: Callable[[T, T], T]) -> T:
         """f of every piece, added up; f is called wherever the rows are."""
+
+    def each(self) -> Iterator[Piece]:
+        """The pieces here, in order."""
 
 
 @dataclass(frozen=True)
@@ -121,5 +138,9 @@ class RowPieces:
             return f(self._piece(at[0]))
         return tree_sum(in_order(lambda own: f(self._piece(own)), at), add)
 
+    def each(self) -> Iterator[Piece]:
+        return map(self._piece, blocks(len(self.rows), piece_rows(self.rows.X.shape[1])))
+
     def _piece(self, at: Any) -> Piece:
-        return Piece(self.rows.X[at], self.rows.Y[at], self.rows.weights[at])
+        rows = self.rows
+        return Piece(rows.X[at], rows.Y[at], rows.weights[at], None if rows.fold is None else rows.fold[at])

@@ -106,13 +106,18 @@ def train(
             states = [(machine, velocity) for machine, velocity, _ in results]
         with np.errstate(over="ignore", invalid="ignore"):
             begun = float(np.mean([loss(machine, data) for machine in starts]))
-        if not best_loss < 2 * begun:
-            raise DivergedError(
-                f"Gradient descent diverged: the loss is {losses[-1]:.3g} after {len(losses)} epochs, on targets of"
-                f" standard deviation {np.max(data.unit):.3g}; lower learning_rate={max(step.rates):g} or target_sd."
-            )
+        check_descended(best_loss, begun, losses, data.unit, step)
         best = states if best_epoch == len(losses) == end else stretch(checkpoint_epoch, best_epoch, checkpoint)
     return Trained(tuple(state[0] for state in best), losses, len(losses))
+
+
+def check_descended(best: float, begun: float, losses: Sequence[float], unit: Array | float, step: Step) -> None:
+    """Refuse weights that are worse than the first ones."""
+    if not best < 2 * begun:
+        raise DivergedError(
+            f"Gradient descent diverged: the loss is {losses[-1]:.3g} after {len(losses)} epochs, on targets of"
+            f" standard deviation {np.max(unit):.3g}; lower learning_rate={max(step.rates):g} or target_sd."
+        )
 
 
 def _run(

@@ -10,7 +10,7 @@ import numpy as np
 from .._types import Array
 from ..rows.pieces import in_order
 from ..tables.frames import Table
-from ..variance import SumsSummary
+from ..variance import LayersSummary, SumsSummary
 from .base import Block, Source, is_source
 from .cluster import chunks_of, is_dask, known_lengths
 
@@ -62,7 +62,7 @@ def sendable(model: Any, return_std: bool = False) -> Any:
         return model
     result = copy(model)
     rows, fit = result.__dict__.pop("_rows_of_fit")
-    if return_std and isinstance(fit, SumsSummary):
+    if return_std and isinstance(fit, (SumsSummary, LayersSummary)):
         result._rows_of_fit = None, replace(fit, sample=None)
     elif return_std:
         result._rows_of_fit = rows, fit

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from .._seeds import Purpose, generator
 from .._types import Array
 from ..rows import Fence, Rows
 from ..rows.distinct import merged_in_order
@@ -14,7 +15,7 @@ from ..tables.reading import Reader
 from .arrays import mapped_source
 from .base import Block, Source, is_source
 from .cluster import dask_source, is_dask
-from .recipe import Recipe, StreamPieces, fit_recipe, sample_rows
+from .recipe import Recipe, Split, StreamPieces, fit_recipe, sample_rows
 from .scan import Scan
 
 
@@ -47,6 +48,25 @@ def prepared(
     assert found.targets is not None  # as `fit_recipe` has seen
     low, high = found.targets.low[0], found.targets.high[1]
     return Ready(recipe, fence, sample, of_all, pieces if rows is None else RowPieces(rows), low, high, rows)
+
+
+def split(ready: Ready, found: Scan, n_parts: int, seed: int) -> Ready:
+    """With rows in so many parts by what they say, those of the sample too."""
+    if n_parts < 2 or not isinstance(ready.pieces, StreamPieces):
+        return ready
+    by = Split(n_parts, int(generator(seed, Purpose.PARTS).integers(2**62)))
+    part = by.parts(found.sample.table, found.sample.Y)
+    counts = np.bincount(part, minlength=n_parts)
+    if not counts.all():
+        raise ValueError(
+            f"cv splits the rows into {n_parts} parts, and part {int(np.argmin(counts)) + 1} has none; give more rows."
+        )
+    return replace(
+        ready,
+        sample=replace(ready.sample, fold=part),
+        of_all=replace(ready.of_all, part=part),
+        pieces=replace(ready.pieces, split=by),
+    )
 
 
 def _kept(source: Source, recipe: Recipe) -> Rows:
