@@ -15,6 +15,7 @@ from .cost import Cost, cost_of_default, cost_of_features
 from .explain import Contributions, Effects, View, contributions
 from .fitting import Fitting
 from .model.machine import predict_average
+from .report import Reporting
 from .rows import Rows
 from .sources.apply import Predictions, apply_rows, is_elsewhere, r2
 from .sources.prepare import as_source
@@ -31,7 +32,7 @@ from .variance import (
 )
 
 
-class KernelMachine(RegressorMixin, Fitting):  # type: ignore[misc]
+class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
     """What all regressors share: standardised distinct rows in, an average of machines out."""
 
     @property
