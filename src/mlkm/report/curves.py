@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._types import Array
+from .._types import Array, IntArray
 from ..explain import Effects
 from ..tables.frames import RawColumn, as_words
 
@@ -33,7 +33,8 @@ class Curve:
 def curves(effects: Effects, relevance: Array) -> list[Curve]:
     """Of the columns with the largest relevance."""
     order = np.argsort(-relevance, kind="stable")[:_MOST]
-    return [_curve(effects, int(j)) for j in order if relevance[j] >= _LEAST]
+    found = [_curve(effects, int(j)) for j in order if relevance[j] >= _LEAST]
+    return [curve for curve in found if len(curve.at)]
 
 
 def _curve(effects: Effects, j: int) -> Curve:
@@ -46,7 +47,7 @@ def _along(name: str, raw: RawColumn, values: Array) -> Curve:
     dates = raw.dtype.kind == "M"
     gone = np.isnat(raw) if dates else np.isnan(raw)
     own, first = np.unique(raw[~gone], return_index=True)
-    kept = np.unique(np.linspace(0, len(own) - 1, min(_PLACES, len(own))).round().astype(int)) if len(own) else []
+    kept: IntArray = np.unique(np.linspace(0, len(own) - 1, min(_PLACES, len(own))).round().astype(np.intp))
     value, lower, upper = values[:, ~gone][:, first[kept]]
     at = (
         tuple(str(x)[:19].removesuffix("T00:00:00").replace("T", " ") for x in own[kept])

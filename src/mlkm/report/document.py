@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -43,10 +44,18 @@ class Report:
         )
 
 
-def make_report(model: Any, X: Any, y: Any, *, interval: Array | None = None, title: str | None = None) -> Report:
+def make_report(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    interval: Array | None = None,
+    title: str | None = None,
+    said: Mapping[str, Any] | None = None,
+) -> Report:
     """A report on a fitted regressor or band by held-out rows; see `mlkm.report.facts.gather`."""
     plotly_script()  # before any work: what is missing is said at once
-    return Report(gather(model, X, y, interval), title)
+    return Report(gather(model, X, y, interval, said), title)
 
 
 def plotly_script() -> str:

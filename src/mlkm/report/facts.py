@@ -3,7 +3,7 @@
 import warnings
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -84,15 +84,16 @@ def _n_rows(inner: Any) -> int | None:
     return round(float(rows.copies.sum() if rows is not None else inner._total_weight))
 
 
-def gather(model: Any, X: Any, y: Any, interval: Array | None = None) -> Facts:
+def gather(model: Any, X: Any, y: Any, interval: Array | None = None, said: Mapping[str, Any] | None = None) -> Facts:
     """All facts, from held-out rows; `interval` (n, 2) is that of a band which did not see these rows, by default the
-    model's own."""
+    model's own, and `said` what is known of them."""
     check_is_fitted(model)
     y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
     if y.ndim > 1 and y.shape[1] > 1:
         raise ValueError(f"A report is about one target; got y with {y.shape[1]}.")
     y = y.reshape(-1)
-    inner, fit, notes = machine_of(model), fit_facts(model), []
+    inner, fit, notes = machine_of(model), fit_facts(model), list[str]()
+    fit = replace(fit, said={**fit.said, **(said or {})})
     table = None if inner is None else inner._reader.table(inner, X)
     prediction = np.asarray(model.predict(X if table is None else table)).reshape(-1)
     check_consistent_length(prediction, y)

@@ -11,7 +11,10 @@ from .summary import summary_html
 
 
 class Reporting:
-    """A report on held-out rows, and the facts of the fit beside scikit-learn's diagram."""
+    """A report on held-out rows, and the facts of the fit beside scikit-learn's diagram. `fit_facts_` is what whoever
+    called `fit` wrote down beside, such as the name of the target."""
+
+    fit_facts_: dict[str, Any]
 
     def report(self, X: Any, y: Any, path: str | os.PathLike[str] | None = None) -> Report:
         """A page on this fit, judged by rows that it has not seen: accuracy beside simple models, the band's coverage,

@@ -213,21 +213,22 @@ def _misses(facts: Facts) -> str:
 
 
 def _outside(facts: Facts) -> str:
-    if facts.outside is None:
+    outside = facts.outside
+    if outside is None:
         return ""
-    out = facts.outside > 0
+    out = outside > 0
     n = int(out.sum())
     if not n:
         return "<p>None of the held-out rows lies outside the range of the training rows.</p>"
     error = abs(facts.y - facts.prediction)
     text = (
         f"{plural(n, 'row')} of {len(out):,} lie outside the range of the training rows in at least one column, the"
-        f" furthest by {number(float(facts.outside.max()))} ranges. Their mean absolute error is"
+        f" furthest by {number(float(outside.max()))} ranges. Their mean absolute error is"
         f" {number(float(error[out].mean()))}"
     )
     text += f", that of the others {number(float(error[~out].mean()))}." if (~out).any() else "."
-    far = sorted(range(len(out)), key=lambda i: -facts.outside[i])[: min(_LARGEST, n)]
-    rows = [(str(i + 1), number(float(facts.outside[i])), number(float(error[i]))) for i in far]
+    far = sorted(range(len(out)), key=lambda i: -float(outside[i]))[: min(_LARGEST, n)]
+    rows = [(str(i + 1), number(float(outside[i])), number(float(error[i]))) for i in far]
     header = ("held-out row", "ranges outside", "absolute error")
     return f"<p>{escape(text)}</p>" + _table("Rows furthest outside", header, rows)
 
