@@ -10,6 +10,7 @@ from rich.table import Table
 from . import fit, models, report  # noqa: F401  (they add their commands)
 from .app import app as app
 from .opening import Json
+from .talk import talking
 
 if TYPE_CHECKING:
     from .demo import DemoData, Result
