@@ -16,6 +16,7 @@ from .._levels import exact_levels
 from .._seeds import root_seed
 from .._types import Array, RandomState
 from ..estimators import MLKMRegressor
+from ..report import Reporting
 from ..rows.weights import checked_weights, given_weights
 from ..sources.apply import Predictions, apply_rows, is_elsewhere, sendable
 from ..sources.base import Source
@@ -36,7 +37,7 @@ from .split import Split, calibrate, rows_kept
 Band: TypeAlias = Split | Selected | Cross | LeaveOneOut | Bootstrap
 
 
-class ConformalRegressor(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class ConformalRegressor(Reporting, WithScoreParameter, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A prediction band around any regressor, with coverage that holds for finite samples, whatever the model and the
     noise.
 
