@@ -20,7 +20,6 @@ effects = model.effects(X)
 # %%
 # The quick way to a picture of one column.
 picture = plot_effect(effects, 0)
-picture
 
 # %%
 # All columns beside each other, from the numbers themselves. The last two columns play no part in y, and their effects

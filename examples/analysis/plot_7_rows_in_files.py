@@ -9,6 +9,7 @@ the earlier ones, and fits of several sites are merged without any row leaving i
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
@@ -41,10 +42,16 @@ print("from the file:", distance(model))
 # **Rows that come later.** The first part chooses the features; ``partial_fit`` adds rows, ``forget`` takes them away.
 inputs, outcomes = table[names], table["y"]
 growing = RandomFeatureRidge(400, random_state=0).fit(inputs[:1000], outcomes[:1000])
-print("1000 rows:", distance(growing))
+distances = [distance(growing)]
 for begin in range(1000, 6000, 1000):
     growing.partial_fit(inputs[begin : begin + 1000], outcomes[begin : begin + 1000])
-print("6000 rows:", distance(growing))
+    distances.append(distance(growing))
+
+figure, ax = plt.subplots(figsize=(5.6, 3), layout="constrained")
+ax.plot(range(1000, 7000, 1000), distances, marker="o", color="#1f4e79")
+ax.set(xlabel="rows so far", ylabel="distance to the truth", ylim=(0, None))
+ax.spines[["top", "right"]].set_visible(False)
+plt.show()
 
 # %%
 # **Sites.** Each begins with the features of the first and adds its own rows; only sums travel.

@@ -31,7 +31,6 @@ models = {"rotations": fitted("rotate"), "all rows together": fitted(None)}
 # %%
 # The loss falls epoch by epoch.
 picture = plot_convergence(models)
-picture
 
 # %%
 # The average of the rotations is never worse than the rotations are on average: errors that they do not share cancel.

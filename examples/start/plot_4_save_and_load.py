@@ -8,6 +8,7 @@ A model file holds numbers and names, no program: opening a stranger's file runs
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import mlkm
@@ -24,8 +25,14 @@ with TemporaryDirectory() as folder:
     mlkm.save(model, Path(folder) / "model.mlkm")
     mlkm.save(model, Path(folder) / "small.mlkm", keep_rows=False)
     again, small = mlkm.load(Path(folder) / "model.mlkm"), mlkm.load(Path(folder) / "small.mlkm")
-    for file in sorted(Path(folder).iterdir()):
-        print(file.name, f"{file.stat().st_size / 1000:.0f} kB")
+    sizes = {file.name: file.stat().st_size / 1000 for file in sorted(Path(folder).iterdir())}
+
+figure, ax = plt.subplots(figsize=(5.6, 1.8), layout="constrained")
+ax.bar_label(ax.barh(list(sizes), list(sizes.values()), color="#1f4e79"), fmt="%.0f kB", padding=3)
+ax.margins(x=0.15)
+ax.set(xlabel="size of the file, 300 rows of 4 columns")
+ax.spines[["top", "right"]].set_visible(False)
+plt.show()
 
 # %%
 # What was loaded predicts the same, to the last digit.
