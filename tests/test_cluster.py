@@ -1,91 +1,36 @@
-"""Fits and predictions on a real cluster of `distributed` are those of rows in memory, whatever happens to workers."""
+"""Fits and predictions on a real cluster of `distributed` are those of rows in memory."""
 
-import contextvars
 import operator
 import os
-import signal
 import subprocess
 import sys
-import threading
 import time
 
 import cloudpickle
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import distributed
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from clusters import FEW, GIVEN, collections, equal, fitted, mixed, numbers, start
 from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, config_context
-from mlkm.auto.policy import Policy, policy_context
+from mlkm.auto.policy import policy_context
 from mlkm.sources.cluster import dask_source
-
-dask = pytest.importorskip("dask")
-distributed = pytest.importorskip("distributed")
-import dask.array as da  # noqa: E402
-import dask.dataframe as dd  # noqa: E402
-
-FEW = Policy(kernel_rows=(300, 300), layer_work=(1e8, 100, 100))  # many rows are many from 300 on
-GIVEN = RandomFeatureRidge(40, scale=0.5, penalty=1e-6, random_state=0)
-N = 40_000  # three pieces of 16,384 rows
-
-
-def start(n_workers, **settings):
-    return distributed.LocalCluster(
-        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs="CRITICAL",
-        **settings,
-    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def client():
     with start(2) as cluster, distributed.Client(cluster) as client:
         yield client
-
-
-@pytest.fixture
-def own_client():
-    """A cluster that may be broken."""
-    with start(2) as cluster, distributed.Client(cluster) as client:
-        yield client
-
-
-def numbers(n=N, d=4, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-1, 1, (n, d)) + np.arange(d)
-    return X, np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(n)
-
-
-def mixed(n=800, seed=0):
-    rng = np.random.default_rng(seed)
-    city = rng.choice([f"city {k}" for k in range(12)], n).astype(object)
-    frame = pd.DataFrame(
-        {
-            "x": rng.standard_normal(n),
-            "size": np.where(rng.random(n) < 0.1, np.nan, rng.uniform(0, 2, n)),
-            "city": np.where(rng.random(n) < 0.05, None, city),
-            "kind": pd.Categorical(rng.choice(["a", "b", "c"], n)),
-            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 700, n), unit="D"),
-        }
-    )
-    effect = pd.Series(city).str.slice(5).astype(float).to_numpy() / 5
-    y = np.sin(2 * frame["x"]) + frame["size"].fillna(3) + effect + 0.1 * rng.standard_normal(n)
-    return frame, y.to_numpy()
-
-
-def collections(X, y, rows=7000, y_rows=11_000):
-    """As arrays of dask, whose chunks of rows are not the same."""
-    return da.from_array(X, chunks=(rows, X.shape[1])), da.from_array(y, chunks=y_rows)
-
-
-def fitted(model, *rows, **settings):
-    with policy_context(FEW):
-        return clone(model).fit(*rows, **settings)
-
-
-def equal(result, expected, tolerance=1e-8):
-    np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance)
 
 
 # --- the same result as in memory
@@ -105,12 +50,16 @@ def test_a_fit_is_that_of_rows_in_memory(client, model):
 
 
 @pytest.mark.slow
-def test_the_number_of_workers_and_the_chunks_change_no_bit():
+def test_the_number_of_workers_and_the_chunks_change_no_bit(client):
     X, y = numbers()
     found = []
-    for n_workers in (1, 2, 3):
-        with start(n_workers) as cluster, distributed.Client(cluster):
-            found += [fitted(GIVEN, *collections(X, y, rows)).predict(X[:500]) for rows in (7000, 13_001)]
+    for n_workers in (2, 3, 1):
+        client.cluster.scale(n_workers)
+        while len(client.scheduler_info()["workers"]) != n_workers:
+            time.sleep(0.05)
+        found += [fitted(GIVEN, *collections(X, y, rows)).predict(X[:500]) for rows in (7000, 13_001)]
+    client.cluster.scale(2)
+    client.wait_for_workers(2)
     for other in found[1:]:
         np.testing.assert_array_equal(other, found[0])
 
@@ -131,13 +80,14 @@ def test_few_rows_are_gathered_and_fitted_as_in_memory(client):
     np.testing.assert_array_equal(MLKMRegressor(random_state=0).fit(*collections(X, y, 60, 90)).predict(X), expected)
 
 
-@pytest.mark.parametrize("kind", [MLKMRegressor, RandomFeatureRidge])
-def test_frames_with_categories_words_dates_and_missing_values(client, kind):
+@pytest.mark.parametrize(
+    "model", [pytest.param(MLKMRegressor(random_state=0), marks=pytest.mark.slow), GIVEN], ids=["default", "given"]
+)
+def test_frames_with_categories_words_dates_and_missing_values(client, model):
     frame, y = mixed()
     collection = dd.from_pandas(frame.assign(y=y), npartitions=4)
     columns = list(frame.columns)
-    memory = fitted(kind(random_state=0), frame, y)
-    cluster = fitted(kind(random_state=0), collection[columns], collection["y"])
+    memory, cluster = fitted(model, frame, y), fitted(model, collection[columns], collection["y"])
     expected = memory.predict(frame)
     equal(cluster.predict(frame), expected, 1e-7)
     predicted = cluster.predict(collection[columns[::-1]])  # by names
@@ -262,6 +212,27 @@ def test_bands_of_several_outputs(client):
     equal(interval.compute(), band.predict_interval(X, joint=True)[1])
 
 
+def test_bands_with_weights_and_bands_of_other_regressors(client):
+    X, y = numbers(1500)
+    w = np.random.default_rng(0).uniform(0.5, 2, 1000)
+    dX, dy, dw = *collections(X[500:], y[500:], 300, 400), da.from_array(w, chunks=350)
+    other = make_pipeline(StandardScaler(), LinearRegression())
+    named = pd.DataFrame(X, columns=list("abcd"))
+    frame = dd.from_pandas(named, npartitions=3)
+    for model in (fitted(GIVEN, X[:500], y[:500]), clone(other).fit(X[:500], y[:500])):
+        memory = ConformalRegressor(model).conformalize(X[500:], y[500:], sample_weight=w)
+        cluster = ConformalRegressor(model).conformalize(dX, dy, sample_weight=dw)
+        equal(cluster.predict_interval(dX)[1].compute(), memory.predict_interval(X[500:])[1])
+        assert isinstance(cluster.predict(dX), da.Array)
+        assert cluster.score(dX, dy) == pytest.approx(memory.score(X[500:], y[500:]), rel=1e-9)
+    by_name = ConformalRegressor(clone(other).fit(named, y)).conformalize(frame, da.from_array(y, chunks=700))
+    equal(by_name.predict(frame).compute(), by_name.predict(named))
+    with pytest.raises(TypeError, match="got Pipeline: fit it first"):
+        ConformalRegressor(other).fit(dX, dy)
+    with pytest.raises(ValueError, match="without groups"):
+        ConformalRegressor(model).conformalize(dX, dy, groups=np.zeros(1000))
+
+
 def test_later_rows_of_a_cluster(client):
     X, y = numbers(3000)
     first, dX, dy = slice(0, 1000), *collections(X[1000:], y[1000:], 700, 900)
@@ -277,7 +248,7 @@ def test_later_rows_of_a_cluster(client):
 def test_the_client_may_be_given(client):
     """A second cluster that is not the current one does the work of a fit, and the current one none of it."""
     X, y = numbers(1000)
-    with start(1) as cluster, distributed.Client(cluster, set_as_default=False) as other:
+    with start(1, False) as cluster, distributed.Client(cluster, set_as_default=False) as other:
         count = lambda dask_scheduler: dask_scheduler.transition_counter  # noqa: E731
         before = client.run_on_scheduler(count), other.run_on_scheduler(count)
         with config_context(client=other):
@@ -297,6 +268,20 @@ def test_fits_inside_tasks_do_not_wait_for_themselves(client):
     futures = [client.submit(fit_inside, 1000, pure=False) for _ in range(2)]
     for result in client.gather(futures):
         equal(result, expected)
+
+
+def test_an_asynchronous_client_is_refused():
+    class Client:
+        asynchronous = True
+
+    X, y = numbers(1000)
+    cut = collections(X, y)[0]
+    with config_context(client=Client()), pytest.raises(ValueError, match="asynchronous"):
+        fitted(GIVEN, cut, y)
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D"):
+        fitted(GIVEN, cut[:, 0], y)
+    with pytest.raises(ValueError, match="pass y"), dask.config.set(scheduler="threads"):
+        fitted(GIVEN, cut)
 
 
 def test_importing_mlkm_imports_no_dask():
@@ -363,181 +348,6 @@ def test_a_pass_makes_every_chunk_once(client, tmp_path):
         path.unlink()
     dask_source(Z[:, :4], Z[:, 4]).reduce(len, operator.add)
     assert sorted(path.name.split("-")[0] for path in tmp_path.iterdir()) == ["0", "1", "2", "3", "4"]
-
-
-# --- what goes wrong
-
-
-def test_rows_that_cannot_be_used_are_explained_at_once(client, tmp_path):
-    X, y = numbers(3000)
-    before = vars(clone(GIVEN))
-    for place, value, message in ((y, np.nan, "y contains NaN"), (X[:, 2], np.inf, "X contains infinity in column 2")):
-        place[1700], good = value, place[1700]
-        model = clone(GIVEN)
-        with pytest.raises(ValueError, match=message), policy_context(FEW):
-            model.fit(*collections(X, y, 700, 900))
-        assert vars(model).keys() == before.keys()
-        place[1700] = good
-    with pytest.raises(ValueError, match="none negative"):
-        fitted(GIVEN, *collections(X, y), sample_weight=da.from_array(-np.ones(3000), chunks=1000))
-
-
-class Failing:
-    """A chunk that cannot be read the first times."""
-
-    def __init__(self, folder, times):
-        self.folder, self.times = folder, times
-
-    def __call__(self, block):
-        with open(os.path.join(self.folder, str(time.time_ns())), "w"):
-            pass
-        if len(os.listdir(self.folder)) <= self.times:
-            raise OSError("the disk is away")
-        return block
-
-
-def test_a_task_that_fails_is_tried_again(client, tmp_path):
-    X, y = numbers(1000)
-    dX, dy = da.from_array(X, chunks=(1000, 4)), da.from_array(y, chunks=1000)
-    once = dX.map_blocks(Failing(str(tmp_path), 2), dtype=float, meta=np.empty((0, 0)))
-    equal(fitted(GIVEN, once, dy).predict(X), fitted(GIVEN, X, y).predict(X))
-    always = dX.map_blocks(Failing(str(tmp_path), 10**9), dtype=float, meta=np.empty((0, 0)))
-    with pytest.raises(OSError, match="the disk is away"):
-        fitted(GIVEN, always, dy)
-
-
-def test_two_fits_at_once(client):
-    X, y = numbers()
-    expected = [fitted(GIVEN, *collections(X, target)).predict(X[:500]) for target in (y, -3 * y)]
-    found = [None, None]
-
-    def fit(k, target):
-        found[k] = fitted(GIVEN, *collections(X, target)).predict(X[:500])
-
-    threads = [
-        threading.Thread(target=contextvars.copy_context().run, args=(fit, k, target))
-        for k, target in enumerate((y, -3 * y))
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    for own, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(own, other)
-
-
-def test_workers_without_data_and_workers_that_are_busy(client):
-    X, y = numbers(1000)
-    expected = fitted(GIVEN, X, y).predict(X)
-    equal(fitted(GIVEN, *collections(X, y, 1000, 1000)).predict(X), expected)  # one chunk, two workers
-    busy = client.map(time.sleep, [0.5, 0.51, 0.52, 0.53])
-    equal(fitted(GIVEN, *collections(X, y, 100, 100)).predict(X), expected)
-    client.gather(busy)
-
-
-def test_workers_that_were_restarted(own_client):
-    X, y = numbers(1000)
-    dX, dy = collections(X, y, 300, 300)
-    model = fitted(GIVEN, dX, dy)
-    lazy = model.predict(dX)
-    own_client.restart()
-    equal(lazy.compute(), model.predict(X))
-    equal(fitted(GIVEN, dX, dy).predict(X), model.predict(X))
-
-
-class Slowly:
-    """A chunk takes a while to make, and leaves a file that says in which process."""
-
-    def __init__(self, folder, seconds):
-        self.folder, self.seconds = str(folder), seconds
-
-    def __call__(self, block):
-        with open(os.path.join(self.folder, f"{os.getpid()}-{time.time_ns()}"), "w"):
-            time.sleep(self.seconds)
-        return block
-
-
-def slowly(X, y, folder, seconds, rows=300):
-    dX, dy = collections(X, y, rows, rows)
-    return dX.map_blocks(Slowly(folder, seconds), dtype=float, meta=np.empty((0, 0))), dy
-
-
-def after(folder, n_chunks, work):
-    """Do something in another thread as soon as so many chunks have been begun."""
-
-    def wait():
-        for _ in range(2000):
-            names = os.listdir(folder)
-            if len(names) >= n_chunks:
-                return work(names)
-            time.sleep(0.01)
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    return thread
-
-
-def test_a_worker_that_is_killed_costs_its_chunks(own_client, tmp_path):
-    X, y = numbers(3000)
-    expected = fitted(GIVEN, *collections(X, y, 300, 300)).predict(X)
-
-    killed = []
-
-    def kill(names):
-        killed.append(int(sorted(names, key=lambda name: int(name.split("-")[1]))[-1].split("-")[0]))
-        os.kill(killed[0], signal.SIGKILL)
-
-    thread = after(tmp_path, 6, kill)
-    model = fitted(GIVEN, *slowly(X, y, tmp_path, 0.05))
-    thread.join()
-    np.testing.assert_array_equal(model.predict(X), expected)
-    assert killed
-    assert len({name.split("-")[0] for name in os.listdir(tmp_path)}) >= 2  # another has gone on
-
-
-def test_a_scheduler_that_is_lost_is_one_clear_error(tmp_path):
-    """Within seconds, and the model is the one before."""
-    X, y = numbers(3000)
-    cluster = start(2)
-    with cluster, distributed.Client(cluster, timeout=2):
-        model = fitted(GIVEN, *collections(X, y, 300, 300))
-        before, predicted = dict(vars(model)), model.predict(X)
-        began = []
-
-        def close(_):
-            began.append(time.monotonic())
-            cluster.close()
-
-        thread = after(tmp_path, 3, close)
-        with pytest.raises(RuntimeError, match="cluster was lost"), policy_context(FEW):
-            model.set_params(random_state=1).fit(*slowly(X, -y, tmp_path, 0.2))
-        assert time.monotonic() - began[0] < 10
-        thread.join()
-        assert vars(model).keys() == before.keys()
-        assert all(vars(model)[name] is value for name, value in before.items() if name != "random_state")
-        np.testing.assert_array_equal(model.predict(X), predicted)
-        with pytest.raises(RuntimeError, match="cluster was lost"):
-            model.score(*collections(X, y))
-
-
-def test_an_interrupt_ends_the_work(client, tmp_path):
-    X, y = numbers(3000)
-    model = clone(GIVEN)
-    before = dict(vars(model))
-    main = threading.main_thread().ident
-    thread = after(tmp_path, 2, lambda _: signal.pthread_kill(main, signal.SIGINT))
-    with pytest.raises(KeyboardInterrupt), policy_context(FEW):
-        model.fit(*slowly(X, y, tmp_path, 0.3))
-    thread.join()
-    assert vars(model) == before
-    for _ in range(200):
-        if not client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
-            break
-        time.sleep(0.05)
-    begun = len(os.listdir(tmp_path))
-    assert begun < 9
-    time.sleep(0.7)
-    assert len(os.listdir(tmp_path)) == begun
 
 
 # --- joblib's backend

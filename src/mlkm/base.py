@@ -16,6 +16,7 @@ from .explain import Contributions, Effects, View, contributions
 from .fitting import Fitting
 from .model.machine import predict_average
 from .model.prior import Prior
+from .report import Reporting
 from .rows import Rows
 from .sources.apply import Predictions, apply_rows, is_elsewhere, r2, sendable
 from .sources.prepare import as_source
@@ -34,7 +35,7 @@ from .variance import (
 )
 
 
-class KernelMachine(RegressorMixin, Fitting):  # type: ignore[misc]
+class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
     """What all regressors share: standardised distinct rows in, an average of machines out."""
 
     @property

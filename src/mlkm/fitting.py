@@ -79,7 +79,7 @@ class Fitting(BaseEstimator):  # type: ignore[misc]
         categorical = category_mask(self.categorical_features, source.names, source.n_columns)
         found = scan(source, categorical, seed)
         if found.targets is None:
-            raise ValueError("The table has no target; name it, as in open_table(path, target='price').")
+            raise ValueError("The table has no target; name it, as in open_table(path, target='price'), or pass y.")
         return categorical, found
 
     def _gathered(self, source: Source, found: Scan) -> tuple[Table, Array, Array | None]:

@@ -36,6 +36,10 @@ class Split:
     def n_calibration(self) -> int:
         return len(self.below)
 
+    @property
+    def n_outputs(self) -> int:
+        return int(self.below.shape[1])
+
     def interval(self, X: Any, request: Request) -> tuple[Array, Array]:
         """f (n, k), and the interval (n, 2, levels, k)."""
         check_weights(self.shift, request)

@@ -10,6 +10,7 @@ from sklearn.frozen import FrozenEstimator
 
 from .._types import Array
 from ..rows.pieces import in_order
+from ..tables.frames import Table
 from ..variance import LayersSummary, SumsSummary
 from .base import Block, Source, is_source
 from .cluster import chunks_of, is_dask, known_lengths
@@ -57,7 +58,9 @@ def sendable(model: Any, return_std: bool = False) -> Any:
     """A model as it is sent to rows: without its training rows, unless standard deviations ask for
     them and are not made of sums."""
     if isinstance(model, FrozenEstimator):
-        return FrozenEstimator(sendable(model.estimator, return_std))
+        return sendable(model.estimator, return_std)
+    if not hasattr(model, "_reader"):
+        return OfTables(model)
     if not hasattr(model, "_rows_of_fit"):
         return model
     result = copy(model)
@@ -68,6 +71,24 @@ def sendable(model: Any, return_std: bool = False) -> Any:
         result._rows_of_fit = rows, fit
     result.__dict__.pop("_seen", None)
     return result
+
+
+@dataclass(frozen=True)
+class OfTables:
+    """A regressor of another library, which is given rows as arrays, or where columns have names as frames."""
+
+    model: Any
+
+    def predict(self, rows: Any, **settings: Any) -> Any:
+        return self.model.predict(_unfolded(rows) if isinstance(rows, Table) else rows, **settings)
+
+
+def _unfolded(table: Table) -> Any:
+    if table.names is None:
+        return np.stack(table.columns, axis=1)
+    import pandas as pd
+
+    return pd.DataFrame(dict(zip(table.names, table.columns, strict=True)))
 
 
 @dataclass(frozen=True)

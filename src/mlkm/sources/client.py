@@ -16,6 +16,8 @@ def compute(task: Any) -> Any:
     with client_in_use() as client:
         if client is None:
             return task.compute()
+        if client.asynchronous:
+            raise ValueError("The Dask client is asynchronous, and this waits for its results; give one that is not.")
         future = None
         try:
             future = client.compute(task, retries=_RETRIES)

@@ -172,6 +172,8 @@ def _table(parts: list[Any], names: Any) -> Table:
 
 def dask_source(X: Any, y: Any = None, sample_weight: Any = None) -> DaskSource:
     """Collections of dask as a source; lengths that are unknown are computed, empty chunks are left out."""
+    if getattr(X, "ndim", 2) != 2:
+        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead; X must have rows and columns.")
     chunks, names, n_columns = chunks_of(X)
     targets = () if y is None else chunks_of(y)[0]
     weights = () if sample_weight is None else chunks_of(sample_weight)[0]

@@ -84,7 +84,7 @@ def fit_recipe(
     """The recipe, and the fence that holds later rows; further passes where inputs are not the columns as they are, or
     where a value is drawn in."""
     if found.targets is None:
-        raise ValueError("The table has no target; name it, as in open_table(path, target='price').")
+        raise ValueError("The table has no target; name it, as in open_table(path, target='price'), or pass y.")
     y_scaler = found.targets.standardiser(None)
     recipe = Recipe(reader, None, None, None, y_scaler, found.n / found.weight)
     inputs = reader.inputs
