@@ -9,6 +9,7 @@
 
 from . import datasets, kernels, metrics, solvers
 from ._config import config_context
+from ._progress import Event
 from ._version import __version__
 from .conformal import ConformalRegressor, OnlineConformal
 from .estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
@@ -22,6 +23,7 @@ from .sources.output import predict_table
 
 __all__ = [
     "ConformalRegressor",
+    "Event",
     "Geometric",
     "MLKMRegressor",
     "OnlineConformal",

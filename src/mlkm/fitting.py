@@ -1,18 +1,27 @@
 """From rows as they are given to a fitted machine: read, plan, train, store."""
 
 import warnings
+from contextlib import AbstractContextManager
+from numbers import Real
+from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from ._checks import is_auto
 from ._config import check_memory
+from ._deadline import Deadline, ending
+from ._progress import announce
 from ._seeds import Purpose, generator, root_seed
+from ._shown import listening
 from ._types import Array, RandomState
 from .auto.first_layer import width_of
 from .auto.plan import Plan, in_closed_form, is_automatic, make_plan, takes_levels
-from .auto.policy import current_policy, with_effort
+from .auto.policy import Policy, check_effort, current_policy, with_effort
+from .budget import within
+from .cost import Cost, cost_of_default, cost_of_features
 from .fit.in_pieces import train_in_pieces
 from .fit.train import Fitted, train
 from .rows import Inputs, Rows, checked_weights, distinct_rows, fit_fence, folds_of, standardiser
@@ -44,24 +53,68 @@ class Fitting(BaseEstimator):  # type: ignore[misc]
 
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, cv: Any = None, **choices: Any) -> Self:
         """Read, plan, train, store."""
-        seed, source = root_seed(self.random_state), as_source(X, y, sample_weight)
-        summed, policy = in_closed_form(cv=cv, **choices), with_effort(current_policy(), choices.get("effort"))
-        if source is not None:
-            categorical, found = self._scanned(source, seed)
-            if summed and found.n > policy.kernel_rows[0]:
-                return self._fit_in_pieces(source, found, categorical, choices, seed)
-            given = self._gathered(source, found)
-        else:
+        check_effort(self._effort)
+        with listening(getattr(self, "verbose", 0)):
+            seed, source = root_seed(self.random_state), as_source(X, y, sample_weight)
+            begin, summed = perf_counter(), in_closed_form(cv=cv, **choices)
+            if source is not None:
+                categorical, found = self._scanned(source, seed)
+                policy = choices["policy"] = self._policy(found.n, source.n_columns, False)
+                with self._begun(begin, found.n, source.n_columns, policy, summed, False):
+                    if summed and found.n > policy.kernel_rows[0]:
+                        return self._fit_in_pieces(source, found, categorical, choices, seed)
+                    return self._fit_rows(self._gathered(source, found), cv, choices, seed)
             if y is None:
                 raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
             given = checked_table(self, X, y, sample_weight)
-            if summed and len(given[0]) > policy.kernel_rows[0]:
-                return self._fit_many(*given, choices, seed)
+            n, d = len(given[0]), len(given[0].columns)
+            policy = choices["policy"] = self._policy(n, d, True)
+            with self._begun(begin, n, d, policy, summed, True):
+                if summed and n > policy.kernel_rows[0]:
+                    return self._fit_many(*given, choices, seed)
+                return self._fit_rows(given, cv, choices, seed)
+
+    def _fit_rows(self, given: tuple[Table, Array, Array | None], cv: Any, choices: Any, seed: int) -> Self:
+        """Rows in memory, as they are."""
         rows = self._rows(*given, cv, choices, seed)
         plan = self._plan(rows.X.shape[1], cv, seed, choices)
         fitted = train(rows, plan, self.y_scaler_)
         weight = float(len(given[1]) if given[2] is None else given[2].sum())
         return self._store(fitted, self._range(rows), plan, (rows, self._summary(fitted)), weight)
+
+    @property
+    def _effort(self) -> Any:
+        return getattr(self, "effort", None)
+
+    def _policy(self, n: int, d: int, in_memory: bool) -> Policy:
+        """That of the effort asked for; by its cost, where that is a time."""
+        if not isinstance(self._effort, Real):
+            return with_effort(current_policy(), self._effort)
+        return within(float(self._effort), current_policy(), lambda policy: self._cost(n, d, policy, in_memory))
+
+    def _begun(
+        self, begin: float, n: int, d: int, policy: Policy, summed: bool, in_memory: bool
+    ) -> AbstractContextManager[None]:
+        """With a word on its cost, where it is long and known, and until when, where a time was given: at least a
+        fourth of that is the search's."""
+        if summed:
+            announce(lambda: self._announced(n, d, policy, in_memory))
+        if not isinstance(self._effort, Real):
+            return ending(Deadline())
+        seconds, cost = float(self._effort), self._cost(n, d, policy, in_memory)
+        return ending(Deadline(begin + max(seconds - cost.after_search, seconds / 4), begin + seconds))
+
+    def _cost(self, n: int, d: int, policy: Policy, in_memory: bool) -> Cost:
+        """What a fit takes with this policy: of kernels where nothing is given, else of the features of layer 1."""
+        given = getattr(self, "n_features", getattr(self, "widths", "auto"))
+        if is_auto(given) and hasattr(self, "widths"):
+            return cost_of_default(n, d, policy, in_memory)
+        D = width_of(n, policy) if is_auto(given) else int(np.atleast_1d(given)[0])
+        return cost_of_features(n, d, D, in_memory=in_memory, policy=policy)
+
+    def _announced(self, n: int, d: int, policy: Policy, in_memory: bool) -> tuple[str, float]:
+        cost = self._cost(n, d, policy, in_memory)
+        return str(cost), cost.seconds
 
     def _plan(self, d: int, cv: Any, seed: int, choices: Any, n_rows: int | None = None) -> Plan:
         """What was asked for; in closed form features of a given scale are held where the inputs' origin is."""
@@ -157,7 +210,7 @@ class Fitting(BaseEstimator):  # type: ignore[misc]
             f"The values of {inputs} differ by rounding error only, beside their size, and are ignored; subtract a "
             "constant near them where their differences mean something.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
 
     def _store(

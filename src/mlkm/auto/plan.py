@@ -14,7 +14,7 @@ from ..model.features import Interactions, as_orders
 from ..model.scales import Geometric, check_scale
 from ..solvers import BY_NAME, GradientDescent, Ridge, Solver, VariableProjection
 from ..solvers.base import as_solver
-from .policy import Policy, current_policy, with_effort
+from .policy import Policy, current_policy
 
 PARTS = ("amplitude1", "full", "rough")  # amplitudes of single inputs, of the smooth kernel of all, of the rough one
 DESCENT_WIDTHS = (256, 16)  # the paper's shape from 16 inputs on
@@ -100,7 +100,7 @@ def make_plan(
     landmarks: bool = False,
     rotate: bool = False,
     n_jobs: int | None = None,
-    effort: str = "balanced",
+    policy: Policy | None = None,
     n_rows: int | None = None,
     origin: Array | None = None,
 ) -> Plan:
@@ -133,7 +133,7 @@ def make_plan(
         rotate=rotate,
         seed=seed,
         n_jobs=n_jobs,
-        policy=with_effort(current_policy(), effort),
+        policy=current_policy() if policy is None else policy,
         n_rows=n_rows,
         origin=origin,
     )

@@ -3,6 +3,7 @@ penalty by leave-one-out at some of them."""
 
 from dataclasses import dataclass
 
+from .._progress import stage
 from ..auto.plan import Plan
 from ..model.prior import Prior
 from ..rows import Rows
@@ -31,7 +32,8 @@ def train_in_pieces(sample: Rows, of_all: Piece, pieces: Pieces, plan: Plan) -> 
     at = slice(max(0, len(sample) - LEFT_OUT), None)
     left = Piece(of_all.X[at], of_all.Y[at], of_all.weights[at])
     products, sums = summed(prior, pieces, left)
-    fit = best_penalty(products) if plan.penalty is None else solved(products, plan.penalty)
+    with stage("solve"):
+        fit = best_penalty(products) if plan.penalty is None else solved(products, plan.penalty)
     solution = one_layer_solution(prior, [fit])
     widths = (solution.machines[0].maps[0].n_features,)
     return FittedInPieces(fitted_one(sample, solution, widths, (scale_of(prior),), prior), prior, sums)

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
+from .._deadline import fit_is_late, without_search_end
+from .._progress import stage
 from .._seeds import Purpose, generator
 from .._types import Array, IntArray
 from ..auto.first_layer import scale_of_kernel
@@ -56,8 +58,9 @@ def _by_kernels(rows: Rows, plan: Plan) -> Fitted:
     """The default: kernels on all rows, and with most effort hidden layers beside them."""
     fit = fit_kernel(rows, plan)
     machines = fit.machines
-    if plan.policy.hidden_rows and len(rows) > plan.policy.stack_rows:
-        machines, share = with_hidden(fit, rows, plan)
+    if plan.policy.hidden_rows and len(rows) > plan.policy.stack_rows and not fit_is_late():
+        with without_search_end():
+            machines, share = with_hidden(fit, rows, plan)
         fit = _less(fit, 1 - share)
     error = fit.loo_error
     solution = Solution(machines, [], float(error.sum()), 1, fit.noise / len(rows), 0.0, error)
@@ -82,7 +85,12 @@ def _penalty_by_folds(rows: Rows, plan: Plan, units: Standardiser, n_folds: int 
         raise ValueError(f"penalty='cv' needs at least {n_folds} distinct rows; got n_samples={len(rows)}.")
     folds = random_parts(generator(plan.seed, Purpose.FOLDS), len(rows), n_folds)
     cases = [(penalty, test) for penalty in plan.penalties for test in folds]
-    errors = Parallel(n_jobs=plan.n_jobs)(delayed(_fold_error)(rows, plan, units, *case) for case in cases)
+    errors = []
+    with stage("penalty", len(cases)) as step:
+        work = (delayed(_fold_error)(rows, plan, units, *case) for case in cases)
+        for error in Parallel(n_jobs=plan.n_jobs, return_as="generator")(work):
+            errors.append(error)
+            step()
     totals = np.reshape(errors, (len(plan.penalties), n_folds)).sum(axis=1)
     if not np.isfinite(totals).any():
         raise ValueError("Gradient descent diverged with every penalty of penalty='cv'; lower learning_rate.")

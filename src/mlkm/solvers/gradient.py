@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from .. import _checks as check
+from .._progress import stage
 from .._types import Array, BoolArray
 from ..model.machine import Machine, with_last
 from . import adds
@@ -122,10 +123,11 @@ class GradientDescent(Solver):
         runs = adds.rotations(problem.parts, depth)
         rates = [float(rate) for rate in check.per_layer("learning_rate", self.learning_rate, depth)]
         step = Step(tuple(rates), self.momentum, self.batch_size, penalty, self.steps)
-        trained = adds.train(
-            problem.starts, runs, seen_by(problem.rows, problem.starts[0].maps[0], unit=sd * varies), step,
-            max_iter=self.max_iter, patience=self.patience, tol=self.tol, seed=problem.seed, n_jobs=problem.n_jobs,
-        )  # fmt: skip
+        with stage("epochs", self.max_iter):
+            trained = adds.train(
+                problem.starts, runs, seen_by(problem.rows, problem.starts[0].maps[0], unit=sd * varies), step,
+                max_iter=self.max_iter, patience=self.patience, tol=self.tol, seed=problem.seed, n_jobs=problem.n_jobs,
+            )  # fmt: skip
         machines = tuple(_divided(machine, np.where(varies, sd, np.inf)) for machine in trained.machines)
         errors = [leave_one_out_of_last_layer(machine, problem.rows, penalty) for machine in machines]
         unit = float(np.mean(sd**2))
