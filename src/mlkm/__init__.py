@@ -7,7 +7,7 @@
 (200,)
 """
 
-from . import datasets, kernels, metrics, solvers
+from . import datasets, exceptions, kernels, metrics, solvers
 from ._config import config_context
 from ._progress import Event
 from ._version import __version__
@@ -33,6 +33,7 @@ __all__ = [
     "__version__",
     "config_context",
     "datasets",
+    "exceptions",
     "kernels",
     "load",
     "merge",

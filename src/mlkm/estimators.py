@@ -1,7 +1,7 @@
 """The regressors: validate, call, store."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, cast
 
 from numpy.typing import ArrayLike
 from sklearn.base import clone
@@ -13,6 +13,7 @@ from .incremental import Incremental
 from .kernels import KernelLike
 from .model.features import Interactions
 from .model.scales import Geometric
+from .refitting import refit
 from .solvers import BY_NAME, GradientDescent, Solver
 
 Auto: TypeAlias = Literal["auto"]
@@ -200,23 +201,41 @@ class _MultiLayer(KernelMachine):
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to inputs X (n, d) and targets y (n,) or (n, k)."""
-        return self._fit(
-            X,
-            y,
-            sample_weight,
-            self.cv,
-            widths=self.widths,
-            kernels=self.kernels,
-            scales=self.scales,
-            interactions=self.interactions,
-            relevance=self.relevance,
-            linear=self.linear,
-            penalty=self.penalty,
-            solver=self.solver,
-            residual=self._residual,
-            landmarks=True,
-            n_jobs=self.n_jobs,
-        )
+        return self._fit(X, y, sample_weight, self.cv, **self._choices())
+
+    def refit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Solve on other rows of the same columns with the first layer that `fit` has learned, without a search:
+        relevances, directions, ranks and the scalings of the inputs are kept; variances, noise, penalty and weights are
+        those of the rows given. Several times faster than `fit`, and about as good where y depends on X as before.
+
+        Hidden layers of effort="best" are left away. `loo_error_` is that with the kernel held fixed.
+
+        Examples
+        --------
+        >>> from mlkm import MLKMRegressor
+        >>> from mlkm.datasets import make_example2
+        >>> X, y, f = make_example2(n=600, d=4, noise=0.1, random_state=0)
+        >>> model = MLKMRegressor(random_state=0).fit(X[:300], y[:300])
+        >>> before = model.loo_error_
+        >>> bool(model.refit(X, y).loo_error_ < before)
+        True
+        """
+        return cast(Self, refit(self, X, y, sample_weight, self._choices()))
+
+    def _choices(self) -> dict[str, Any]:
+        return {
+            "widths": self.widths,
+            "kernels": self.kernels,
+            "scales": self.scales,
+            "interactions": self.interactions,
+            "relevance": self.relevance,
+            "linear": self.linear,
+            "penalty": self.penalty,
+            "solver": self.solver,
+            "residual": self._residual,
+            "landmarks": True,
+            "n_jobs": self.n_jobs,
+        }
 
 
 _PARAMETERS = """

@@ -1,6 +1,5 @@
 """From rows as they are given to a fitted machine: read, plan, train, store."""
 
-import warnings
 from contextlib import AbstractContextManager
 from numbers import Real
 from time import perf_counter
@@ -22,6 +21,7 @@ from .auto.plan import Plan, in_closed_form, is_automatic, make_plan, takes_leve
 from .auto.policy import Policy, check_effort, current_policy, with_effort
 from .budget import within
 from .cost import Cost, cost_of_default, cost_of_features
+from .exceptions import NoSignalWarning, warn
 from .fit.in_pieces import train_in_pieces
 from .fit.train import Fitted, train
 from .rows import Inputs, Rows, checked_weights, distinct_rows, fit_fence, folds_of, standardiser
@@ -41,6 +41,8 @@ from .variance import (
 
 _SHOWN = 2000  # rows that are kept of many for effects to be averaged over
 _SQUARES = 6  # matrices of products that such a fit holds at the same time, about
+_ENOUGH = 30  # rows from which on it is said that a fit is useless
+_USELESS = 0.99  # of the variance of y: error of rows left out from which on it is
 _COPIES = 4  # of the rows that a fit in memory holds at the same time, about
 
 
@@ -206,12 +208,23 @@ class Fitting(BaseEstimator):  # type: ignore[misc]
         columns = np.unique(self._kinds.owners[self.x_scaler_.rounded])
         names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))[columns].tolist()
         inputs = ("inputs " if len(names) > 1 else "input ") + ", ".join(map(repr, names))
-        warnings.warn(
+        warn(
             f"The values of {inputs} differ by rounding error only, beside their size, and are ignored; subtract a "
-            "constant near them where their differences mean something.",
-            UserWarning,
-            stacklevel=6,
+            "constant near them where their differences mean something."
         )
+
+    def _warn_useless(self, n: int, error: Array) -> None:
+        """Where rows left out are predicted no better than by the mean, on average over outputs that vary; `error` is
+        in units of the targets' variance."""
+        varies = error > 0
+        if n >= _ENOUGH and varies.any() and error[varies].mean() >= _USELESS:
+            with np.errstate(over="ignore", under="ignore"):
+                variance = float(np.mean(self.y_scaler_.sd**2))
+            warn(
+                f"The fit predicts rows left out no better than their mean: loo_error_ is {self.loo_error_:.3g}, and"
+                f" the variance of y is {variance:.3g}; the inputs may tell nothing of y, or too little for {n} rows.",
+                NoSignalWarning,
+            )
 
     def _store(
         self, fitted: Fitted, span: tuple[Array, Array], plan: Plan, training: tuple[Any, Any], weight: float
@@ -228,9 +241,10 @@ class Fitting(BaseEstimator):  # type: ignore[misc]
         with np.errstate(over="ignore"):
             beyond = plan.policy.beyond * (high - low) if plan.automatic else np.inf
             self._limits = low - beyond, high + beyond
-        self._rows_of_fit, self._total_weight = training, weight
-        self.__dict__.pop("_variance", None)
-        self.__dict__.pop("_seen", None)
+        self._rows_of_fit, self._total_weight, self._learned = training, weight, plan.learned
+        for name in ("_variance", "_seen", "_kept_layer"):
+            self.__dict__.pop(name, None)
+        self._warn_useless(plan.n_rows or len(training[0]), solution.loo_error)
         return self
 
     @staticmethod

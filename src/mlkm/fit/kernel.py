@@ -60,18 +60,19 @@ class KernelFit:
     warped: WarpedKernel | None = None
 
 
-def fit_kernel(rows: Rows, plan: Plan) -> KernelFit:
-    """Learn the kernels, solve on all rows, and weigh what there is."""
+def fit_kernel(rows: Rows, plan: Plan, found: LearnedKernel | None = None) -> KernelFit:
+    """Learn the kernels, unless they were found before, solve on all rows, and weigh what there is."""
     if len(rows) < 3 or not rows.X.any():
         return _only_mean(rows)
     if len(rows) > plan.policy.stack_rows:
-        return _kernels(rows, plan)
-    return _stacked(rows, plan, *side_by_side(lambda: _kernels(rows, plan), lambda: _held_out(rows, plan)))
+        return _kernels(rows, plan, found)
+    both = side_by_side(lambda: _kernels(rows, plan, found), lambda: _held_out(rows, plan, found))
+    return _stacked(rows, plan, *both)
 
 
-def _kernels(rows: Rows, plan: Plan) -> KernelFit:
+def _kernels(rows: Rows, plan: Plan, found: LearnedKernel | None) -> KernelFit:
     """For the targets as they are and, where it differs, for those on another scale; weighed by the last rows."""
-    found, power = search_kernels(rows, plan), _power(rows)
+    found, power = search_kernels(rows, plan) if found is None else found, _power(rows)
     if power is None:
         with stage("weigh", plan.policy.weigh_steps):
             learned = weighed(found, rows, plan)
@@ -156,16 +157,16 @@ def _linear(rows: Rows, plan: Plan) -> tuple[Machine, float]:
     return replace(mean, layers=((np.vstack([slopes, fit.intercept]),),)), fit.penalty
 
 
-def _held_out(rows: Rows, plan: Plan) -> tuple[IntArray, Array]:
-    """Rows held out, and what every member that has not seen them predicts there: (members, rows, outputs). The kernels
-    are found there by one search on no more rows than its beginning."""
+def _held_out(rows: Rows, plan: Plan, found: LearnedKernel | None) -> tuple[IntArray, Array]:
+    """Rows held out, and what every member that has not seen them predicts there: (members, rows, outputs). The
+    kernels, unless they were found before, are found there by one search on no more rows than its beginning."""
     folds, policy = _fifths(len(rows), plan), plan.policy
     cheaper = replace(plan, policy=replace(policy, draws=1, joint_rows=policy.first_joint_rows))
     outside = []
     with stage("held out", len(folds)) as step:
         for fold in folds:
             inside = rows.take(np.setdiff1d(np.arange(len(rows)), fold))
-            members = (_kernels(inside, cheaper).machines, _linear(inside, plan)[:1], _mean(inside)[1:])
+            members = (_kernels(inside, cheaper, found).machines, _linear(inside, plan)[:1], _mean(inside)[1:])
             outside.append([predict_average(member, rows.X[fold]) for member in members])
             step()
             if search_is_late():
