@@ -7,11 +7,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
-from ._checks import is_auto
 from ._types import Array
-from .auto.first_layer import width_of
-from .auto.policy import current_policy, with_effort
-from .cost import Cost, cost_of_default, cost_of_features
+from .auto.policy import check_effort
+from .cost import Cost
 from .explain import Contributions, Effects, View, contributions
 from .fitting import Fitting
 from .model.machine import predict_average
@@ -187,12 +185,8 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         >>> cost.passes, cost.memory < 2e9
         (2, True)
         """
-        policy = with_effort(current_policy(), getattr(self, "effort", None))
-        given = getattr(self, "n_features", getattr(self, "widths", "auto"))
-        if is_auto(given) and hasattr(self, "widths"):
-            return cost_of_default(n, d, policy, in_memory)
-        D = width_of(n, policy) if is_auto(given) else int(np.atleast_1d(given)[0])
-        return cost_of_features(n, d, D, in_memory=in_memory, policy=policy)
+        check_effort(self._effort)
+        return self._cost(n, d, self._policy(n, d, in_memory), in_memory)
 
     def outside(self, X: ArrayLike) -> Array:
         """How far every row is outside the training data: the largest distance of an input from the range of its

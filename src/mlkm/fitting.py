@@ -1,17 +1,28 @@
 """From rows as they are given to a fitted machine: read, plan, train, store."""
 
-import warnings
+from contextlib import AbstractContextManager
+from numbers import Real
+from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from ._checks import is_auto
 from ._config import check_memory, memory_budget
+from ._deadline import Deadline, ending
+from ._progress import announce
 from ._seeds import Purpose, generator, root_seed
+from ._shown import listening
 from ._types import Array, RandomState
 from ._whole import all_or_nothing
+from .auto.first_layer import width_of
 from .auto.plan import Plan, in_closed_form, is_automatic, make_plan, policy_for, takes_levels
+from .auto.policy import Policy, check_effort, current_policy, with_effort
+from .budget import within
+from .cost import Cost, cost_of_default, cost_of_features
+from .exceptions import NoSignalWarning, warn
 from .fit.in_pieces import features_summed, train_in_pieces
 from .fit.train import Fitted, train
 from .rows import Inputs, Rows, checked_weights, distinct_rows, fit_fence, folds_of, parts_elsewhere, standardiser
@@ -28,6 +39,8 @@ from .variance import FitSummary, StackSummary, summed_up
 
 _SHOWN = 2000  # rows that are kept of many for effects to be averaged over
 _SQUARES = 6  # matrices of products that such a fit holds at the same time, about
+_ENOUGH = 30  # rows from which on it is said that a fit is useless
+_USELESS = 0.99  # of the variance of y: error of rows left out from which on it is
 _COPIES = 4  # of the rows that a fit in memory holds at the same time, about
 
 
@@ -45,27 +58,70 @@ class Fitting(BaseEstimator):  # type: ignore[misc]
 
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, cv: Any = None, **choices: Any) -> Self:
         """Read, plan, train, store: all of it or nothing."""
-        with all_or_nothing(self):
+        check_effort(self._effort)
+        with all_or_nothing(self), listening(getattr(self, "verbose", 0)):
             seed, source = root_seed(self.random_state), as_source(X, y, sample_weight)
-            summed, policy = in_closed_form(cv=cv, **choices), policy_for(choices.get("effort"), choices["solver"])
+            begin, summed = perf_counter(), in_closed_form(cv=cv, **choices)
             if source is not None:
                 categorical, found = self._scanned(source, seed)
+                policy = choices["policy"] = self._policy(found.n, source.n_columns, False)
                 many = summed and found.n > policy.kernel_rows[0]
-                if many or (parts_elsewhere(cv, 1) is not None and _memory(source, found) > memory_budget()):
-                    return self._fit_in_pieces(source, found, categorical, choices, seed, cv)
-                given = self._gathered(source, found)
-            else:
-                if y is None:
-                    raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-                given = checked_table(self, X, y, sample_weight)
-                if summed and len(given[0]) > policy.kernel_rows[0]:
+                with self._begun(begin, found.n, source.n_columns, policy, summed, False):
+                    if many or (parts_elsewhere(cv, 1) is not None and _memory(source, found) > memory_budget()):
+                        return self._fit_in_pieces(source, found, categorical, choices, seed, cv)
+                    with pairs_on(source):
+                        return self._fit_rows(self._gathered(source, found), cv, choices, seed)
+            if y is None:
+                raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+            given = checked_table(self, X, y, sample_weight)
+            n, d = len(given[0]), len(given[0].columns)
+            policy = choices["policy"] = self._policy(n, d, True)
+            with self._begun(begin, n, d, policy, summed, True):
+                if summed and n > policy.kernel_rows[0]:
                     return self._fit_many(*given, choices, seed)
-            rows = self._rows(*given, cv, choices, seed)
-            plan = self._plan(rows.X.shape[1], cv, seed, choices)
-            with pairs_on(source):
-                fitted = train(rows, plan, self.y_scaler_)
-            weight = float(len(given[1]) if given[2] is None else given[2].sum())
-            return self._store(fitted, self._range(rows), plan, (rows, self._summary(fitted)), weight)
+                return self._fit_rows(given, cv, choices, seed)
+
+    def _fit_rows(self, given: tuple[Table, Array, Array | None], cv: Any, choices: Any, seed: int) -> Self:
+        """Rows in memory, as they are."""
+        rows = self._rows(*given, cv, choices, seed)
+        plan = self._plan(rows.X.shape[1], cv, seed, choices)
+        fitted = train(rows, plan, self.y_scaler_)
+        weight = float(len(given[1]) if given[2] is None else given[2].sum())
+        return self._store(fitted, self._range(rows), plan, (rows, self._summary(fitted)), weight)
+
+    @property
+    def _effort(self) -> Any:
+        return getattr(self, "effort", None)
+
+    def _policy(self, n: int, d: int, in_memory: bool) -> Policy:
+        """That of the effort asked for; by its cost, where that is a time."""
+        if not isinstance(self._effort, Real):
+            return policy_for(with_effort(current_policy(), self._effort), getattr(self, "solver", None))
+        return within(float(self._effort), current_policy(), lambda policy: self._cost(n, d, policy, in_memory))
+
+    def _begun(
+        self, begin: float, n: int, d: int, policy: Policy, summed: bool, in_memory: bool
+    ) -> AbstractContextManager[None]:
+        """With a word on its cost, where it is long and known, and until when, where a time was given: at least a
+        fourth of that is the search's."""
+        if summed:
+            announce(lambda: self._announced(n, d, policy, in_memory))
+        if not isinstance(self._effort, Real):
+            return ending(Deadline())
+        seconds, cost = float(self._effort), self._cost(n, d, policy, in_memory)
+        return ending(Deadline(begin + max(seconds - cost.after_search, seconds / 4), begin + seconds))
+
+    def _cost(self, n: int, d: int, policy: Policy, in_memory: bool) -> Cost:
+        """What a fit takes with this policy: of kernels where nothing is given, else of the features of layer 1."""
+        given = getattr(self, "n_features", getattr(self, "widths", "auto"))
+        if is_auto(given) and hasattr(self, "widths"):
+            return cost_of_default(n, d, policy, in_memory)
+        D = width_of(n, policy) if is_auto(given) else int(np.atleast_1d(given)[0])
+        return cost_of_features(n, d, D, in_memory=in_memory, policy=policy)
+
+    def _announced(self, n: int, d: int, policy: Policy, in_memory: bool) -> tuple[str, float]:
+        cost = self._cost(n, d, policy, in_memory)
+        return str(cost), cost.seconds
 
     def _plan(self, d: int, cv: Any, seed: int, choices: Any, n_rows: int | None = None) -> Plan:
         """What was asked for; in closed form features of a given scale are held where the inputs' origin is."""
@@ -155,12 +211,23 @@ class Fitting(BaseEstimator):  # type: ignore[misc]
         columns = np.unique(self._kinds.owners[self.x_scaler_.rounded])
         names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))[columns].tolist()
         inputs = ("inputs " if len(names) > 1 else "input ") + ", ".join(map(repr, names))
-        warnings.warn(
+        warn(
             f"The values of {inputs} differ by rounding error only, beside their size, and are ignored; subtract a "
-            "constant near them where their differences mean something.",
-            UserWarning,
-            stacklevel=5,
+            "constant near them where their differences mean something."
         )
+
+    def _warn_useless(self, n: int, error: Array) -> None:
+        """Where rows left out are predicted no better than by the mean, on average over outputs that vary; `error` is
+        in units of the targets' variance."""
+        varies = error > 0
+        if n >= _ENOUGH and varies.any() and error[varies].mean() >= _USELESS:
+            with np.errstate(over="ignore", under="ignore"):
+                variance = float(np.mean(self.y_scaler_.sd**2))
+            warn(
+                f"The fit predicts rows left out no better than their mean: loo_error_ is {self.loo_error_:.3g}, and"
+                f" the variance of y is {variance:.3g}; the inputs may tell nothing of y, or too little for {n} rows.",
+                NoSignalWarning,
+            )
 
     def _store(
         self, fitted: Fitted, span: tuple[Array, Array], plan: Plan, training: tuple[Any, Any], weight: float
@@ -177,9 +244,10 @@ class Fitting(BaseEstimator):  # type: ignore[misc]
         with np.errstate(over="ignore"):
             beyond = plan.policy.beyond * (high - low) if plan.automatic else np.inf
             self._limits = low - beyond, high + beyond
-        self._rows_of_fit, self._total_weight = training, weight
-        self.__dict__.pop("_variance", None)
-        self.__dict__.pop("_seen", None)
+        self._rows_of_fit, self._total_weight, self._learned = training, weight, plan.learned
+        for name in ("_variance", "_seen", "_kept_layer"):
+            self.__dict__.pop(name, None)
+        self._warn_useless(plan.n_rows or len(training[0]), solution.loo_error)
         return self
 
     @staticmethod

@@ -14,7 +14,7 @@ from ..model.features import Interactions, as_orders
 from ..model.scales import Geometric, check_scale
 from ..solvers import BY_NAME, GradientDescent, Kernels, Ridge, Solver, VariableProjection
 from ..solvers.base import as_solver
-from .policy import Policy, current_policy, with_effort
+from .policy import Policy, current_policy
 
 PARTS = ("amplitude1", "full", "rough")  # amplitudes of single inputs, of the smooth kernel of all, of the rough one
 DESCENT_WIDTHS = (256, 16)  # the paper's shape from 16 inputs on
@@ -100,7 +100,7 @@ def make_plan(
     landmarks: bool = False,
     rotate: bool = False,
     n_jobs: int | None = None,
-    effort: str = "balanced",
+    policy: Policy | None = None,
     n_rows: int | None = None,
     origin: Array | None = None,
 ) -> Plan:
@@ -133,16 +133,16 @@ def make_plan(
         rotate=rotate,
         seed=seed,
         n_jobs=n_jobs,
-        policy=policy_for(effort, trained_by),
+        policy=policy_for(current_policy() if policy is None else policy, trained_by),
         n_rows=n_rows,
         origin=origin,
     )
 
 
-def policy_for(effort: str | None, solver: Any) -> Policy:
-    """The policy in force with the sizes of that effort, and the rows that a solver of kernels is to take."""
-    policy, most = with_effort(current_policy(), effort), getattr(solver, "max_rows", None)
-    return replace(policy, kernel_rows=(most, most)) if isinstance(solver, Kernels) and most is not None else policy
+def policy_for(policy: Policy, solver: Any) -> Policy:
+    """The policy with the rows that a solver of kernels is to take, if it says so."""
+    most = solver.max_rows if isinstance(solver, Kernels) else None
+    return policy if most is None else replace(policy, kernel_rows=(most, most))
 
 
 def is_automatic(scales: Any, solver: Any) -> bool:

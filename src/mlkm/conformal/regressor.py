@@ -30,6 +30,7 @@ from .inside import check_regressor
 from .kept import FitRows, Kept, to_calibrate
 from .leave_one_out import LeaveOneOut, fit_leave_one_out
 from .naming import WithScoreParameter
+from .outside import look_outside
 from .request import Request
 from .scores import Recipe, as_targets, check_folds, check_groups, fit_scored, score_for
 from .split import Split, calibrate, rows_kept
@@ -236,6 +237,7 @@ class ConformalRegressor(Reporting, WithScoreParameter, MetaEstimatorMixin, Regr
         joint: bool = False,
         groups: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        outside: Literal["ignore", "warn"] = "ignore",
     ) -> tuple[Array, Array]:
         """The mean, and at every level an interval for y: shape (n, 2, levels), or (n, 2, levels, outputs) for several
         outputs.
@@ -249,8 +251,11 @@ class ConformalRegressor(Reporting, WithScoreParameter, MetaEstimatorMixin, Regr
         groups : labels of the rows, where the band was calibrated by groups
         sample_weight : dQ/dP at the rows, where the band was calibrated with weights; by default the largest weight of
             the calibration rows, which is safe for new rows whose weight is no larger
+        outside : "ignore" or "warn": whether to warn where rows are outside the training data, by the regressor's
+            `outside(X)`
         """
         check_is_fitted(self, "estimator_")
+        look_outside(self.estimator_, X, outside)
         limits = _limits(y_min, y_max)
         levels = exact_levels(self.confidence_level if confidence_level is None else confidence_level)
         if is_elsewhere(X):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .._progress import stage
 from .._types import Array
 from ..auto.first_layer import width_of
 from ..auto.plan import Plan
@@ -67,7 +68,8 @@ def train_in_pieces(
 def _one_layer(prior: Prior, sample: Rows, of_all: Piece, pieces: Pieces, plan: Plan) -> FittedInPieces:
     """Sums over all rows, and the penalty by leave-one-out at some of them."""
     products, sums = summed(prior, pieces, _last_rows(of_all))
-    fit = best_penalty(products) if plan.penalty is None else solved(products, plan.penalty)
+    with stage("solve"):
+        fit = best_penalty(products) if plan.penalty is None else solved(products, plan.penalty)
     solution = one_layer_solution(prior, [fit])
     widths = (solution.machines[0].maps[0].n_features,)
     return FittedInPieces(fitted_one(sample, solution, widths, (scale_of(prior),), prior), (prior,), (sums,))

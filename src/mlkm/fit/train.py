@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
+from .._deadline import fit_is_late, without_search_end
+from .._progress import stage
 from .._seeds import Purpose, generator
 from .._types import Array, IntArray
 from ..auto.first_layer import scale_of_kernel
+from ..auto.kernels import LearnedKernel
 from ..auto.plan import Plan
 from ..model.machine import Machine, input_gradient, predict_average
 from ..model.prior import Prior
@@ -48,16 +51,17 @@ def train(rows: Rows, plan: Plan, units: Standardiser) -> Fitted:
     if isinstance(plan.solver, GradientDescent):
         return _by_descent(problem, plan, plan.solver)
     if plan.rough and problem.penalty is None and parts is None and len(rows) <= plan.policy.kernel_rows[0]:
-        return _by_kernels(problem.rows.take(slice(0, plan.policy.kernel_rows[1])), plan)
-    return _one_layer(problem, plan) if plan.depth == 1 else _deep(problem, plan)
+        return by_kernels(problem.rows.take(slice(0, plan.policy.kernel_rows[1])), plan)
+    return one_layer(problem, plan) if plan.depth == 1 else _deep(problem, plan)
 
 
-def _by_kernels(rows: Rows, plan: Plan) -> Fitted:
+def by_kernels(rows: Rows, plan: Plan, found: LearnedKernel | None = None) -> Fitted:
     """The default: kernels on all rows, and with most effort hidden layers beside them."""
-    fit = fit_kernel(rows, plan)
+    fit = fit_kernel(rows, plan, found)
     machines = fit.machines
-    if plan.policy.hidden_rows and len(rows) > plan.policy.stack_rows:
-        machines, share = with_hidden(fit, rows, plan)
+    if plan.policy.hidden_rows and len(rows) > plan.policy.stack_rows and not fit_is_late():
+        with without_search_end():
+            machines, share = with_hidden(fit, rows, plan)
         fit = _less(fit, 1 - share)
     error = fit.loo_error
     solution = Solution(machines, [], float(error.sum()), 1, fit.noise / len(rows), 0.0, error)
@@ -82,7 +86,12 @@ def penalty_by_folds(rows: Rows, plan: Plan, units: Standardiser, n_folds: int =
         raise ValueError(f"penalty='cv' needs at least {n_folds} distinct rows; got n_samples={len(rows)}.")
     folds = random_parts(generator(plan.seed, Purpose.FOLDS), len(rows), n_folds)
     cases = [(penalty, test) for penalty in plan.penalties for test in folds]
-    errors = Parallel(n_jobs=plan.n_jobs)(delayed(_fold_error)(rows, plan, units, *case) for case in cases)
+    errors = []
+    with stage("penalty", len(cases)) as step:
+        work = (delayed(_fold_error)(rows, plan, units, *case) for case in cases)
+        for error in Parallel(n_jobs=plan.n_jobs, return_as="generator")(work):
+            errors.append(error)
+            step()
     totals = np.reshape(errors, (len(plan.penalties), n_folds)).sum(axis=1)
     if not np.isfinite(totals).any():
         raise ValueError("Gradient descent diverged with every penalty of penalty='cv'; lower learning_rate.")
@@ -101,9 +110,9 @@ def _fold_error(rows: Rows, plan: Plan, units: Standardiser, penalty: float, tes
     return float(rows.weights[test] @ ((f - rows.Y[test]) ** 2 @ (units.sd / units.sd.max()) ** 2))
 
 
-def _one_layer(problem: Problem, plan: Plan) -> Fitted:
-    """The closed form."""
-    prior = first_layer(problem.rows, plan)
+def one_layer(problem: Problem, plan: Plan, prior: Prior | None = None) -> Fitted:
+    """The closed form, with a first layer of its own unless it is given."""
+    prior = first_layer(problem.rows, plan) if prior is None else prior
     solution = plan.solver.solve(replace(problem, prior=prior))
     return fitted_one(problem.rows, solution, (solution.machines[0].maps[0].n_features,), (scale_of(prior),), prior)
 

@@ -16,6 +16,7 @@ def _of(module: str, *names: str) -> tuple[str, ...]:
 OWN = (
     *_of("mlkm.estimators", "MLKMRegressor", "RKMRegressor", "RandomFeatureRidge"),
     *_of("mlkm.random_features", "RandomFeatures"),
+    *_of("mlkm.auto.kernels", "LearnedKernel"),
     *_of("mlkm.kernels", "Cauchy", "Gaussian", "Laplacian", "Matern"),
     *_of("mlkm.solvers.closed_form", "Kernels", "Ridge"),
     *_of("mlkm.solvers.gradient", "GradientDescent"),

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-from .._threads import blas_threads, limited, stoppable, stopping
+from .._progress import stage
+from .._threads import blas_threads, limited, stopping, submitted
 from .._types import Array, BoolArray, IntArray
 from .distinct import Rows, blocks
 
@@ -71,19 +72,21 @@ def in_order(f: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
     waiting: deque[Future[T]] = deque()
     with limited(1), ThreadPoolExecutor(n_threads) as pool, stopping() as stops:
         for item in items:
-            waiting.append(pool.submit(stoppable, stops, partial(f, item)))
+            waiting.append(submitted(pool, stops, partial(f, item)))
             if len(waiting) > n_threads:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
 
 
-def tree_sum(results: Iterable[T], add: Callable[[T, T], T]) -> T:
-    """All results added as the tree has it."""
+def tree_sum(results: Iterable[T], add: Callable[[T, T], T], n_results: int | None = None) -> T:
+    """All results added as the tree has it; how many there are is for those who ask how far this is."""
     tree = Tree(add)
-    for result in results:
-        tree.put(result)
-    return tree.total()
+    with stage("rows", n_results) as step:
+        for result in results:
+            tree.put(result)
+            step()
+        return tree.total()
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,7 @@ class RowPieces:
         at = list(blocks(len(self.rows), piece_rows(self.rows.X.shape[1])))
         if len(at) == 1:  # with all threads in its products
             return f(self._piece(at[0]))
-        return tree_sum(in_order(lambda own: f(self._piece(own)), at), add)
+        return tree_sum(in_order(lambda own: f(self._piece(own)), at), add, len(at))
 
     def each(self) -> Iterator[Piece]:
         return map(self._piece, blocks(len(self.rows), piece_rows(self.rows.X.shape[1])))

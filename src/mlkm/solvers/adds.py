@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
+from .._progress import advance
 from .._seeds import Purpose, generator
 from .._threads import limited
 from .._types import Array, IntArray
@@ -104,6 +105,7 @@ def train(
                 if epoch - best_epoch >= patience:
                     break
             states = [(machine, velocity) for machine, velocity, _ in results]
+            advance(end - begin)
         with np.errstate(over="ignore", invalid="ignore"):
             begun = float(np.mean([loss(machine, data) for machine in starts]))
         check_descended(best_loss, begun, losses, data.unit, step)
@@ -180,6 +182,7 @@ def sweep_exactly(
             )
             losses.append(float(np.mean([loss(machine, data) for machine in machines])))
             since += 1
+            advance()
             if losses[-1] < best_loss * (1 - tol):
                 best, best_loss, since = machines, losses[-1], 0
     return Trained(tuple(best), losses, len(losses))

@@ -55,6 +55,11 @@ def solve_dual(kernel: SumKernel, rows: Rows, noise: float) -> DualFit:
     return DualFit(alpha, mean + shift, missed, last @ missed**2 / last.sum(), single)
 
 
+def usual_steps(n: int) -> int:
+    """Steps of `solve_dual` for n rows, about: one by a factor, else those of conjugate gradients in two solves."""
+    return 1 if n <= DIRECT else 30
+
+
 def solvable_rows(kernel: SumKernel, rows: Rows, noise: float) -> Rows:
     """All rows; where there is so little noise that float32 will not do, no more than a factor in float64 can take.
     Without noise the others would add little, unless they are many: these are solved with as much as float32 needs."""

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from .. import _checks as check
+from .._progress import stage
 from .._types import Array, BoolArray
 from ..model.machine import Machine, with_last
 from ..rows import Standardiser
@@ -121,10 +122,11 @@ class GradientDescent(Solver):
         sd, varies = self.targets(np.asarray(problem.rows.Y.any(axis=0)), problem.units)
         depth = problem.starts[0].depth
         runs, step = adds.rotations(problem.parts, depth), self.step(depth, problem.penalty)
-        trained = adds.train(
-            problem.starts, runs, seen_by(problem.rows, problem.starts[0].maps[0], unit=sd * varies), step,
-            max_iter=self.max_iter, patience=self.patience, tol=self.tol, seed=problem.seed, n_jobs=problem.n_jobs,
-        )  # fmt: skip
+        with stage("epochs", self.max_iter):
+            trained = adds.train(
+                problem.starts, runs, seen_by(problem.rows, problem.starts[0].maps[0], unit=sd * varies), step,
+                max_iter=self.max_iter, patience=self.patience, tol=self.tol, seed=problem.seed, n_jobs=problem.n_jobs,
+            )  # fmt: skip
         machines = divided(trained.machines, sd, varies)
         errors = [leave_one_out_of_last_layer(machine, problem.rows, step.penalty) for machine in machines]
         return solution_of(trained, machines, sd, step.penalty, np.mean(errors, axis=0))

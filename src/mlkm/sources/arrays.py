@@ -32,6 +32,9 @@ class TableSource(LocalSource):
     def n_columns(self) -> int:
         return len(self.table.columns)
 
+    def n_blocks(self) -> int:
+        return -(-len(self.weights) // piece_rows(self.n_columns))
+
     def blocks(self) -> Iterator[Block]:
         for at in blocks(len(self.weights), piece_rows(self.n_columns)):
             columns = tuple(column[at] for column in self.table.columns)
@@ -51,6 +54,9 @@ class ArraySource(LocalSource):
     @property
     def n_columns(self) -> int:
         return int(self.X.shape[1])
+
+    def n_blocks(self) -> int:
+        return -(-len(self.X) // piece_rows(self.n_columns))
 
     def blocks(self) -> Iterator[Block]:
         for at in blocks(len(self.X), piece_rows(self.n_columns)):
