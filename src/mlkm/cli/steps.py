@@ -11,7 +11,7 @@ from .._levels import exact_level
 from .._types import Array, IntArray
 from .._version import __version__
 from ..conformal import ConformalRegressor
-from ..conformal.checked import fold_intervals
+from ..conformal.checked import conformalize_checked
 from ..estimators import MLKMRegressor
 from .reading import TargetRows
 
@@ -25,10 +25,12 @@ Split = Literal["random", "time"]
 
 @dataclass(frozen=True)
 class Fit:
-    """A calibrated band, the rows that calibrated it, and how they were chosen."""
+    """A calibrated band, the rows that calibrated it, how they were chosen, and the intervals (n, 2) that others of
+    them give each, NaN where none do."""
 
     band: ConformalRegressor
     calibration: TargetRows
+    intervals: Array
     n_fitted: int
     split: Split
 
@@ -67,10 +69,10 @@ def fit_band(rows: TargetRows, *, level: float, split: Split, effort: Any, seed:
     model = MLKMRegressor(effort=effort, random_state=seed).fit(own.inputs, own.y, own.weights)
     score: Literal["absolute", "variance"] = "absolute" if split == "time" else "variance"
     band = ConformalRegressor(model, confidence_level=level, score=score, random_state=seed)
-    band.conformalize(calibration.inputs, calibration.y)
+    intervals = conformalize_checked(band, calibration.inputs, calibration.y, folds_of(len(calibration), split))
     seconds = perf_counter() - begin
     note_facts(band, split=split, seconds=round(seconds, 3), seed=seed, effort=effort)
-    return Fit(band, calibration, len(own), split)
+    return Fit(band, calibration, intervals, len(own), split)
 
 
 def note_facts(band: ConformalRegressor, **facts: Any) -> None:
@@ -78,16 +80,21 @@ def note_facts(band: ConformalRegressor, **facts: Any) -> None:
     band.fit_facts_ = {**getattr(band, "fit_facts_", {}), **facts, "mlkm": __version__}
 
 
+def folds_of(n: int, split: Split) -> list[tuple[IntArray, IntArray]]:
+    """Which calibration rows judge which: fifths by the other four, and in time order the later half by the earlier."""
+    if split == "time":
+        return [(np.arange(n // 2), np.arange(n // 2, n))]
+    place = np.arange(n) % _FOLDS
+    return [(np.flatnonzero(place != k), np.flatnonzero(place == k)) for k in range(_FOLDS)]
+
+
 def judged(fit: Fit) -> tuple[TargetRows, Array, str]:
     """Held-out rows with intervals that do not know their outcomes, and a sentence that says how."""
-    rows = fit.calibration
-    n = len(rows)
+    at = np.flatnonzero(~np.isnan(fit.intervals[:, 0]))
     if fit.split == "time":
-        early, late = np.split(np.arange(n), [n // 2])
         how = "These are the later half of the calibration rows; for this page the earlier half calibrated the band."
-        return rows.take(late), fold_intervals(fit.band, rows.inputs, [(early, late)])[late], how
-    place = np.arange(n) % _FOLDS
-    folds = [(np.flatnonzero(place != k), np.flatnonzero(place == k)) for k in range(_FOLDS)]
-    share = 100 * (_FOLDS - 1) // _FOLDS
-    how = f"These are the calibration rows; for this page each was judged by a band that {share} % of the others made."
-    return rows, fold_intervals(fit.band, rows.inputs, folds), how
+    else:
+        how = (
+            f"These are the calibration rows; for this page each of {_FOLDS} parts was judged by a band of the others."
+        )
+    return fit.calibration.take(at), fit.intervals[at], how

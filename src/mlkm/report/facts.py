@@ -17,6 +17,7 @@ from .band import BandFacts, band_facts
 from .curves import Curve, curves
 
 _LOOKED_AT = 400  # rows at which effects are looked at
+_SEEN = 0.05  # of the rows may be like training rows by chance
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,9 @@ def gather(model: Any, X: Any, y: Any, interval: Array | None = None, said: Mapp
         notes.append("Simple models are not shown beside it: the training rows are not in the model.")
     else:
         scores += baselines(training, y)
+        seen = _seen(training, inner.y_scaler_.forward(y[:, None]))
+        if seen > _SEEN * len(y):
+            notes.append(f"{seen:,} of {len(y):,} rows are rows of the fit itself: what is said here is too good.")
     band = _band(fit, y, prediction, interval, Z, _category(inner, fit, table))
     shown = _effects(inner, fit, table, notes)
     return Facts(fit, y, prediction, interval, tuple(scores), band, shown, inner.outside(table), tuple(notes))
@@ -139,6 +143,12 @@ def _training(inner: Any, Z: Array) -> Training | None:
     if rows is None:
         return None
     return Training(rows, np.asarray(inner.y_scaler_.backward(rows.Y))[:, 0], Z)
+
+
+def _seen(training: Training, targets: Array) -> int:
+    """How many held-out rows are training rows."""
+    known = {row.tobytes() for row in np.hstack([training.rows.X, training.rows.Y])}
+    return sum(row.tobytes() in known for row in np.hstack([training.held_out, targets]))
 
 
 def _category(inner: Any, fit: FitFacts, table: Table) -> tuple[str, Any] | None:

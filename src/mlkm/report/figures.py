@@ -259,10 +259,14 @@ def observed(facts: Facts, target: str) -> Figure:
         "height": 420,
     }
     told = (
-        f"Outcomes against predictions of {len(at):,} held-out rows. The correlation is"
-        f" {number(float(np.corrcoef(facts.y, facts.prediction)[0, 1])) if facts.prediction.std() else 'undefined'}."
+        f"Outcomes against predictions of {len(at):,} held-out rows, {int((~inside).sum())} of them outside the band."
+        f" The correlation of both is {_correlation(facts.y, facts.prediction)}."
     )
     return Figure("observed", "Observed and predicted", told, [*clouds, line], layout, _HEADER, _by_part(facts))
+
+
+def _correlation(y: Array, p: Array) -> str:
+    return number(float(np.corrcoef(y, p)[0, 1]), 3) if y.std() > 0 and p.std() > 0 else "undefined"
 
 
 _HEADER = ("part of the rows, by prediction", "mean prediction", "mean outcome", "typical miss")
