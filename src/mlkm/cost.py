@@ -109,7 +109,7 @@ def cost_of_features(n: int, d: int, D: int, *, in_memory: bool = True, searched
     """One layer of D features in closed form."""
     at = speed()
     solve = 6.0 * D**3 / at.products
-    pass_over = n * D**2 / at.products + n * D * (1 / at.exponentials + d / at.products)
+    pass_over = 1.6 * n * D**2 / at.products + n * D * (1 / at.exponentials + d / at.products)  # sums are in float64
     once = replace(policy, draws=1)
     search = searched * (_search(n, d, once) + _weigh(n, d, once))
     rows = 8.0 * n * (2 * d + 4) if in_memory else 8.0 * 40_000 * d
