@@ -24,6 +24,7 @@ from ._threads import blas_threads, limited
 from .auto.first_layer import width_of
 from .auto.policy import Policy
 from .rows.pieces import piece_rows
+from .solvers.conjugate import landmarks
 from .solvers.dual import DIRECT
 from .solvers.ridge import EXACT_ROWS
 
@@ -108,7 +109,7 @@ def cost_of_features(n: int, d: int, D: int, *, in_memory: bool = True, searched
     """One layer of D features in closed form."""
     at = speed()
     solve = 6.0 * D**3 / at.products
-    pass_over = n * D**2 / at.products + n * D * (1 / at.exponentials + d / at.products)
+    pass_over = 1.6 * n * D**2 / at.products + n * D * (1 / at.exponentials + d / at.products)  # sums are in float64
     once = replace(policy, draws=1)
     search = searched * (_search(n, d, once) + _weigh(n, d, once))
     rows = 8.0 * n * (2 * d + 4) if in_memory else 8.0 * 40_000 * d
@@ -120,7 +121,7 @@ def cost_of_features(n: int, d: int, D: int, *, in_memory: bool = True, searched
 
 def cost_of_kernels(n: int, d: int, policy: Policy) -> Cost:
     """The default's kernels at all rows, beside what rows held out ask for."""
-    matrix = 8.0 * n**2 if n <= DIRECT else 2.0 * n**2
+    matrix = 8.0 * n**2 if n <= DIRECT else 2.0 * n**2 + 12.0 * n * landmarks(n)
     search, after = _search(n, d, policy), _after(n, d, policy)
     seconds = search + after
     if n <= policy.stack_rows:
