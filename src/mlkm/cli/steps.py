@@ -95,6 +95,6 @@ def judged(fit: Fit) -> tuple[TargetRows, Array, str]:
         how = "These are the later half of the calibration rows; for this page the earlier half calibrated the band."
     else:
         how = (
-            f"These are the calibration rows; for this page each of {_FOLDS} parts was judged by a band of the others."
+            f"These are the calibration rows; for this page each of {_FOLDS} parts was judged by the other parts' band."
         )
     return fit.calibration.take(at), fit.intervals[at], how
