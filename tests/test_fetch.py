@@ -56,7 +56,7 @@ def test_sml2010_is_the_papers():
     assert np.all(np.diff(data.times_train) > np.timedelta64(0, "m"))
     assert data.times_test[0] == np.datetime64("2012-04-18T00:00")
     ones = [np.column_stack([np.ones(len(X)), X]) for X in (data.X_train, data.X_test)]
-    coefficients = np.linalg.lstsq(ones[0], data.y_train)[0]
+    coefficients = np.linalg.lstsq(ones[0], data.y_train, rcond=None)[0]
     assert np.mean((ones[1] @ coefficients - data.y_test) ** 2) == pytest.approx(1.169, abs=5e-4)
 
 

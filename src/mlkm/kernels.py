@@ -89,7 +89,8 @@ class Matern(_Callable):
             raise ValueError(f"The smoothness nu of a Matern kernel must be a positive number; got {self.nu!r}.")
 
     def matrix(self, X: Array, Y: Array) -> Array:
-        s: Array = np.sqrt(2 * self.nu) * cdist(X, Y)
+        nu = max(self.nu, _TINY)  # of smaller orders SciPy's Bessel functions differ by version
+        s: Array = np.sqrt(2 * nu) * cdist(X, Y)
         if self.nu == 0.5:
             return np.exp(-s)
         if self.nu == 1.5:
@@ -97,13 +98,14 @@ class Matern(_Callable):
         if self.nu == 2.5:
             return np.asarray((1 + s + s**2 / 3) * np.exp(-s))
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            bessel = kve(self.nu, s)  # infinite at and near 0, where the kernel is 1
-            logarithm = (1 - self.nu) * np.log(2) - gammaln(self.nu) + self.nu * np.log(s) + np.log(bessel) - s
+            bessel = kve(nu, s)  # infinite at and near 0, where the kernel is 1
+            logarithm = (1 - nu) * np.log(2) - gammaln(nu) + nu * np.log(s) + np.log(bessel) - s
         return np.where(np.isfinite(bessel), np.exp(np.where(np.isfinite(bessel), logarithm, 0)), 1.0)
 
     def frequencies(self, normal: Array, rng: np.random.Generator) -> Array:
-        squares = np.maximum(rng.chisquare(2 * self.nu, size=normal.shape[1]), _TINY)  # rounded to 0 for a small nu
-        lengths: Array = np.minimum(np.sqrt(2 * self.nu / squares), _LONGEST)
+        squares = rng.chisquare(2 * self.nu, size=normal.shape[1])  # rounded to 0 for a small nu
+        with np.errstate(divide="ignore", over="ignore"):
+            lengths: Array = np.minimum(np.sqrt(2 * self.nu / squares), _LONGEST)
         return normal * lengths
 
 

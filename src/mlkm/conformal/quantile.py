@@ -16,7 +16,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from scipy.optimize import minimize
 from scipy.stats import norm
 
@@ -25,6 +24,7 @@ from .._types import Array, BoolArray
 from ..kernels import Gaussian
 from ..model.features import FeatureMap, draw_features, features
 from ..rows.scaling import Standardiser, standardiser
+from ..solvers.ridge import eigen
 from ..tables import TableEncoder
 from ..tables.means import LevelNumbers, fit_numbers
 
@@ -124,7 +124,7 @@ def _axes(F: Array, weights: Array) -> _Axes:
     mean = weights @ F / n
     F = F - mean
     A = F * np.sqrt(weights)[:, None]
-    moments, V = scipy.linalg.eigh((A.T @ A if p <= n else A @ A.T) / n, driver="evd", check_finite=False)
+    moments, V = eigen((A.T @ A if p <= n else A @ A.T) / n)
     kept = moments > max(_TOO_WEAK * _PENALTIES[-1], moments[-1] * 1e-13)
     moments, V = moments[kept], V[:, kept]
     if p > n:

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import cho_solve, eigh, lapack, solve_triangular
+from scipy.linalg import cho_solve, lapack, solve_triangular
 
 from .._types import Array, BoolArray
 from ..model.last import Features
 from ..rows.pieces import Piece, Pieces
 from .gram import gram
 from .penalty import best_near, best_on_grid, candidates
-from .ridge import RidgeFit
+from .ridge import RidgeFit, eigen
 from .sums import Sums, add_in_place, sums_of
 
 PATH_FEATURES = 1500  # up to which one eigendecomposition costs less than a search by factorisations
@@ -112,7 +112,7 @@ class Path:
 
 
 def path(sums: Products) -> Path:
-    values, V = eigh(sums.gram, driver="evd", check_finite=False)
+    values, V = eigen(sums.gram)
     left_out = (sums.left_out @ V.astype(sums.left_out.dtype)).astype(np.float64)
     return Path(np.maximum(values, 0), V.T @ sums.FY, left_out, sums)
 

@@ -52,6 +52,13 @@ def normalised_weights(sample_weight: Array | None, n: int) -> Array:
     return np.ones(n) if sample_weight is None else sample_weight * (n / sample_weight.sum())
 
 
+def eigen(A: Array) -> tuple[Array, Array]:
+    """Eigenvalues and eigenvectors of a symmetric matrix, by divide and conquer; SciPy 1.11 refuses that to a matrix
+    of one number."""
+    values, V = scipy.linalg.eigh(A, driver="evd" if len(A) > 1 else "ev", check_finite=False)
+    return values, V
+
+
 def _decompose(F: Array, Y: Array, weights: Array) -> _Spectrum:
     """One symmetric eigendecomposition, of the D x D or the n x n product, whichever is smaller."""
     n = len(F)
@@ -59,10 +66,10 @@ def _decompose(F: Array, Y: Array, weights: Array) -> _Spectrum:
     root_w = np.sqrt(weights)[:, None]
     A, Yc = root_w * (F - f_mean), Y - y_mean
     if A.shape[1] <= n:
-        eigenvalues, V = scipy.linalg.eigh(A.T @ A, driver="evd", check_finite=False)
+        eigenvalues, V = eigen(A.T @ A)
         U = A @ V
     else:
-        eigenvalues, U = scipy.linalg.eigh(A @ A.T, driver="evd", check_finite=False)
+        eigenvalues, U = eigen(A @ A.T)
         V = A.T @ U
     # Directions whose eigenvalue is rounding error carry no information: drop them.
     kept = eigenvalues > eigenvalues[-1] * max(A.shape) * np.finfo(np.float64).eps
