@@ -90,7 +90,7 @@ def test_help_names_the_commands():
     assert "demo" in result.output
 
 
-HEAVY = ["matplotlib", "pandas", "polars", "pyarrow", "typer", "rich", "torch"]
+HEAVY = ["matplotlib", "pandas", "plotly", "polars", "pyarrow", "typer", "rich", "torch"]
 
 
 def python(code):

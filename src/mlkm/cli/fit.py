@@ -7,6 +7,8 @@ import numpy as np
 import typer
 
 from .._levels import exact_level
+from ..cost import said
+from ..estimators import MLKMRegressor
 from ..persistence import save
 from ..report import make_report
 from ..report.document import plotly_script
@@ -71,7 +73,7 @@ def fit(
             talk.note(left_out(rows, target))
         if time_order:
             _look_at_dates(talk, rows)
-        with talk.working(f"fitting {plural(len(rows), 'row')} of {plural(rows.inputs.num_columns, 'column')}"):
+        with talk.working(_long(rows, given)):
             split = "time" if time_order else "random"
             done = fit_band(rows, level=confidence_level, split=split, effort=given, seed=seed)  # type: ignore[arg-type]
             note_facts(done.band, target=target, table=table.name, left_out=rows.left_out, weights=weights)
@@ -112,6 +114,13 @@ def _effort(word: str) -> Any:
         return float(word)
     except ValueError:
         raise UsageError(f"--effort must be fast, balanced, best or a number of seconds; got {word!r}.") from None
+
+
+def _long(rows: TargetRows, effort: Any) -> str:
+    """What is shown while the model is fitted: how much it is, and about how long it takes."""
+    n, d = len(rows), rows.inputs.num_columns
+    time = said(MLKMRegressor(effort=effort).estimate_cost(n, d).seconds)
+    return f"fitting {plural(n, 'row')} of {plural(d, 'column')}, about {time} where nothing else runs"
 
 
 def _look_at_dates(talk: Talk, rows: TargetRows) -> None:

@@ -158,18 +158,18 @@ def _accuracy(facts: Facts) -> str:
         text += f" Predicting the mean of the training rows for all of them would miss by {number(mean.mae)}."
     if others:
         text += " The simple models were fitted to the same training rows with their default settings."
-    rows = [
-        (
-            one.name,
-            number(one.rmse),
-            number(one.mae),
-            number(one.r2),
-            "" if one.seconds is None else seconds(one.seconds),
-        )
-        for one in facts.scores
-    ]
-    header = ("model", "root mean squared error", "mean absolute error", "R²", "fit time")
+    rows = [(one.name, number(one.rmse), number(one.mae), _r2(one.r2), _time(one.seconds)) for one in facts.scores]
+    header = ("model", "RMSE", "MAE", "R²", "fit time")
+    text += " RMSE is the root mean squared error, MAE the mean absolute error, R² the share of variance explained."
     return f"<p>{escape(text)}</p>\n" + _table("Accuracy on held-out rows", header, rows, own=0)
+
+
+def _r2(r2: float) -> str:
+    return f"{r2:.3f}".replace("-0.000", "0.000") if r2 == r2 else "undefined"
+
+
+def _time(time: float | None) -> str:
+    return "" if time is None else seconds(time)
 
 
 def _band(facts: Facts) -> str:
