@@ -8,4 +8,6 @@ def main() -> None:
         from .commands import app
     except ModuleNotFoundError as missing:
         sys.exit(f"The mlkm command needs the package {missing.name!r}: install it with  pip install 'mlkm[demo]'.")
+    except KeyboardInterrupt:
+        sys.exit(130)
     app()

@@ -2,22 +2,18 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from . import fit, models, report  # noqa: F401  (they add their commands)
+from .app import app as app
+from .opening import Json
+from .talk import talking
+
 if TYPE_CHECKING:
-    from .demo import Result
-
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Multi-Layer Kernel Machines.")
-
-
-@app.callback()
-def _mlkm() -> None:
-    """Multi-Layer Kernel Machines: regression that needs no tuning."""
+    from .demo import DemoData, Result
 
 
 @app.command()
@@ -28,42 +24,59 @@ def demo(
     n: Annotated[int, typer.Option(min=50, help="Training rows.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of data and models.")] = 0,
     smooth: Annotated[bool, typer.Option("--smooth", help="Leave the staircase out of the data.")] = False,
+    as_json: Json = False,
 ) -> None:
     """From kernel ridge to MLKM one step at a time, and the published machines, on Example 2 of the paper with a
-    staircase added."""
-    console = Console()
-    missing = _check_picture(picture)
-    from .demo import draw_data, fit_and_score, published_machines, steps_to_mlkm
+    staircase added.
 
-    data, steps, published = draw_data(n, seed, stairs=not smooth), steps_to_mlkm(seed), published_machines(seed)
-    results = []
-    with Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=console, transient=True
-    ) as progress:
+    \b
+    Examples:
+      mlkm demo
+      mlkm demo --smooth --picture smooth.png
+    """
+    with talking(as_json) as talk:
+        missing = _check_picture(picture)
+        from .demo import draw_data, fit_and_score, published_machines, steps_to_mlkm
+
+        data, steps, published = draw_data(n, seed, stairs=not smooth), steps_to_mlkm(seed), published_machines(seed)
+        results = []
         for name, model in [*steps, *published]:
-            task = progress.add_task(f"fitting {name}", total=None)
-            results.append(fit_and_score(name, model, data))
-            progress.remove_task(task)
-    staircase = "" if smooth else " and a staircase"
-    title = f"Example 2, d = 10{staircase}: {n} training rows, {n} for calibration, {len(data.y_test)} test rows"
-    console.print(_table(title, results, len(steps)))
-    console.print(_reading(smooth))
-    if missing is not None:
-        console.print(f"No picture: it needs the package {missing!r} (pip install 'mlkm[plot]').")
-        return
+            with talk.working(f"fitting {name}"):
+                results.append(fit_and_score(name, model, data))
+        saved = [] if missing is not None else _draw(picture, results, len(steps), data)
+        if as_json:
+            talk.result({"results": [_as_data(r) for r in results], "pictures": list(map(str, saved))})
+            return
+        staircase = "" if smooth else " and a staircase"
+        title = f"Example 2, d = 10{staircase}: {n} training rows, {n} for calibration, {len(data.y_test)} test rows"
+        talk.console.print(_table(title, results, len(steps)))
+        talk.console.print(_reading(smooth))
+        if missing is not None:
+            talk.console.print(f"No picture: it needs the package {missing!r} (pip install 'mlkm[plot]').")
+        else:
+            talk.console.print(f"The fitted components are in {saved[0]}, and the band of MLKM in {saved[1]}.")
+
+
+def _draw(picture: Path, results: "Sequence[Result]", n_steps: int, data: "DemoData") -> list[Path]:
+    """Both pictures."""
     from .pictures import plot_components, plot_demo_band
 
-    best = results[len(steps) - 1]
+    best = results[n_steps - 1]
     shown = {
         "kernel ridge": results[0],
-        "smooth random features with relevances": results[len(steps) - 2],
-        "MLKM as published": results[len(steps)],
+        "smooth random features with relevances": results[n_steps - 2],
+        "MLKM as published": results[n_steps],
         "MLKM": best,
     }
-    plot_components(shown, data).savefig(picture, dpi=120)
     band_picture = picture.with_name(f"{picture.stem}-band{picture.suffix}")
+    plot_components(shown, data).savefig(picture, dpi=120)
     plot_demo_band(best, data).savefig(band_picture, dpi=120)
-    console.print(f"The fitted components are in {picture}, and the band of MLKM in {band_picture}.")
+    return [picture, band_picture]
+
+
+def _as_data(result: "Result") -> dict[str, Any]:
+    names = ("name", "mse", "excess", "coverage", "length", "seconds")
+    return {name: getattr(result, name) for name in names}
 
 
 def _check_picture(picture: Path) -> str | None:

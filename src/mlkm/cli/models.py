@@ -1,0 +1,173 @@
+"""`mlkm predict`, `mlkm inspect` and `mlkm export`."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .._levels import exact_level
+from ..onnx import to_onnx
+from ..report.facts import fit_facts, kind_of, machine_of
+from ..report.summary import summary_rows
+from ..report.words import plural
+from ..sources.files import open_table
+from ..sources.output import predict_table, renamed
+from .app import app
+from .opening import Json, loaded, names_of
+from .outputs import check_out
+from .reading import matched, read_table
+from .talk import Talk, UsageError, talking
+
+_STREAMED = 500_000_000  # bytes of a file from which it is read a piece at a time
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="A model that mlkm fit or mlkm.save wrote.")],
+    table: Annotated[Path, typer.Argument(help="The rows to predict: CSV, Parquet or Feather.")],
+    out: Annotated[Path, typer.Option(help="Where to write predictions, .csv or .parquet.")] = Path("predictions.csv"),
+    confidence_level: Annotated[
+        float | None, typer.Option(help="Of the band; by default that of the fit.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Predict every row of a table: prediction, lower and upper, in the order of the rows.
+
+    Columns are found by their names, in any order; others are not looked at.
+
+    \b
+    Examples:
+      mlkm predict model.mlkm new.csv --out predictions.csv
+      mlkm predict model.mlkm new.parquet --out predictions.parquet --confidence-level 0.8
+    """
+    with talking(as_json) as talk:
+        check_out(out, "predictions", (".csv", ".parquet"), [model, table])
+        if not table.exists():
+            raise UsageError(f"There is no file {str(table)!r}.")
+        with talk.working(f"reading {model}"):
+            fitted = loaded(model)
+        if confidence_level is not None:
+            _check_level(fitted, confidence_level)
+        with talk.working(f"reading {table}"):
+            source, whole = _source(talk, fitted, table)
+        with talk.working(f"predicting {table}"):
+            predict_table(fitted, source, out, confidence_level=confidence_level)
+            n, outside = _counted(fitted, whole)
+        if outside:
+            talk.note(f"{plural(outside, 'row')} outside the range of the training rows: less is known about them.")
+        data: dict[str, Any] = {"predictions": str(out), "rows": n, "outside": outside}
+        lines = [] if n is None else [("rows", f"{n:,}")]
+        talk.result(data, lines, f"The predictions are in {out}.")
+
+
+def _check_level(fitted: Any, level: float) -> None:
+    if not hasattr(fitted, "predict_interval"):
+        raise UsageError("--confidence-level is for models with a band, and this one has none.")
+    try:
+        exact_level(level)
+    except (TypeError, ValueError) as problem:
+        raise UsageError(f"--confidence-level: {problem}") from None
+
+
+def _source(talk: Talk, fitted: Any, path: Path) -> tuple[Any, Any]:
+    """The columns of the fit, as a source of rows, and whole where they were read into memory."""
+    import pyarrow.dataset
+
+    large = path.is_file() and path.stat().st_size > _STREAMED
+    whole = None if large else read_table(path)
+    named = open_table(path).dataset.schema.names if whole is None else whole.column_names
+    wanted = names_of(fitted)
+    if wanted is None:
+        if len(named) != fitted.n_features_in_:
+            raise ValueError(
+                f"The model takes {fitted.n_features_in_} columns by their order; {path} has {len(named)}."
+            )
+        wanted = list(named)
+    target = getattr(fitted, "fit_facts_", {}).get("target")
+    extra = [name for name in matched(path, named, wanted) if name != target]
+    if extra:
+        talk.note(f"Columns that the model does not use: {', '.join(map(repr, extra))}.")
+    if whole is None:
+        return open_table(path, features=wanted), None
+    if not len(whole):
+        raise ValueError(f"{path} has names of columns, but no rows.")
+    whole = whole.select(wanted)
+    return open_table(pyarrow.dataset.dataset(whole)), whole
+
+
+def _counted(fitted: Any, whole: Any) -> tuple[int | None, int | None]:
+    """Rows, and those outside the training range, where that is known."""
+    if whole is None:
+        return None, None
+    inner = machine_of(fitted)
+    return len(whole), None if inner is None else int((inner.outside(whole) > 0).sum())
+
+
+@app.command()
+def inspect(
+    model: Annotated[Path, typer.Argument(help="A model that mlkm fit or mlkm.save wrote.")],
+    as_json: Json = False,
+) -> None:
+    """Say what is in a model file: rows, columns, relevance, the band.
+
+    \b
+    Examples:
+      mlkm inspect model.mlkm
+      mlkm inspect model.mlkm --json
+    """
+    with talking(as_json) as talk:
+        fitted = loaded(model)
+        facts, inner = fit_facts(fitted), machine_of(fitted)
+        kinds = {} if inner is None else dict(zip(facts.names, map(kind_of, inner._reader.columns), strict=True))
+        relevance = {} if facts.relevance is None else dict(zip(facts.names, facts.relevance.tolist(), strict=True))
+        data = {
+            "file": str(model),
+            "bytes": model.stat().st_size,
+            "model": facts.model,
+            "rows": facts.rows,
+            "columns": kinds,
+            "relevance": relevance,
+            "leave_one_out_rmse": facts.loo_rmse,
+            "confidence_level": facts.level,
+            "calibration": facts.n_calibration,
+            "fit": dict(facts.said),
+        }
+        rows = [("model", facts.model), *_said(facts.said), *summary_rows(fitted)]
+        rows += [("columns", ", ".join(f"{name} ({kind})" for name, kind in kinds.items()))] if kinds else []
+        talk.result(data, [*rows, ("file", f"{model}, {model.stat().st_size / 1e6:.1f} MB")])
+
+
+def _said(said: Any) -> list[tuple[str, str]]:
+    """What `mlkm fit` wrote down, as far as others do not say it."""
+    names = {"target": "target", "table": "table", "split": "calibration rows", "effort": "effort", "seed": "seed"}
+    found = [(shown, str(said[name])) for name, shown in names.items() if said.get(name) is not None]
+    return [*found, *([("written by", f"mlkm {said['mlkm']}")] if said.get("mlkm") else [])]
+
+
+@app.command()
+def export(
+    model: Annotated[Path, typer.Argument(help="A model that mlkm fit or mlkm.save wrote.")],
+    onnx: Annotated[Path, typer.Option(help="Where to write the model in ONNX.")],
+    as_json: Json = False,
+) -> None:
+    """Write a model in ONNX, for programs that have no Python: mean, and for a band lower and upper.
+
+    \b
+    Examples:
+      mlkm export model.mlkm --onnx model.onnx
+    """
+    with talking(as_json) as talk:
+        check_out(onnx, "ONNX file", (".onnx",), [model])
+        fitted = loaded(model)
+        with talk.working(f"writing {onnx}"):
+            graph = to_onnx(fitted)
+            with renamed(onnx) as unfinished:
+                unfinished.write_bytes(graph.SerializeToString())
+        data: dict[str, Any] = {
+            "onnx": str(onnx),
+            "bytes": onnx.stat().st_size,
+            "inputs": [own.name for own in graph.graph.input],
+            "outputs": [own.name for own in graph.graph.output],
+        }
+        lines = [("inputs", ", ".join(data["inputs"])), ("outputs", ", ".join(data["outputs"]))]
+        talk.result(data, lines, f"The model is in {onnx}, {onnx.stat().st_size / 1e6:.1f} MB.")

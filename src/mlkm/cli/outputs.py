@@ -1,0 +1,20 @@
+"""Where files go: checked before any work, so that nothing is computed in vain."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from .talk import UsageError
+
+
+def check_out(path: Path, what: str, kinds: Sequence[str] = (), inputs: Sequence[Path] = ()) -> None:
+    """Refuse a name that cannot be written, is of another kind, or is that of a file which is read."""
+    if path.is_dir():
+        raise UsageError(f"The {what} must be a file; got {str(path)!r}, which is a folder.")
+    if not path.parent.is_dir():
+        raise UsageError(
+            f"The {what} must go into a folder that exists; got {str(path)!r}, and there is no {path.parent}."
+        )
+    if kinds and path.suffix.lower() not in kinds:
+        raise UsageError(f"The name of the {what} must end in {' or '.join(kinds)}; got {path.name!r}.")
+    if any(path.resolve() == own.resolve() for own in inputs):
+        raise UsageError(f"The {what} would overwrite {str(path)!r}, which is read; give it another name.")

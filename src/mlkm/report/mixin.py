@@ -1,0 +1,51 @@
+"""`report` and what notebooks show, for regressors and bands."""
+
+import os
+from typing import Any
+
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from .document import Report, make_report
+from .summary import summary_html
+
+
+class Reporting:
+    """A report on held-out rows, and the facts of the fit beside scikit-learn's diagram. `fit_facts_` is what whoever
+    called `fit` wrote down beside, such as the name of the target."""
+
+    fit_facts_: dict[str, Any]
+
+    def report(self, X: Any, y: Any, path: str | os.PathLike[str] | None = None) -> Report:
+        """A page on this fit, judged by rows that it has not seen: accuracy beside simple models, the band's coverage,
+        relevance and effects of columns, residuals, rows outside the training range, and what to watch out for.
+
+        It needs plotly (`pip install "mlkm[report]"`). The result shows itself in a notebook, and `save(path)` writes
+        one HTML file that needs nothing else; with `path` that is done at once.
+
+        Parameters
+        ----------
+        X, y : held-out rows: neither of the fit nor of the calibration of a band
+        path : where to write the page
+
+        Examples
+        --------
+        >>> from mlkm import RandomFeatureRidge
+        >>> from mlkm.datasets import make_example1
+        >>> X, y, f = make_example1(n=300, d=4, random_state=0)
+        >>> model = RandomFeatureRidge(50, random_state=0).fit(X[:200], y[:200])
+        >>> [score.name for score in model.report(X[200:], y[200:]).facts.scores]
+        ['RandomFeatureRidge', 'gradient boosting', 'ridge regression', 'mean']
+        """
+        report = make_report(self, X, y)
+        if path is not None:
+            report.save(path)
+        return report
+
+    def _html_repr(self) -> str:
+        diagram = str(super()._html_repr())  # type: ignore[misc]
+        try:
+            check_is_fitted(self)
+        except NotFittedError:
+            return diagram
+        return summary_html(self) + diagram

@@ -1,0 +1,290 @@
+"""The commands on files: fit, predict, inspect, report, export."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from mixed_table import mixed
+from typer.testing import CliRunner
+
+import mlkm
+from mlkm.cli import steps
+from mlkm.cli.commands import app
+from mlkm.cli.reading import chosen, read_table
+
+ENVIRONMENT = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "200"}
+
+
+def run(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def program(*words, **options):
+    code = "from mlkm.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True, env=ENVIRONMENT, **options
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A table of every kind of column, fitted once with a report; new rows as CSV, Parquet and Feather."""
+    folder = tmp_path_factory.mktemp("commands")
+    frame, y = mixed(400)
+    frame["price"] = y
+    frame.loc[[3, 5, 8], "price"] = np.nan
+    frame.to_csv(folder / "table.csv", index=False)
+    new = mixed(60, seed=1)[0]
+    new.to_csv(folder / "new.csv", index=False)
+    new.to_parquet(folder / "new.parquet")
+    new.to_feather(folder / "new.feather")
+    words = [
+        "--target",
+        "price",
+        "--out",
+        folder / "model.mlkm",
+        "--report",
+        folder / "report.html",
+        "--effort",
+        "fast",
+    ]
+    result = run("fit", folder / "table.csv", *words)
+    assert result.exit_code == 0, result.output
+    (folder / "said.txt").write_text(result.output)
+    return folder
+
+
+def test_fit_says_what_was_done(folder):
+    said = (folder / "said.txt").read_text()
+    assert "3 rows have no price and were left out." in said
+    assert re.search(r"fitted to\s+297 rows of 5 columns", said)
+    assert re.search(r"calibrated on\s+100 other rows, drawn by chance", said)
+    assert "95 % of new outcomes" in said
+    assert (folder / "report.html").stat().st_size < 6e6
+
+
+def test_the_model_is_a_band_that_knows_its_target_and_reads_dates(folder):
+    band = mlkm.load(folder / "model.mlkm")
+    assert isinstance(band, mlkm.ConformalRegressor)
+    assert band.fit_facts_["target"] == "price"
+    assert band.fit_facts_["left_out"] == 3
+    kinds = json.loads(run("inspect", folder / "model.mlkm", "--json").stdout)["columns"]
+    assert kinds == {"x": "number", "size": "number", "city": "category", "when": "date", "old": "number"}
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "feather"])
+def test_predict_gives_what_the_model_predicts(folder, tmp_path, kind):
+    result = run("predict", folder / "model.mlkm", folder / f"new.{kind}", "--out", tmp_path / "predictions.csv")
+    assert result.exit_code == 0, result.output
+    found = pd.read_csv(tmp_path / "predictions.csv")
+    assert list(found.columns) == ["prediction", "lower", "upper"]
+    band = mlkm.load(folder / "model.mlkm")
+    mean, interval = band.predict_interval(pd.read_parquet(folder / "new.parquet"))
+    np.testing.assert_allclose(found["prediction"], mean, rtol=1e-9)
+    np.testing.assert_allclose(found[["lower", "upper"]], interval[:, :, 0], rtol=1e-9)
+
+
+def test_predict_takes_another_level_and_writes_parquet(folder, tmp_path):
+    out = tmp_path / "p.parquet"
+    result = run(
+        "predict", folder / "model.mlkm", folder / "new.csv", "--out", out, "--confidence-level", 0.5, "--json"
+    )
+    assert json.loads(result.stdout)["rows"] == 60
+    found = pd.read_parquet(out)
+    interval = mlkm.load(folder / "model.mlkm").predict_interval(pd.read_parquet(folder / "new.parquet"), 0.5)[1]
+    np.testing.assert_allclose(found[["lower", "upper"]], interval[:, :, 0], rtol=1e-9)
+
+
+def test_columns_are_matched_by_name_and_a_difference_is_shown(folder, tmp_path):
+    new = pd.read_csv(folder / "new.csv")
+    new[["when", "old", "city", "size", "x"]].assign(more=1).to_csv(tmp_path / "moved.csv", index=False)
+    for name in ("moved", "new"):
+        path = (folder if name == "new" else tmp_path) / f"{name}.csv"
+        result = run("predict", folder / "model.mlkm", path, "--out", tmp_path / f"of_{name}.csv")
+        assert result.exit_code == 0, result.output
+    assert (tmp_path / "of_moved.csv").read_text() == (tmp_path / "of_new.csv").read_text()
+    new.rename(columns={"x": "X", "city": "town"}).to_csv(tmp_path / "other.csv", index=False)
+    result = run("predict", folder / "model.mlkm", tmp_path / "other.csv", "--out", tmp_path / "none.csv")
+    assert result.exit_code == 1
+    assert "lacks 2 of the 5 columns" in result.stderr
+    assert "Missing: 'x', 'city'." in result.stderr
+    assert "unknown to the model: 'X', 'town'." in result.stderr
+    assert not (tmp_path / "none.csv").exists()
+
+
+def test_report_judges_new_rows_and_says_when_they_are_not_new(folder, tmp_path):
+    frame, y = mixed(200, seed=2)
+    frame.assign(price=y).to_csv(tmp_path / "later.csv", index=False)
+    result = run("report", folder / "model.mlkm", tmp_path / "later.csv", "--out", tmp_path / "r.html", "--json")
+    assert result.exit_code == 0, result.output
+    data = json.loads(result.stdout)
+    assert [score["model"] for score in data["scores"]][1:] == ["gradient boosting", "ridge regression", "mean"]
+    assert data["coverage"] > 0.85  # a share of 200 rows below that has probability 1e-7 at 95 %
+    assert "rows of the fit itself" not in (tmp_path / "r.html").read_text(encoding="utf-8")
+    run("report", folder / "model.mlkm", folder / "table.csv", "--out", tmp_path / "s.html")
+    assert "rows of the fit itself" in (tmp_path / "s.html").read_text(encoding="utf-8")
+
+
+def test_export_writes_onnx_that_predicts_the_same(folder, tmp_path):
+    result = run("export", folder / "model.mlkm", "--onnx", tmp_path / "model.onnx", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["outputs"] == ["mean", "lower", "upper"]
+    assert (tmp_path / "model.onnx").stat().st_size > 1000
+
+
+def test_in_time_order_the_last_rows_calibrate(folder, tmp_path):
+    result = run(
+        "fit", folder / "table.csv", "--target", "price", "--out", tmp_path / "m.mlkm", "--time-order", "--json",
+        "--features", "x,size", "--features", "city", "--confidence-level", 0.9, "--effort", "fast", "--seed", 3,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    data = json.loads(result.stdout)
+    assert data["split"] == "time"
+    assert list(data["relevance"]) == ["x", "size", "city"]
+    band = mlkm.load(tmp_path / "m.mlkm")
+    assert band.score == "absolute"
+    assert band.confidence_level == 0.9
+    fitted, others = steps.parts(397, data["calibration"], "time", 3)
+    assert fitted.max() < others.min()
+    assert len(others) == band.n_calibration_
+
+
+def test_dates_that_do_not_increase_are_noted_in_time_order(folder, tmp_path):
+    words = ["--target", "price", "--out", tmp_path / "m.mlkm", "--time-order", "--effort", "fast"]
+    result = run("fit", folder / "table.csv", *words, "--features", "x,when")
+    assert "the dates in 'when' do not increase" in result.stderr
+
+
+def test_weights_count_in_the_fit(tmp_path):
+    """Rows of weight zero are as if they were not there."""
+    rng = np.random.default_rng(0)
+    x, w = rng.uniform(-1, 1, 300), (np.arange(300) % 2).astype(float)
+    pd.DataFrame({"x": x, "w": w, "y": np.where(w > 0, x, 100.0)}).to_csv(tmp_path / "t.csv", index=False)
+    result = run(
+        "fit", tmp_path / "t.csv", "--target", "y", "--weights", "w", "--out", tmp_path / "m.mlkm", "--effort", "fast"
+    )
+    assert result.exit_code == 0, result.output
+    band = mlkm.load(tmp_path / "m.mlkm")
+    assert list(band.estimator_.feature_names_in_) == ["x"]
+    assert abs(band.predict(pd.DataFrame({"x": [0.5]}))[0] - 0.5) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["fit", "nowhere.csv", "--target", "y"], 2, "There is no file 'nowhere.csv'"),
+        (["fit", "table.csv", "--target", "prize"], 2, "no column 'prize'.*did you mean 'price'"),
+        (["fit", "table.csv", "--target", "price", "--features", "x,z"], 2, "no column 'z', which --features names"),
+        (["fit", "table.csv", "--target", "price", "--out", "no/m.mlkm"], 2, "folder that exists"),
+        (["fit", "table.csv", "--target", "price", "--out", "table.csv"], 2, "would overwrite"),
+        (["fit", "table.csv", "--target", "price", "--report", "r.pdf"], 2, "must end in .html"),
+        (["fit", "table.csv", "--target", "price", "--confidence-level", "1.5"], 2, "--confidence-level"),
+        (["fit", "table.csv", "--target", "price", "--effort", "much"], 2, "--effort must be"),
+        (["fit", "table.csv", "--target", "price", "--confidence-level", "0.9999"], 1, "needs 9999 rows"),
+        (["fit", "table.csv", "--target", "city"], 1, "Column 'city' of table.csv must hold numbers; row 1 has"),
+        (["fit", "empty.csv", "--target", "y"], 1, "empty.csv is empty"),
+        (["fit", "ragged.csv", "--target", "y"], 1, "ragged.csv could not be read: .*columns"),
+        (["fit", "twice.csv", "--target", "y"], 1, "more than one column 'x'"),
+        (["fit", "latin.csv", "--target", "y"], 1, "not text in UTF-8"),
+        (["fit", "no.parquet", "--target", "y"], 1, "no.parquet could not be read"),
+        (["fit", "text.txt", "--target", "y"], 1, "one kind, .parquet, .feather or .csv; got .txt"),
+        (["fit", "gone.csv", "--target", "y"], 1, "no row with a number in the column 'y'"),
+        (["predict", "nowhere.mlkm", "new.csv"], 2, "There is no file 'nowhere.mlkm'"),
+        (["predict", "table.csv", "new.csv"], 1, "no file that mlkm.save wrote"),
+        (["predict", "model.mlkm", "names.csv"], 1, "no rows"),
+        (["predict", "model.mlkm", "new.csv", "--out", "p.xlsx"], 2, "must end in .csv or .parquet"),
+        (["predict", "model.mlkm", "words.csv"], 1, "Column 'x' held numbers in the fit; got 'a'"),
+        (["inspect", "half.mlkm"], 1, "cut short or damaged"),
+        (["inspect", "."], 2, "which is a folder"),
+        (["export", "model.mlkm", "--onnx", "model.txt"], 2, "must end in .onnx"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(folder, monkeypatch, words, code, message):
+    monkeypatch.chdir(folder)
+    for name, text in {
+        "empty.csv": b"", "ragged.csv": b"x,y\n1,2\n3\n", "twice.csv": b"x,x,y\n1,2,3\n",
+        "latin.csv": "x,y\nMünchen,1\nKöln,2\n".encode("latin-1"), "no.parquet": b"PAR1 no", "text.txt": b"x",
+        "gone.csv": b"x,y\n1,\n2,\n", "names.csv": b"x,size,city,when,old\n",
+        "words.csv": b"x,size,city,when,old\na,1,Rome,2020-01-01,true\n",
+    }.items():  # fmt: skip
+        (folder / name).write_bytes(text)
+    (folder / "half.mlkm").write_bytes((folder / "model.mlkm").read_bytes()[:3000])
+    before = set(os.listdir(folder))
+    result = run(*words)
+    assert result.exit_code == code, result.output
+    assert re.search(message, result.stderr), result.stderr
+    assert len([line for line in result.stderr.splitlines() if not line.startswith("Note: ")]) == 1
+    assert "Traceback" not in result.output
+    assert result.stdout == ""
+    assert set(os.listdir(folder)) == before
+
+
+def test_errors_are_json_too(folder):
+    result = run("inspect", folder / "table.csv", "--json")
+    assert result.exit_code == 1
+    assert "no file that mlkm.save wrote" in json.loads(result.stdout)["error"]
+
+
+def test_a_real_process_has_version_help_and_exit_codes(folder):
+    assert run("--version").stdout == f"mlkm {mlkm.__version__}\n"
+    for command in ("fit", "predict", "inspect", "report", "export", "demo"):
+        text = run(command, "--help")
+        assert text.exit_code == 0
+        assert "Examples:\n" in text.stdout
+        assert f"mlkm {command}" in text.stdout
+    assert run("fit").exit_code == 2
+    assert program("inspect", folder / "none.mlkm").returncode == 2
+    done = program("inspect", folder / "model.mlkm")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout
+
+
+@pytest.mark.slow
+def test_an_interrupt_leaves_nothing_behind(tmp_path):
+    """Ctrl-C in the middle of a fit: one sentence, 130, no file."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.standard_normal((6000, 12)), columns=[f"x{j}" for j in range(12)])
+    X.assign(y=X["x0"]).to_csv(tmp_path / "t.csv", index=False)
+    code = "import sys; from mlkm.cli import main; print('ready', flush=True); main()"
+    words = ["fit", "t.csv", "--target", "y", "--effort", "best", "--report", "r.html"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *words], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert err.strip() == "Stopped: nothing was written."
+    assert sorted(os.listdir(tmp_path)) == ["t.csv"]
+
+
+def test_tables_are_read_as_people_write_them(tmp_path):
+    (tmp_path / "t.csv").write_text("a;b;c;d\n1;x;2020-01-02;\n2.5;;2020-01-03T10:00:00;NA\n;y;;7\n")
+    table = read_table(tmp_path / "t.csv")
+    assert [str(kind) for kind in table.schema.types] == ["double", "string", "timestamp[s]", "int64"]
+    assert table["b"].null_count == 1
+    (tmp_path / "late.csv").write_text("a,y\n" + "1,1\n" * 200_000 + "1.5,2\n")
+    assert str(read_table(tmp_path / "late.csv").schema.field("a").type) == "double"
+
+
+def test_features_are_named_with_commas_or_one_by_one():
+    assert chosen(["a, b", "c"], ["a", "b", "c"]) == ["a", "b", "c"]
+    assert chosen(["a, b"], ["a, b", "c"]) == ["a, b"]
+    assert chosen(None, ["a"]) is None
+
+
+def test_calibration_takes_a_fifth_and_enough_for_the_level():
+    for n in (40, 101, 150, 1000, 30_000, 10**6):
+        m = steps.calibration_rows(n, 0.95)
+        assert 19 <= m <= max(n // 2, 19)
+    with pytest.raises(ValueError, match="needs 19 rows to be calibrated"):
+        steps.calibration_rows(30, 0.95)
