@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import __version__ as sklearn_version
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.dummy import DummyRegressor
@@ -17,6 +18,7 @@ from sklearn.model_selection import GroupKFold, KFold
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler, TargetEncoder
+from sklearn.utils.fixes import parse_version
 
 from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, metrics
 from mlkm.conformal.inside import fit_regressor
@@ -97,7 +99,11 @@ def test_scores_work_around_pipelines_with_categories(cars, last, score):
     assert score == "auto" or widths[late].mean() > 1.2 * widths[~late].mean()  # the noise is followed
 
 
-@pytest.mark.parametrize("encoder", [OneHotEncoder(sparse_output=False), TargetEncoder(cv=KFold(3))])
+# before scikit-learn 1.9 folds were a number, and shuffled or not
+FOLDS = {"cv": 3, "shuffle": False} if parse_version(sklearn_version) < parse_version("1.9") else {"cv": KFold(3)}
+
+
+@pytest.mark.parametrize("encoder", [OneHotEncoder(sparse_output=False), TargetEncoder(**FOLDS)])
 def test_the_pipeline_is_fitted_as_it_would_fit_itself(cars, encoder):
     """`TargetEncoder` encodes its training rows otherwise than later ones: the last step must see the former."""
     X, y = cars
@@ -138,7 +144,7 @@ def test_steps_before_a_frozen_one_are_fitted():
     ("parameters", "X", "message"),
     [
         ({"score": "residual", "cv": "x"}, np.eye(100), "cv must be a number of folds, a splitter"),
-        ({"score": "residual", "cv": 2.5}, np.eye(100), "Expected `cv` as an integer"),
+        ({"score": "residual", "cv": 2.5}, np.eye(100), "Expected `?cv`? as an integer"),
         ({"method": "cross", "cv": "rotate"}, np.eye(100), "cv must be a number of folds, a splitter"),
         ({"method": "cross", "cv": [([0], [1])]}, np.eye(100), "must cover every row"),
         ({"method": "cross", "cv": GroupKFold(3)}, np.eye(100), r"needs to know which rows to keep together"),

@@ -176,3 +176,32 @@ def test_landmarks_grow_with_the_rows_up_to_a_gigabyte():
     assert conjugate.landmarks(40_000) == 2 * conjugate.LANDMARKS
     for n in (10**5, 10**6):
         assert 4 * n * conjugate.landmarks(n) <= 2**30
+
+
+def test_pairs_on_a_cluster_are_those_here():
+    """The threads of dask are cluster enough for the tasks and their sum."""
+    from mlkm.solvers.pairs import pairs_elsewhere
+    from mlkm.sources.pairs import ClusterPairs
+
+    kernel, rows = kernel_and_rows(150)
+    V = np.random.default_rng(0).standard_normal((150, 2))
+    pairs = Pairs.of(kernel, ArrayBlocks(kernel.codes(rows.X.astype(np.float32)), 32), np.ones(150))
+    here = pairs.product(V)
+    with pairs_elsewhere(ClusterPairs()):
+        np.testing.assert_allclose(pairs.product(V), here, rtol=1e-5, atol=1e-5)
+
+
+def test_a_solver_of_kernels_says_up_to_how_many_rows():
+    from mlkm import MLKMRegressor
+    from mlkm.solvers import Kernels
+
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (500, 3))
+    y = np.sin(3 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(500)
+    kernels = MLKMRegressor(solver=Kernels(max_rows=500), random_state=0).fit(X, y)
+    features = MLKMRegressor(solver=Kernels(max_rows=400), random_state=0).fit(X, y)
+    np.testing.assert_array_equal(kernels.predict(X), MLKMRegressor(random_state=0).fit(X, y).predict(X))
+    assert kernels.widths_[0] > 500  # a feature of every term at every row
+    assert np.abs(features.predict(X) - kernels.predict(X)).max() > 1e-6
+    with pytest.raises(ValueError, match="max_rows"):
+        MLKMRegressor(solver=Kernels(max_rows=0)).fit(X, y)

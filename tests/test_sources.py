@@ -5,6 +5,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sklearn.model_selection import KFold
 
 import mlkm
 from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, config_context, open_table, predict_table
@@ -159,6 +160,19 @@ def test_memmaps_are_read_in_pieces(tmp_path):
     np.testing.assert_array_equal(Y[:, 0], y)
 
 
+def test_a_large_memmap_is_fitted_as_an_array_in_memory(tmp_path):
+    X, y = numbers(21_000)
+    mapped = np.memmap(tmp_path / "X.dat", np.float64, "w+", shape=X.shape)
+    mapped[:] = X
+    model = RandomFeatureRidge(40, scale=0.5, penalty=1e-4, random_state=0)
+    expected = model.fit(X, y).predict(X[:100])
+    streamed = model.fit(mapped, y)
+    assert streamed._training[0] is None  # no copy of the rows is kept
+    np.testing.assert_array_equal(streamed.predict(X[:100]), expected)
+    with pytest.raises(ValueError, match="21000 rows and y has 5"):
+        model.fit(mapped, y[:5])
+
+
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_predictions_stream_to_a_file(kind, tmp_path):
     X, y = numbers(700)
@@ -185,6 +199,22 @@ def test_what_fails_leaves_nothing_behind(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out.csv", "rows.parquet"]
     with pytest.raises(ValueError, match=r"\.parquet or \.csv"):
         predict_table(model, path, tmp_path / "out.xlsx")
+
+
+@pytest.mark.parametrize("problem", [KeyboardInterrupt(), OSError(28, "No space left on device")])
+def test_an_interrupt_or_a_full_disk_leaves_nothing_behind(problem, tmp_path, monkeypatch):
+    X, y = numbers(100)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = RandomFeatureRidge(20, scale=0.5, random_state=0).fit(frame, y)
+    path = write(tmp_path / "rows.parquet", frame, y)
+
+    def fails(self, *arguments):
+        raise problem
+
+    monkeypatch.setattr("pyarrow.parquet.ParquetWriter.write_table", fails)
+    with pytest.raises(type(problem)):
+        predict_table(model, path, tmp_path / "out.parquet")
+    assert [p.name for p in tmp_path.iterdir()] == ["rows.parquet"]
 
 
 def test_a_broken_file_in_a_folder_is_named(tmp_path):
@@ -226,7 +256,7 @@ def test_bad_tables_are_explained(tmp_path):
 def test_memory_is_asked_for_before_it_is_taken(tmp_path):
     X, y = numbers(2000)
     path = write(tmp_path / "rows.parquet", pd.DataFrame(X, columns=list("abcd")), y)
-    deep = MLKMRegressor(widths=(16, 4), random_state=0)
+    deep = MLKMRegressor(widths=(16, 4), cv=KFold(2), random_state=0)  # a splitter has to see all rows
     with config_context(max_memory="100 KB"), pytest.raises(MemoryError, match=r"need about 0\.0 GB"):
         deep.fit(open_table(path, "y"))
 

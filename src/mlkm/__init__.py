@@ -7,8 +7,9 @@
 (200,)
 """
 
-from . import datasets, kernels, metrics, solvers
+from . import datasets, exceptions, kernels, metrics, solvers
 from ._config import config_context
+from ._progress import Event
 from ._version import __version__
 from .conformal import ConformalRegressor, OnlineConformal
 from .estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
@@ -22,6 +23,7 @@ from .sources.output import predict_table
 
 __all__ = [
     "ConformalRegressor",
+    "Event",
     "Geometric",
     "MLKMRegressor",
     "OnlineConformal",
@@ -31,6 +33,7 @@ __all__ = [
     "__version__",
     "config_context",
     "datasets",
+    "exceptions",
     "kernels",
     "load",
     "merge",

@@ -12,9 +12,9 @@ one found.
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -139,7 +139,7 @@ def side_by_side(first: Callable[[], A], second: Callable[[], B], *, wide: bool 
         if allowed == 1:
             return first(), second()
         with ThreadPoolExecutor(1) as pool, stopping() as stops:
-            other = pool.submit(stoppable, stops, second)
+            other = submitted(pool, stops, second)
             return first(), other.result()
 
 
@@ -154,9 +154,14 @@ def stopping() -> Iterator[tuple[threading.Event, ...]]:
         raise
 
 
-def stoppable(stops: tuple[threading.Event, ...], work: Callable[[], A]) -> A:
-    """Work in another thread that looks at them."""
-    _STOPS.set(stops)  # of this thread, which has a context of its own
+def submitted(pool: ThreadPoolExecutor, stops: tuple[threading.Event, ...], work: Callable[[], A]) -> "Future[A]":
+    """Work in another thread that looks at them, in a copy of the context of this one: its settings, and who listens
+    to how far it is, go along."""
+    return pool.submit(copy_context().run, _stoppable, stops, work)
+
+
+def _stoppable(stops: tuple[threading.Event, ...], work: Callable[[], A]) -> A:
+    _STOPS.set(stops)  # in a context of its own
     return work()
 
 

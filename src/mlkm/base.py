@@ -7,28 +7,29 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
-from ._checks import is_auto
 from ._types import Array
-from .auto.first_layer import width_of
-from .auto.policy import current_policy, with_effort
-from .cost import Cost, cost_of_default, cost_of_features
+from .auto.policy import check_effort
+from .cost import Cost
 from .explain import Contributions, Effects, View, contributions
 from .fitting import Fitting
 from .model.machine import predict_average
+from .model.prior import Prior
 from .report import Reporting
 from .rows import Rows
-from .sources.apply import Predictions, apply_rows, is_elsewhere, r2
+from .sources.apply import Predictions, apply_rows, is_elsewhere, r2, sendable
 from .sources.prepare import as_source
 from .variance import (
     LARGEST,
+    AnyVariance,
     FitSummary,
+    LayersSummary,
     LeftOut,
     StackSummary,
     StackVariance,
-    SummedVariance,
     SumsSummary,
     Variance,
     places,
+    variance_of,
 )
 
 
@@ -58,17 +59,10 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         state.pop("_seen", None)
         return state
 
-    def _sigma(self) -> Variance | StackVariance | SummedVariance:
+    def _sigma(self) -> AnyVariance:
         """The factorised variance estimator, made at first use."""
         if not hasattr(self, "_variance"):
-            rows, fit = self._training
-            self._variance: Variance | StackVariance | SummedVariance = (
-                SummedVariance(self.machines_, fit)
-                if isinstance(fit, SumsSummary)
-                else StackVariance(self.machines_, rows, fit)
-                if isinstance(fit, StackSummary)
-                else Variance(self.machines_, rows, fit)
-            )
+            self._variance: AnyVariance = variance_of(self.machines_, *self._training)
         return self._variance
 
     @property
@@ -142,9 +136,9 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
             )
         rows, fit = self._training
         if isinstance(fit, SumsSummary):
-            return Variance(self.machines_, rows, FitSummary(fit.prior, fit.penalty, 0.0, fit.loo_error))
+            return Variance(self.machines_, rows, FitSummary(cast(Prior, fit.prior), fit.penalty, 0.0, fit.loo_error))
         found = self._sigma()
-        assert not isinstance(found, SummedVariance)
+        assert isinstance(found, (Variance, StackVariance))
         return found
 
     def __sklearn_tags__(self) -> Any:
@@ -166,7 +160,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         check_is_fitted(self)
         if is_elsewhere(X):
             tail = () if self._single_output else (len(self.y_scaler_.mean),)
-            found = apply_rows(Predictions(self, return_std), X, [tail] * (1 + return_std))
+            found = apply_rows(Predictions(sendable(self, return_std), return_std), X, [tail] * (1 + return_std))
             return found if return_std else found[0]
         Z = self._inputs(self._read(X))
         if not return_std:
@@ -178,7 +172,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         """The coefficient of determination; of a table in files or a collection of dask it is summed up over pieces."""
         check_is_fitted(self)
         source = as_source(X, y, sample_weight)
-        return float(super().score(X, y, sample_weight)) if source is None else r2(source, self.predict)
+        return float(super().score(X, y, sample_weight)) if source is None else r2(source, self)
 
     def estimate_cost(self, n: int, d: int, *, in_memory: bool = True) -> Cost:
         """What a fit to n rows of d columns will take: `memory` in bytes, `seconds` on this machine to a factor of two
@@ -191,12 +185,8 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         >>> cost.passes, cost.memory < 2e9
         (2, True)
         """
-        policy = with_effort(current_policy(), getattr(self, "effort", None))
-        given = getattr(self, "n_features", getattr(self, "widths", "auto"))
-        if is_auto(given) and hasattr(self, "widths"):
-            return cost_of_default(n, d, policy, in_memory)
-        D = width_of(n, policy) if is_auto(given) else int(np.atleast_1d(given)[0])
-        return cost_of_features(n, d, D, in_memory=in_memory, policy=policy)
+        check_effort(self._effort)
+        return self._cost(n, d, self._policy(n, d, in_memory), in_memory)
 
     def outside(self, X: ArrayLike) -> Array:
         """How far every row is outside the training data: the largest distance of an input from the range of its
@@ -252,7 +242,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
     def _background(self) -> Rows:
         """Training rows in an order by what they say."""
         rows, fit = self._training
-        found = fit.sample if isinstance(fit, SumsSummary) else rows
+        found = fit.sample if isinstance(fit, (SumsSummary, LayersSummary)) else rows
         if found is None:
             raise ValueError("Effects are averages over rows of the fit, and this model was given sums without rows.")
         return cast(Rows, found)

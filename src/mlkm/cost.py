@@ -3,18 +3,24 @@
     one layer of D features on n rows of d columns     n D^2 products, n D (d + 20) for the features, D^3 for the solve
     kernels on n rows                                  n^2 kernel values of so many terms, n^3 / 3 up to 4000 rows,
                                                        n^2 per step of conjugate gradients above
-    a search                                           its steps, each m^3 on m rows
+    a search                                           its steps, each m^3 on m rows, and m^2 d
+    rows held out, with few rows                       a search and a solve for each part
 
-The speed of this machine is measured once, by a product and by cosines. Times are good to a factor of two or so.
+The speed of this machine is measured once, by products and exponentials. Times are good to a factor of two or so:
+`python -m benchmarks.costs` prints them beside those of fits.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cache
+from math import ceil, log2, sqrt
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
 from ._config import memory_budget
+from ._threads import blas_threads, limited
 from .auto.first_layer import width_of
 from .auto.policy import Policy
 from .rows.pieces import piece_rows
@@ -22,18 +28,23 @@ from .solvers.dual import DIRECT
 from .solvers.ridge import EXACT_ROWS
 
 _STEPS = 30  # of conjugate gradients in two solves, usually
-_ENTRY = 15e-9  # seconds per pair of rows and five kernel terms, on one thread of a usual machine
+_TERMS = 4  # of the kernel of one search
 _WORKING = 250e6  # bytes of the libraries themselves
+_SEEN = 20  # inputs of many that are left after a search, about
+_EVALUATIONS = 1.2  # of the evidence per step of a climb
+_BOTH = 1.4  # solves and weighings, some targets being solved on two scales
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Bytes at most at the same time, seconds, how the fit is made, and how often all rows are read."""
+    """Bytes at most at the same time, seconds, how the fit is made, how often all rows are read, and the seconds of all
+    but the search."""
 
     memory: float
     seconds: float
     way: str
     passes: int
+    after_search: float = 0.0
 
     @property
     def fits(self) -> bool:
@@ -61,48 +72,122 @@ def said(seconds: float) -> str:
     )
 
 
+@dataclass(frozen=True)
+class Speed:
+    """Per second: products in float32 with all threads, products in float64 with one, exponentials with one; and
+    whether two searches run side by side."""
+
+    products: float
+    single: float
+    exponentials: float
+    two: bool
+
+
 @cache
-def speed() -> tuple[float, float]:
-    """Products per second in float32, and cosines per second, as this machine has them now."""
-    F = np.random.default_rng(0).standard_normal((2048, 512)).astype(np.float32)
-    F.T @ F
-    begin = perf_counter()
-    for _ in range(4):
-        F.T @ F
-    products = 4 * F.shape[0] * F.shape[1] ** 2 / (perf_counter() - begin)
-    begin = perf_counter()
-    np.cos(F)
-    return products, F.size / (perf_counter() - begin)
+def speed() -> Speed:
+    """As this machine has it now."""
+    F = np.random.default_rng(0).standard_normal((1024, 512))
+    G, out, two = F.astype(np.float32), np.empty_like(F), blas_threads() > 1
+    products = F.size * F.shape[1] / _seconds(lambda: G.T @ G)
+    with limited(1):
+        single = F.size * F.shape[1] / _seconds(lambda: F.T @ F)
+        return Speed(products, single, F.size / _seconds(lambda: np.exp(F, out=out)), two)
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    """The least of some times: what else the machine does is not its speed."""
+    times = []
+    for _ in range(6):
+        begin = perf_counter()
+        work()
+        times.append(perf_counter() - begin)
+    return max(min(times), 1e-6)
 
 
 def cost_of_features(n: int, d: int, D: int, *, in_memory: bool = True, searched: bool = True, policy: Policy) -> Cost:
     """One layer of D features in closed form."""
-    products, cosines = speed()
-    solve = 12.0 * D**3 / products
-    seconds = n * D**2 / products + n * D * (1 / cosines + d / products) + solve + searched * _search(d, policy)
+    at = speed()
+    solve = 6.0 * D**3 / at.products
+    pass_over = n * D**2 / at.products + n * D * (1 / at.exponentials + d / at.products)
+    once = replace(policy, draws=1)
+    search = searched * (_search(n, d, once) + _weigh(n, d, once))
     rows = 8.0 * n * (2 * d + 4) if in_memory else 8.0 * 40_000 * d
     block = 8.0 * piece_rows(d) * (4 * d + 4) + 3 * 4 * 2048 * D
     memory = _WORKING + rows + 4 * block + 6 * 8.0 * D**2
     passes = 1 if in_memory or n <= EXACT_ROWS else 2
-    return Cost(memory, seconds, f"{D} features on {n:,} rows", passes)
+    return Cost(memory, search + pass_over + solve, f"{D} features on {n:,} rows", passes, pass_over + solve)
 
 
 def cost_of_kernels(n: int, d: int, policy: Policy) -> Cost:
-    """The default's kernels at all rows."""
-    products, _ = speed()
-    pairs = n**2 / 2 * _ENTRY
-    solve = n**3 / 3 / products if n <= DIRECT else _STEPS * n**2 / products * 4
+    """The default's kernels at all rows, beside what rows held out ask for."""
     matrix = 8.0 * n**2 if n <= DIRECT else 2.0 * n**2
-    seconds = _search(d, policy) + pairs + solve
-    return Cost(_WORKING + matrix + 8.0 * n * d * 8, seconds, f"kernels at {n:,} rows", 1)
+    search, after = _search(n, d, policy), _after(n, d, policy)
+    seconds = search + after
+    if n <= policy.stack_rows:
+        held = _held_out(n, d, policy)
+        seconds = max(seconds, held) if speed().two else seconds + held
+    elif policy.hidden_rows:
+        depth = _depth(n, d, policy)
+        seconds, after = seconds + depth, after + depth
+    memory = _WORKING + matrix + 8.0 * n * d * 8
+    return Cost(memory, seconds, f"kernels at {n:,} rows", 1, after)
 
 
-def _search(d: int, policy: Policy) -> float:
-    """Evaluations of the evidence: a factor, an inverse and distances of d inputs each."""
-    products, _ = speed()
-    m, (first, second) = policy.joint_rows, policy.joint_steps
-    each = 4.0 * m**3 / products + m**2 * (d + 10) * 4e-9
-    return policy.draws * (first / 4 + second) * 1.3 * each
+def _evaluation(m: float, d: int) -> float:
+    """Of the evidence: a factor, an inverse, exponentials of all pairs, and distances of d inputs."""
+    at = speed()
+    return 1.5 * m**3 / at.single + m**2 * (42 + 2 * d) / at.exponentials + 1e-3
+
+
+def _search(n: int, d: int, policy: Policy) -> float:
+    """Climbs on some rows, then on all of a search; of many inputs, those that leave inputs away."""
+    kept = min(d, policy.most_inputs)
+    m, first = min(n, policy.joint_rows, sqrt(policy.gaps / kept)), min(n, policy.first_joint_rows)
+    first_steps, steps = policy.joint_steps
+    short, long = (
+        _EVALUATIONS * number * _evaluation(rows, min(kept, _SEEN))
+        for number, rows in ((first_steps, first), (steps, m))
+    )
+    in_turn = ceil(policy.draws / 2) if speed().two else policy.draws
+    choosing = 0.0
+    if kept > policy.none_dropped:
+        others = min(policy.checked_rows, max(n - first, 0))
+        halvings = 2 + log2(kept / policy.none_dropped)
+        climbs = (
+            _EVALUATIONS * first_steps * (2 * _evaluation(first, kept) + (halvings - 2) * _evaluation(first, _SEEN))
+        )
+        choosing = climbs + halvings * others * first * 40 / speed().exponentials
+    return choosing + in_turn * (short + long)
+
+
+def _after(n: int, d: int, policy: Policy) -> float:
+    """Variances by leave-one-out, the solve, and the relevances."""
+    at, seen = speed(), min(d, _SEEN)
+    pairs = n**2 / 2 * _TERMS * policy.draws * (3 + 0.25 * seen) / at.exponentials
+    solve = n**3 / at.products if n <= DIRECT else _STEPS * n**2 / at.products * 4
+    relevances = min(4e6, 1000.0 * n) * (40 + 0.3 * d) / at.exponentials
+    return _BOTH * (_weigh(n, d, policy) + pairs + solve) + relevances
+
+
+def _weigh(n: int, d: int, policy: Policy) -> float:
+    """Steps of a factor, an inverse and products, and an eigendecomposition before them."""
+    at, m = speed(), min(n, policy.weigh_rows)
+    pairs = m**2 * _TERMS * policy.draws * (20 + min(d, _SEEN)) / at.exponentials
+    return (policy.weigh_steps * 1.25 * 4.5 + 8) * m**3 / at.single + pairs + 2e-3 * policy.weigh_steps
+
+
+def _held_out(n: int, d: int, policy: Policy) -> float:
+    """Every part: a search on few rows, and what comes after it."""
+    all_five, two = policy.fifths
+    parts = 5 if n <= all_five else 2 if n <= two else 1
+    cheaper = replace(policy, draws=1, joint_rows=policy.first_joint_rows)
+    return parts * (_search(n * 4 // 5, d, cheaper) + _after(n * 4 // 5, d, cheaper))
+
+
+def _depth(n: int, d: int, policy: Policy) -> float:
+    """Hidden layers on some rows: a search for the first layer, and steps by which they are trained."""
+    m, once = min(n, policy.hidden_rows), replace(policy, draws=1)
+    return _search(m, d, once) + _weigh(m, d, once) + 60 * 2 * m * 600**2 / speed().single
 
 
 def cost_of_default(n: int, d: int, policy: Policy, in_memory: bool = True) -> Cost:

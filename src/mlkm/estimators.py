@@ -1,7 +1,7 @@
 """The regressors: validate, call, store."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, cast
 
 from numpy.typing import ArrayLike
 from sklearn.base import clone
@@ -13,6 +13,7 @@ from .incremental import Incremental
 from .kernels import KernelLike
 from .model.features import Interactions
 from .model.scales import Geometric
+from .refitting import refit
 from .solvers import BY_NAME, GradientDescent, Solver
 
 Auto: TypeAlias = Literal["auto"]
@@ -46,6 +47,9 @@ class RandomFeatureRidge(Incremental, KernelMachine):
     categorical_features : "from_dtype", None, names, places or a mask, default="from_dtype"
         Columns that are categories though they hold numbers. Words, pandas' and polars' categories and enumerations are
         categories by themselves; "from_dtype" and None add none.
+    verbose : 0, 1 or callable, default=0
+        1 shows on stderr how far a fit is; a function gets every `mlkm.Event`, from whichever thread it comes, one at a
+        time. The result does not depend on it.
     random_state : int, RandomState or None, default=None
         Seed of the features. With a given scale they are those of `RandomFeatures` with the same seed and choices,
         whatever the rows.
@@ -80,6 +84,7 @@ class RandomFeatureRidge(Incremental, KernelMachine):
         linear: bool | Auto = "auto",
         penalty: float | Auto = "auto",
         categorical_features: Any = "from_dtype",
+        verbose: Any = 0,
         random_state: RandomState = None,
     ) -> None:
         self.n_features = n_features
@@ -90,6 +95,7 @@ class RandomFeatureRidge(Incremental, KernelMachine):
         self.linear = linear
         self.penalty = penalty
         self.categorical_features = categorical_features
+        self.verbose = verbose
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -126,9 +132,10 @@ class _MultiLayer(KernelMachine):
         penalty: float | Literal["auto", "cv"] = "auto",
         cv: Literal["rotate"] | Iterable[Any] | Any | None = None,
         solver: Literal["auto", "ridge", "projection", "gradient"] | Solver = "auto",
-        effort: Literal["fast", "balanced", "best"] = "balanced",
+        effort: Literal["fast", "balanced", "best"] | float = "balanced",
         categorical_features: Any = "from_dtype",
         n_jobs: int | None = None,
+        verbose: Any = 0,
         random_state: RandomState = None,
     ) -> None:
         self.widths = widths
@@ -143,6 +150,7 @@ class _MultiLayer(KernelMachine):
         self.effort = effort
         self.categorical_features = categorical_features
         self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
 
     @classmethod
@@ -193,24 +201,41 @@ class _MultiLayer(KernelMachine):
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to inputs X (n, d) and targets y (n,) or (n, k)."""
-        return self._fit(
-            X,
-            y,
-            sample_weight,
-            self.cv,
-            widths=self.widths,
-            kernels=self.kernels,
-            scales=self.scales,
-            interactions=self.interactions,
-            relevance=self.relevance,
-            linear=self.linear,
-            penalty=self.penalty,
-            solver=self.solver,
-            residual=self._residual,
-            landmarks=True,
-            n_jobs=self.n_jobs,
-            effort=self.effort,
-        )
+        return self._fit(X, y, sample_weight, self.cv, **self._choices())
+
+    def refit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Solve on other rows of the same columns with the first layer that `fit` has learned, without a search:
+        relevances, directions, ranks and the scalings of the inputs are kept; variances, noise, penalty and weights are
+        those of the rows given. Several times faster than `fit`, and about as good where y depends on X as before.
+
+        Hidden layers of effort="best" are left away. `loo_error_` is that with the kernel held fixed.
+
+        Examples
+        --------
+        >>> from mlkm import MLKMRegressor
+        >>> from mlkm.datasets import make_example2
+        >>> X, y, f = make_example2(n=600, d=4, noise=0.1, random_state=0)
+        >>> model = MLKMRegressor(random_state=0).fit(X[:300], y[:300])
+        >>> before = model.loo_error_
+        >>> bool(model.refit(X, y).loo_error_ < before)
+        True
+        """
+        return cast(Self, refit(self, X, y, sample_weight, self._choices()))
+
+    def _choices(self) -> dict[str, Any]:
+        return {
+            "widths": self.widths,
+            "kernels": self.kernels,
+            "scales": self.scales,
+            "interactions": self.interactions,
+            "relevance": self.relevance,
+            "linear": self.linear,
+            "penalty": self.penalty,
+            "solver": self.solver,
+            "residual": self._residual,
+            "landmarks": True,
+            "n_jobs": self.n_jobs,
+        }
 
 
 _PARAMETERS = """
@@ -245,14 +270,19 @@ _PARAMETERS = """
         How the weights are found: an object of `mlkm.solvers` with settings of its own, or its short name. `Ridge()` is
         the closed form of a single layer; `VariableProjection()` trains hidden layers, the last layer exact;
         `GradientDescent()` is the paper's descent. "auto" takes the first for one layer and the second for more.
-    effort : "fast", "balanced" or "best", default="balanced"
+    effort : "fast", "balanced", "best" or a number of seconds, default="balanced"
         How much time the default takes: the rows and the number of searches, the rows that are solved on, and whether
-        hidden layers are tried beside the kernels.
+        hidden layers are tried beside the kernels. With a number these are as large, up to those of "best", as the
+        estimate of their time (`estimate_cost`) allows, and a search that is late ends where it is; the result then
+        depends on the speed of the machine. Fits of given `widths` take as long as they take.
     categorical_features : "from_dtype", None, names, places or a mask, default="from_dtype"
         Columns that are categories though they hold numbers. Words, pandas' and polars' categories and enumerations are
         categories by themselves; "from_dtype" and None add none.
     n_jobs : int or None, default=None
         Rotations run side by side. The result does not depend on it.
+    verbose : 0, 1 or callable, default=0
+        1 shows on stderr how far a fit is; a function gets every `mlkm.Event`, from whichever thread it comes, one at a
+        time. The result does not depend on it.
     random_state : int, RandomState or None, default=None
         Seed of features, initial weights, splits and mini-batches.
 

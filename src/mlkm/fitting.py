@@ -1,38 +1,52 @@
 """From rows as they are given to a fitted machine: read, plan, train, store."""
 
-import warnings
+from contextlib import AbstractContextManager
+from numbers import Real
+from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from ._config import check_memory
+from ._checks import is_auto
+from ._config import check_memory, memory_budget
+from ._deadline import Deadline, ending
+from ._progress import announce
 from ._seeds import Purpose, generator, root_seed
+from ._shown import listening
 from ._types import Array, RandomState
+from ._whole import all_or_nothing
 from .auto.first_layer import width_of
-from .auto.plan import Plan, in_closed_form, is_automatic, make_plan, takes_levels
-from .auto.policy import current_policy, with_effort
-from .fit.in_pieces import train_in_pieces
+from .auto.plan import Plan, in_closed_form, is_automatic, make_plan, policy_for, takes_levels
+from .auto.policy import Policy, check_effort, current_policy, with_effort
+from .budget import within
+from .cost import Cost, cost_of_default, cost_of_features
+from .exceptions import NoSignalWarning, warn
+from .fit.in_pieces import features_summed, train_in_pieces
 from .fit.train import Fitted, train
-from .rows import Inputs, Rows, checked_weights, distinct_rows, fit_fence, folds_of, standardiser
+from .rows import Inputs, Rows, checked_weights, distinct_rows, fit_fence, folds_of, parts_elsewhere, standardiser
 from .sources.arrays import TableSource
 from .sources.base import Source
-from .sources.prepare import as_source, prepared
+from .sources.pairs import pairs_on
+from .sources.prepare import as_source, prepared, split
 from .sources.scan import Scan, gathered, scan
 from .tables.columns import encode
 from .tables.frames import Table
 from .tables.means import fit_numbers
 from .tables.reading import category_mask, checked_table, reader_of, set_names
-from .variance import (
-    FitSummary,
-    StackSummary,
-    SumsSummary,
-)
+from .variance import FitSummary, StackSummary, summed_up
 
 _SHOWN = 2000  # rows that are kept of many for effects to be averaged over
 _SQUARES = 6  # matrices of products that such a fit holds at the same time, about
+_ENOUGH = 30  # rows from which on it is said that a fit is useless
+_USELESS = 0.99  # of the variance of y: error of rows left out from which on it is
 _COPIES = 4  # of the rows that a fit in memory holds at the same time, about
+
+
+def _memory(source: Source, found: Scan) -> float:
+    """Bytes that the rows of a source take in a fit in memory."""
+    return float(_COPIES * 8 * found.n * (source.n_columns + found.sample.Y.shape[1]))
 
 
 class Fitting(BaseEstimator):  # type: ignore[misc]
@@ -43,25 +57,71 @@ class Fitting(BaseEstimator):  # type: ignore[misc]
     n_features_in_: int
 
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, cv: Any = None, **choices: Any) -> Self:
-        """Read, plan, train, store."""
-        seed, source = root_seed(self.random_state), as_source(X, y, sample_weight)
-        summed, policy = in_closed_form(cv=cv, **choices), with_effort(current_policy(), choices.get("effort"))
-        if source is not None:
-            categorical, found = self._scanned(source, seed)
-            if summed and found.n > policy.kernel_rows[0]:
-                return self._fit_in_pieces(source, found, categorical, choices, seed)
-            given = self._gathered(source, found)
-        else:
+        """Read, plan, train, store: all of it or nothing."""
+        check_effort(self._effort)
+        with all_or_nothing(self), listening(getattr(self, "verbose", 0)):
+            seed, source = root_seed(self.random_state), as_source(X, y, sample_weight)
+            begin, summed = perf_counter(), in_closed_form(cv=cv, **choices)
+            if source is not None:
+                categorical, found = self._scanned(source, seed)
+                policy = choices["policy"] = self._policy(found.n, source.n_columns, False)
+                many = summed and found.n > policy.kernel_rows[0]
+                with self._begun(begin, found.n, source.n_columns, policy, summed, False):
+                    if many or (parts_elsewhere(cv, 1) is not None and _memory(source, found) > memory_budget()):
+                        return self._fit_in_pieces(source, found, categorical, choices, seed, cv)
+                    with pairs_on(source):
+                        return self._fit_rows(self._gathered(source, found), cv, choices, seed)
             if y is None:
                 raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
             given = checked_table(self, X, y, sample_weight)
-            if summed and len(given[0]) > policy.kernel_rows[0]:
-                return self._fit_many(*given, choices, seed)
+            n, d = len(given[0]), len(given[0].columns)
+            policy = choices["policy"] = self._policy(n, d, True)
+            with self._begun(begin, n, d, policy, summed, True):
+                if summed and n > policy.kernel_rows[0]:
+                    return self._fit_many(*given, choices, seed)
+                return self._fit_rows(given, cv, choices, seed)
+
+    def _fit_rows(self, given: tuple[Table, Array, Array | None], cv: Any, choices: Any, seed: int) -> Self:
+        """Rows in memory, as they are."""
         rows = self._rows(*given, cv, choices, seed)
         plan = self._plan(rows.X.shape[1], cv, seed, choices)
         fitted = train(rows, plan, self.y_scaler_)
         weight = float(len(given[1]) if given[2] is None else given[2].sum())
         return self._store(fitted, self._range(rows), plan, (rows, self._summary(fitted)), weight)
+
+    @property
+    def _effort(self) -> Any:
+        return getattr(self, "effort", None)
+
+    def _policy(self, n: int, d: int, in_memory: bool) -> Policy:
+        """That of the effort asked for; by its cost, where that is a time."""
+        if not isinstance(self._effort, Real):
+            return policy_for(with_effort(current_policy(), self._effort), getattr(self, "solver", None))
+        return within(float(self._effort), current_policy(), lambda policy: self._cost(n, d, policy, in_memory))
+
+    def _begun(
+        self, begin: float, n: int, d: int, policy: Policy, summed: bool, in_memory: bool
+    ) -> AbstractContextManager[None]:
+        """With a word on its cost, where it is long and known, and until when, where a time was given: at least a
+        fourth of that is the search's."""
+        if summed:
+            announce(lambda: self._announced(n, d, policy, in_memory))
+        if not isinstance(self._effort, Real):
+            return ending(Deadline())
+        seconds, cost = float(self._effort), self._cost(n, d, policy, in_memory)
+        return ending(Deadline(begin + max(seconds - cost.after_search, seconds / 4), begin + seconds))
+
+    def _cost(self, n: int, d: int, policy: Policy, in_memory: bool) -> Cost:
+        """What a fit takes with this policy: of kernels where nothing is given, else of the features of layer 1."""
+        given = getattr(self, "n_features", getattr(self, "widths", "auto"))
+        if is_auto(given) and hasattr(self, "widths"):
+            return cost_of_default(n, d, policy, in_memory)
+        D = width_of(n, policy) if is_auto(given) else int(np.atleast_1d(given)[0])
+        return cost_of_features(n, d, D, in_memory=in_memory, policy=policy)
+
+    def _announced(self, n: int, d: int, policy: Policy, in_memory: bool) -> tuple[str, float]:
+        cost = self._cost(n, d, policy, in_memory)
+        return str(cost), cost.seconds
 
     def _plan(self, d: int, cv: Any, seed: int, choices: Any, n_rows: int | None = None) -> Plan:
         """What was asked for; in closed form features of a given scale are held where the inputs' origin is."""
@@ -75,12 +135,12 @@ class Fitting(BaseEstimator):  # type: ignore[misc]
         categorical = category_mask(self.categorical_features, source.names, source.n_columns)
         found = scan(source, categorical, seed)
         if found.targets is None:
-            raise ValueError("The table has no target; name it, as in open_table(path, target='price').")
+            raise ValueError("The table has no target; name it, as in open_table(path, target='price'), or pass y.")
         return categorical, found
 
     def _gathered(self, source: Source, found: Scan) -> tuple[Table, Array, Array | None]:
-        """All rows in memory: as few as kernels are solved on, or as many as fits that are no sums can take."""
-        check_memory(_COPIES * 8 * found.n * (source.n_columns + found.sample.Y.shape[1]), "The rows of this fit")
+        """All rows in memory, where they fit."""
+        check_memory(_memory(source, found), "The rows of this fit")
         table, Y, weights = gathered(source)
         targets = Y[:, 0] if source.single_output else Y
         return table, targets, checked_weights(weights, len(weights))
@@ -91,17 +151,14 @@ class Fitting(BaseEstimator):  # type: ignore[misc]
         weights = np.ones(len(Y)) if weights is None else weights
         source = TableSource(table, Y, weights, targets.ndim == 1)
         categorical = category_mask(self.categorical_features, table.names, len(table.columns))
-        return self._fit_in_pieces(source, scan(source, categorical, seed), categorical, choices, seed, True)
+        return self._fit_in_pieces(source, scan(source, categorical, seed), categorical, choices, seed, None, True)
 
     def _fit_in_pieces(
-        self, source: Source, found: Scan, categorical: list[bool], choices: Any, seed: int,
-        keep: bool = False,
-    ) -> Self:  # fmt: skip
-        """Layer 1 from a sample, then sums over all rows."""
-        with_levels, self._careful = (
-            takes_levels(cv=None, **choices),
-            is_automatic(choices["scales"], choices["solver"]),
-        )
+        self, source: Source, found: Scan, categorical: list[bool], choices: Any, seed: int, cv: Any, keep: bool = False
+    ) -> Self:
+        """What needs rows together from a sample, then sums or descent over all of them."""
+        with_levels = takes_levels(cv=cv, **choices)
+        self._careful = is_automatic(choices["scales"], choices["solver"])
         ready = prepared(source, found, categorical, with_levels=with_levels, careful=self._careful, keep=keep)
         recipe = ready.recipe
         self._single_output, self._reader, self._kinds = source.single_output, recipe.reader, recipe.kinds
@@ -109,13 +166,14 @@ class Fitting(BaseEstimator):  # type: ignore[misc]
         self.x_scaler_, self.y_scaler_ = recipe.in_use, recipe.y_scaler
         if self.x_scaler_.rounded.any():
             self._warn_dropped()
-        plan = self._plan(ready.sample.X.shape[1], None, seed, choices, ready.pieces.n_rows)
-        n_features = plan.n_features or 2 * width_of(ready.pieces.n_rows, plan.policy)
+        plan = self._plan(ready.sample.X.shape[1], cv, seed, choices, ready.pieces.n_rows)
+        n_features = features_summed(plan, ready.sample.X.shape[1], ready.pieces.n_rows)
         check_memory(_SQUARES * 8.0 * n_features**2, f"The sums of {n_features} features")
-        trained = train_in_pieces(ready.sample, ready.of_all, ready.pieces, plan)
-        fitted = trained.fitted
-        some = ready.sample.take(slice(0, _SHOWN))
-        summary = SumsSummary(trained.prior, fitted.solution.penalty, trained.sums, fitted.solution.loo_error, some)
+        n_parts = parts_elsewhere(cv, plan.depth) or 0
+        ready = split(ready, found, n_parts, seed)
+        trained = train_in_pieces(ready.sample, ready.of_all, ready.pieces, plan, self.y_scaler_, n_parts)
+        fitted, solution, some = trained.fitted, trained.fitted.solution, ready.sample.take(slice(0, _SHOWN))
+        summary = summed_up(trained.layers, solution.penalty, trained.sums, trained.error, solution.loo_error, some)
         return self._store(fitted, (ready.low, ready.high), plan, (ready.rows, summary), found.weight)
 
     def _rows(self, table: Table, targets: Array, weights: Array | None, cv: Any, choices: Any, seed: int) -> Rows:
@@ -153,12 +211,23 @@ class Fitting(BaseEstimator):  # type: ignore[misc]
         columns = np.unique(self._kinds.owners[self.x_scaler_.rounded])
         names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))[columns].tolist()
         inputs = ("inputs " if len(names) > 1 else "input ") + ", ".join(map(repr, names))
-        warnings.warn(
+        warn(
             f"The values of {inputs} differ by rounding error only, beside their size, and are ignored; subtract a "
-            "constant near them where their differences mean something.",
-            UserWarning,
-            stacklevel=5,
+            "constant near them where their differences mean something."
         )
+
+    def _warn_useless(self, n: int, error: Array) -> None:
+        """Where rows left out are predicted no better than by the mean, on average over outputs that vary; `error` is
+        in units of the targets' variance."""
+        varies = error > 0
+        if n >= _ENOUGH and varies.any() and error[varies].mean() >= _USELESS:
+            with np.errstate(over="ignore", under="ignore"):
+                variance = float(np.mean(self.y_scaler_.sd**2))
+            warn(
+                f"The fit predicts rows left out no better than their mean: loo_error_ is {self.loo_error_:.3g}, and"
+                f" the variance of y is {variance:.3g}; the inputs may tell nothing of y, or too little for {n} rows.",
+                NoSignalWarning,
+            )
 
     def _store(
         self, fitted: Fitted, span: tuple[Array, Array], plan: Plan, training: tuple[Any, Any], weight: float
@@ -175,9 +244,10 @@ class Fitting(BaseEstimator):  # type: ignore[misc]
         with np.errstate(over="ignore"):
             beyond = plan.policy.beyond * (high - low) if plan.automatic else np.inf
             self._limits = low - beyond, high + beyond
-        self._rows_of_fit, self._total_weight = training, weight
-        self.__dict__.pop("_variance", None)
-        self.__dict__.pop("_seen", None)
+        self._rows_of_fit, self._total_weight, self._learned = training, weight, plan.learned
+        for name in ("_variance", "_seen", "_kept_layer"):
+            self.__dict__.pop(name, None)
+        self._warn_useless(plan.n_rows or len(training[0]), solution.loo_error)
         return self
 
     @staticmethod

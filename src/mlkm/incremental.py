@@ -24,6 +24,7 @@ from .model.prior import Prior
 from .rows import Standardiser, checked_weights
 from .rows.pieces import Piece
 from .solvers.sums import Sums, SumsOf
+from .sources.apply import sendable
 from .sources.arrays import TableSource
 from .sources.base import Block, checked_targets
 from .sources.prepare import as_source
@@ -135,7 +136,7 @@ class Incremental:
 
     def _sums_of(self, X: Any, y: Any, sample_weight: Any) -> Sums:
         _, fit = cast(Any, self)._training
-        of = LaterSums(self, fit.prior, self.row_sums().shift)
+        of = LaterSums(sendable(self), fit.prior, self.row_sums().shift)
         source = as_source(X, y, sample_weight)
         if source is None:
             inputs = cast(Any, self)._reader.table(self, X)

@@ -19,7 +19,7 @@ from ..model.levels import seen_levels
 from ..model.prior import Part, Prior
 from ..model.sum_kernel import SumKernel, Term
 from ..rows import Rows
-from .kernels import learn_kernel
+from .kernels import LearnedKernel, learn_kernel
 from .plan import Plan
 from .policy import Policy
 
@@ -30,11 +30,16 @@ _FLOOR = 1e-4  # keeps the factor of nearly equal landmarks finite
 
 def learn_first_layer(rows: Rows, plan: Plan) -> Prior:
     """Features for the terms of the learned kernel."""
-    d, D = rows.X.shape[1], plan.n_features or width_of(plan.n_rows or len(rows), plan.policy)
+    d, (_, most) = rows.X.shape[1], _widths(rows, plan)
     several = "full" in plan.parts(d)
-    most = D // 3 if several else D
     waves = plan.policy.joint_frequencies if several else int(np.clip(most // (2 * d), 1, _WAVES))
     learned = learn_kernel(rows, replace(plan, policy=replace(plan.policy, draws=1, joint_frequencies=waves)))
+    return features_of(learned, rows, plan)
+
+
+def features_of(learned: LearnedKernel, rows: Rows, plan: Plan) -> Prior:
+    """D features in the place of kernels; the rough ones are those at some of the rows."""
+    d, D, most = rows.X.shape[1], *_widths(rows, plan)
     smooth: list[FeatureMap] = []
     rough: list[Part] = []
     for term in learned.kernel.terms:
@@ -48,6 +53,12 @@ def learn_first_layer(rows: Rows, plan: Plan) -> Prior:
             rough.append(_landmarks(term, rows.X[:D]))
     parts = (Part(None, _side_by_side(smooth, d), 1.0), *rough)
     return Prior(parts, learned.kernel.linear, learned.noise + 1e-12, precise=learned.noise < _PRECISE)
+
+
+def _widths(rows: Rows, plan: Plan) -> tuple[int, int]:
+    """The number of features, and of those that see single inputs, at most."""
+    D = plan.n_features or width_of(plan.n_rows or len(rows), plan.policy)
+    return D, D // 3 if "full" in plan.parts(rows.X.shape[1]) else D
 
 
 def width_of(n: int, policy: Policy) -> int:

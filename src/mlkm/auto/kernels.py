@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .._deadline import search_is_late
+from .._progress import stage
 from .._threads import limited, side_by_side
 from .._types import IntArray
 from ..model.landmarks import LandmarkMap
@@ -40,18 +42,23 @@ class LearnedKernel:
 
 def learn_kernel(rows: Rows, plan: Plan) -> LearnedKernel:
     """Steps 1 to 3."""
-    return weighed(search_kernels(rows, plan), rows, plan)
+    found = search_kernels(rows, plan)
+    with stage("weigh", plan.policy.weigh_steps):
+        return weighed(found, rows, plan)
 
 
 def search_kernels(rows: Rows, plan: Plan) -> LearnedKernel:
     """Steps 1 and 2: the kernels of all searches, and the mean of their noises."""
+    with stage("search", plan.policy.draws * sum(plan.policy.joint_steps)):
+        return _searched(rows, plan)
+
+
+def _searched(rows: Rows, plan: Plan) -> LearnedKernel:
     policy, ranks = plan.policy, fit_warp(rows.X, rows.weights, rows.inputs.numbers)
     kept, begin = begun(rows, ranks, plan)
     samples = [sample_of(rows, ranks, at, k, policy) for k, at in enumerate(_samples(rows, kept, policy))]
-    begins = [begin, *[None] * (len(samples) - 1)]
     found, other = side_by_side(
-        lambda: [_search(*pair, kept, plan) for pair in zip(samples[::2], begins[::2], strict=True)],
-        lambda: [_search(*pair, kept, plan) for pair in zip(samples[1::2], begins[1::2], strict=True)],
+        lambda: _in_turn(samples[::2], begin, kept, plan), lambda: _in_turn(samples[1::2], None, kept, plan)
     )
     found += other
     kernels = [joint.sum_kernel(p, ranks, kept, rows.inputs, policy.joint_frequencies) for p in found]
@@ -65,6 +72,19 @@ def _samples(rows: Rows, kept: IntArray, policy: Policy) -> list[slice]:
     texts = len(np.unique(rows.inputs.owners[rows.inputs.texts]))
     m = min(n, policy.joint_rows, int(np.sqrt(policy.gaps / (len(kept) + texts))))
     return [slice(begin, begin + m) for begin in (min(k * m, n - m) for k in range(policy.draws))]
+
+
+def _in_turn(
+    samples: list[joint.Sample], begin: joint.Parameters | None, kept: IntArray, plan: Plan
+) -> list[joint.Parameters]:
+    """One search after the other as long as there is time; the one that has begun is made in any case."""
+    found: list[joint.Parameters] = []
+    for k, sample in enumerate(samples):
+        started = begin if k == 0 else None
+        if started is None and search_is_late():
+            break
+        found.append(_search(sample, started, kept, plan))
+    return found
 
 
 def _search(sample: joint.Sample, begin: joint.Parameters | None, kept: IntArray, plan: Plan) -> joint.Parameters:

@@ -12,9 +12,9 @@ from .._types import Array
 from ..kernels import Gaussian, Kernel, KernelLike, as_kernel
 from ..model.features import Interactions, as_orders
 from ..model.scales import Geometric, check_scale
-from ..solvers import BY_NAME, GradientDescent, Ridge, Solver, VariableProjection
+from ..solvers import BY_NAME, GradientDescent, Kernels, Ridge, Solver, VariableProjection
 from ..solvers.base import as_solver
-from .policy import Policy, current_policy, with_effort
+from .policy import Policy, current_policy
 
 PARTS = ("amplitude1", "full", "rough")  # amplitudes of single inputs, of the smooth kernel of all, of the rough one
 DESCENT_WIDTHS = (256, 16)  # the paper's shape from 16 inputs on
@@ -100,7 +100,7 @@ def make_plan(
     landmarks: bool = False,
     rotate: bool = False,
     n_jobs: int | None = None,
-    effort: str = "balanced",
+    policy: Policy | None = None,
     n_rows: int | None = None,
     origin: Array | None = None,
 ) -> Plan:
@@ -133,10 +133,16 @@ def make_plan(
         rotate=rotate,
         seed=seed,
         n_jobs=n_jobs,
-        policy=with_effort(current_policy(), effort),
+        policy=policy_for(current_policy() if policy is None else policy, trained_by),
         n_rows=n_rows,
         origin=origin,
     )
+
+
+def policy_for(policy: Policy, solver: Any) -> Policy:
+    """The policy with the rows that a solver of kernels is to take, if it says so."""
+    most = solver.max_rows if isinstance(solver, Kernels) else None
+    return policy if most is None else replace(policy, kernel_rows=(most, most))
 
 
 def is_automatic(scales: Any, solver: Any) -> bool:
@@ -148,12 +154,10 @@ def is_automatic(scales: Any, solver: Any) -> bool:
 def takes_levels(*, cv: Any, landmarks: bool = False, **choices: Any) -> bool:
     """Whether the fit is the default's, whose kernels take levels of categories as they are; others take numbers."""
     open_choices = ("widths", "kernels", "scales", "interactions", "penalty")
-    solver = choices["solver"]
-    in_closed_form = is_auto(solver) or isinstance(solver, Ridge) or is_text(solver, "ridge")
     return (
         landmarks
         and cv is None
-        and in_closed_form
+        and _by_ridge(choices["solver"])
         and all(is_auto(choices[name]) for name in open_choices)
         and choices["relevance"] is not False
     )
@@ -163,8 +167,12 @@ def in_closed_form(*, cv: Any, **choices: Any) -> bool:
     """Whether the fit is one layer in closed form, which can be summed up over pieces of the rows."""
     solver, widths = choices["solver"], choices["widths"]
     one = is_auto(widths) or (isinstance(widths, (tuple, list)) and len(widths) == 1)
-    by_ridge = isinstance(solver, Ridge) or is_text(solver, "ridge") or is_auto(solver)
-    return cv is None and one and by_ridge and not is_text(choices["penalty"], "cv")
+    return cv is None and one and _by_ridge(solver) and not is_text(choices["penalty"], "cv")
+
+
+def _by_ridge(solver: Any) -> bool:
+    """Whether one layer is solved in closed form."""
+    return is_auto(solver) or isinstance(solver, Ridge) or is_text(solver, "ridge") or is_text(solver, "kernels")
 
 
 def is_text(value: Any, text: str) -> bool:

@@ -24,7 +24,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
-__all__ = ["EFFORTS", "Policy", "current_policy", "policy_context", "with_effort"]
+from .._checks import number
+
+__all__ = ["EFFORTS", "LEAST", "Policy", "between", "check_effort", "current_policy", "policy_context", "with_effort"]
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,21 @@ class Policy:
     worth_depth: float = 0.9  # share of the one-layer error, on many rows held out, below which hidden layers are used
 
 
+# what a fit with next to no time takes
+LEAST: dict[str, Any] = {
+    "checked_rows": 300,
+    "draws": 1,
+    "joint_rows": 150,
+    "first_joint_rows": 120,
+    "joint_steps": (6, 3),
+    "weigh_rows": 150,
+    "weigh_steps": 4,
+    "kernel_rows": (20_000, 600),
+    "layer_work": (1e10, 150, 300),
+    "fifths": (0, 0),
+    "bootstraps": 10,
+}
+
 EFFORTS: dict[str, dict[str, Any]] = {
     "fast": {
         "checked_rows": 1500,
@@ -102,14 +119,40 @@ EFFORTS: dict[str, dict[str, Any]] = {
 
 def with_effort(policy: Policy, effort: str | None) -> Policy:
     """The policy with the sizes of that effort, but for fields that were replaced; without one, as it is."""
-    if effort is None:
-        return policy
-    if not isinstance(effort, str) or effort not in EFFORTS:
-        names = ", ".join(map(repr, EFFORTS))
-        raise ValueError(f"effort must be one of {names}; got {effort!r}.")
+    return policy if effort is None else with_sizes(policy, EFFORTS[effort])
+
+
+def with_sizes(policy: Policy, sizes: dict[str, Any]) -> Policy:
+    """The policy with these fields, but for those that were replaced before."""
     usual = Policy()
-    sizes = {k: v for k, v in EFFORTS[effort].items() if getattr(policy, k) == getattr(usual, k)}
-    return replace(policy, **sizes)
+    return replace(policy, **{k: v for k, v in sizes.items() if getattr(policy, k) == getattr(usual, k)})
+
+
+def check_effort(effort: Any) -> None:
+    """A name, a number of seconds, or None."""
+    named = effort is None or (isinstance(effort, str) and effort in EFFORTS)
+    if not named:
+        names = ", ".join(map(repr, EFFORTS))
+        number("effort", effort, above=0, words=f"one of {names}, or a finite number of seconds above 0")
+
+
+def between(low: dict[str, Any], high: dict[str, Any], share: float) -> dict[str, Any]:
+    """Sizes between those of two policies, on a logarithmic scale; a size that one of them does not have, as that of
+    hidden layers, comes with the whole share only.
+
+    >>> between({"draws": 1, "joint_steps": (10, 10)}, {"draws": 4, "joint_steps": (10, 40)}, 0.5)
+    {'draws': 2, 'joint_steps': (10, 20)}
+    """
+    return {name: _between(low[name], high[name], share) for name in high}
+
+
+def _between(a: Any, b: Any, share: float) -> Any:
+    if isinstance(a, tuple):
+        return tuple(_between(x, y, share) for x, y in zip(a, b, strict=True))
+    if a == b or share in (0.0, 1.0) or min(a, b) <= 0:
+        return b if share == 1 else a
+    found = a ** (1 - share) * b**share
+    return round(found) if isinstance(a, int) else found
 
 
 _CURRENT: ContextVar[Policy] = ContextVar("policy", default=Policy())  # noqa: B039, a frozen dataclass

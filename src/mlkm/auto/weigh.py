@@ -6,10 +6,13 @@ where there are enough, so that what was overfitted there is not believed here.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy.optimize
 
+from .._deadline import fit_is_late
+from .._progress import advance
 from .._threads import stop_if_asked
 from .._types import Array
 from ..solvers.penalty import best_on_grid
@@ -25,14 +28,25 @@ def weigh(kernels: Sequence[Array], Y: Array, weights: Array, begin: Array, step
     begin = np.asarray(begin, np.float64).copy()
     begin[-1] = best_noise(_sum(kernels, begin), Y, weights)
     low, high = np.log(_NOISES)
+    taken: list[float] = []
+
+    def step(intermediate_result: scipy.optimize.OptimizeResult) -> None:
+        taken.append(float(intermediate_result.fun))
+        advance()
+        if fit_is_late():
+            raise StopIteration
+
+    options: Any = {"maxiter": steps}
     result = scipy.optimize.minimize(
         leave_one_out(kernels, Y, weights),
         np.log(begin),
         jac=True,
         method="L-BFGS-B",
         bounds=[_FACTORS] * len(kernels) + [(low, high)],
-        options={"maxiter": steps},
+        callback=step,
+        options=options,
     )
+    advance(steps - len(taken))
     return np.asarray(np.exp(result.x))
 
 

@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Array
+from ..base import KernelMachine
+from ..sources.apply import sendable
 from ..sources.base import Block, Source
 from .rank import rank
-from .request import Request, as_interval
+from .request import Request, Shift, as_interval
 from .scores import Scored, least_unit, unit_of_outputs
 from .split import Split, warn_infinite
 
@@ -37,30 +39,37 @@ class ScoresOf:
 
 @dataclass(frozen=True)
 class UnitsOf:
-    """Rows, the largest unit, and sums of f and f^2, of every output: what `settle` looks at."""
+    """Rows, the largest unit, and sums of f and f^2, of every output: what `settle` looks at; and whether there are
+    weights."""
 
     scored: Scored
 
-    def __call__(self, block: Block) -> tuple[int, Array, Array, Array]:
+    def __call__(self, block: Block) -> tuple[int, Array, Array, Array, bool]:
         f, _, _, unit = self.scored.base(block.table)
-        return len(f), unit.max(axis=0), f.sum(axis=0), (f**2).sum(axis=0)
+        return len(f), unit.max(axis=0), f.sum(axis=0), (f**2).sum(axis=0), bool((block.weights != 1).any())
 
 
 def calibrate_elsewhere(scored: Scored, source: Source, levels: Sequence[Any]) -> "Split | Selected":
     """Score the rows of a source."""
-    n, largest, first, second = source.reduce(UnitsOf(scored), _added)
+    n, largest, first, second, weighted = source.reduce(UnitsOf(sent(scored)), _added)
     if scored.score == "variance":
         scored = replace(scored, least=least_unit(largest[None]))
     if scored.scale is None:
         scored = replace(scored, scale=unit_of_outputs(np.sqrt(np.maximum(second / n - (first / n) ** 2, 0))))
     if n <= KEPT:
-        below, above = source.reduce(ScoresOf(scored), _joined)
-        return Split(scored, below, above)
-    return Selected(scored, n, {side: _selected(source, scored, n, levels, side) for side in SIDES})
+        below, above = source.reduce(ScoresOf(sent(scored)), _joined)
+        return Split(scored, below, above, Shift.of(source.reduce(_weights, _joined)[0] if weighted else None))
+    if weighted:
+        raise ValueError(f"Bands are calibrated with weights by at most {KEPT:,} rows; got {n:,}.")
+    return Selected(scored, n, {side: _selected(source, sent(scored), n, levels, side) for side in SIDES})
 
 
 def _added(a: Any, b: Any) -> Any:
-    return a[0] + b[0], np.maximum(a[1], b[1]), a[2] + b[2], a[3] + b[3]
+    return a[0] + b[0], np.maximum(a[1], b[1]), a[2] + b[2], a[3] + b[3], a[4] or b[4]
+
+
+def _weights(block: Block) -> Array:
+    return block.weights[None]
 
 
 def _joined(a: Array, b: Array) -> Array:
@@ -80,8 +89,16 @@ class Selected:
     def model(self) -> Any:
         return self.scored.model
 
+    @property
+    def n_outputs(self) -> int:
+        return len(next(iter(self.quantiles["both"].values())))
+
     def interval(self, X: Any, request: Request) -> tuple[Array, Array]:
         """f (n, k), and the interval (n, 2, levels, k)."""
+        return Widened(self.scored, self.thresholds(request)[0]).interval(X, request)
+
+    def thresholds(self, request: Request, n: int = 1) -> Array:
+        """q for every level and output, which is the same for all new rows: (1, levels, k)."""
         known = self.quantiles[request.side]
         missing = [float(level) for level in request.levels if level not in known]
         if missing or request.joint or request.groups is not None or request.weights is not None:
@@ -89,11 +106,35 @@ class Selected:
                 f"A band of more than {KEPT:,} rows knows the levels that it was calibrated for,"
                 f" {sorted(float(level) for level in known)}, for every output alone; calibrate it for what is asked."
             )
+        q = np.stack([known[level] for level in request.levels])[None]
+        warn_infinite(np.isinf(q).any(axis=2), self.n_calibration, request, "")
+        return q
+
+
+@dataclass(frozen=True)
+class Widened:
+    """A scored model, and q for every level and output (levels, k): what new rows need of a band whose q is the same at
+    all of them, however many rows it was calibrated by."""
+
+    scored: Scored
+    q: Array
+
+    def interval(self, X: Any, request: Request) -> tuple[Array, Array]:
         f, lower, upper, unit = self.scored.base(X)
-        q = np.stack([known[level] for level in request.levels])
-        warn_infinite(np.isinf(q).any(axis=1).reshape(1, -1), self.n_calibration, request, "")
-        reach = q * unit[:, None, :]
+        reach = self.q * unit[:, None, :]
         return f, as_interval(lower[:, None, :] - reach, upper[:, None, :] + reach, request.side)
+
+
+def to_send(band: Any, request: Request) -> Any:
+    """The band as it is sent to rows."""
+    if not isinstance(band, (Split, Selected)):
+        return band
+    return Widened(sent(band.scored), band.thresholds(request, 1)[0])
+
+
+def sent(scored: Scored) -> Scored:
+    """With the model as it is sent."""
+    return replace(scored, model=sendable(scored.model, scored.score == "variance"))
 
 
 SIDES = ("both", "lower", "upper")
@@ -171,6 +212,11 @@ def fit_elsewhere(estimator: Any, score: str, source: Source) -> Scored:
     """Fit the regressor to a source; scores that need a second fit to its rows are for rows in memory."""
     if score not in ("variance", "absolute"):
         raise ValueError(f"score={score!r} needs a second fit to rows in memory; take score='variance' or 'absolute'.")
+    if not isinstance(estimator, KernelMachine):
+        raise TypeError(
+            "Rows in files or on a cluster are fitted by the regressors of mlkm; got"
+            f" {type(estimator).__name__}: fit it first, then call conformalize."
+        )
     model = estimator.fit(source)
     scale = 1.0 if source.single_output else None
     return Scored(model, score, scale=scale)

@@ -5,6 +5,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from ..sources.apply import r2
 from ..sources.prepare import as_source
@@ -23,7 +24,8 @@ class ScoreName(str):
     def __call__(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         source = as_source(X, y, sample_weight)
         if source is not None:
-            return r2(source, self.regressor.predict)
+            check_is_fitted(self.regressor, "estimator_")
+            return r2(source, self.regressor.estimator_)
         return float(RegressorMixin.score(self.regressor, X, y, sample_weight))
 
 

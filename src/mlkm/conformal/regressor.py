@@ -18,18 +18,19 @@ from .._types import Array, RandomState
 from ..estimators import MLKMRegressor
 from ..report import Reporting
 from ..rows.weights import checked_weights, given_weights
-from ..sources.apply import apply_rows, is_elsewhere
+from ..sources.apply import Predictions, apply_rows, is_elsewhere, sendable
 from ..sources.base import Source
 from ..sources.part import PartSource
 from ..sources.prepare import as_source
 from ..tables.frames import Table
 from .bootstrap import Bootstrap, fit_bootstrap
 from .cross import Cross, fit_cross
-from .elsewhere import IntervalOf, Selected, calibrate_elsewhere, fit_elsewhere
+from .elsewhere import IntervalOf, Selected, calibrate_elsewhere, fit_elsewhere, to_send
 from .inside import check_regressor
 from .kept import FitRows, Kept, to_calibrate
 from .leave_one_out import LeaveOneOut, fit_leave_one_out
 from .naming import WithScoreParameter
+from .outside import look_outside
 from .request import Request
 from .scores import Recipe, as_targets, check_folds, check_groups, fit_scored, score_for
 from .split import Split, calibrate, rows_kept
@@ -197,6 +198,8 @@ class ConformalRegressor(Reporting, WithScoreParameter, MetaEstimatorMixin, Regr
         if self.method != "split":
             raise ValueError(f"conformalize calibrates method='split'; with method={self.method!r} call fit(X, y).")
         if (source := as_source(X, y, sample_weight)) is not None:
+            if groups is not None:
+                raise ValueError("Rows in files or on a cluster are calibrated without groups.")
             scored, kept = to_calibrate(getattr(self, "_kept", None), self.estimator, self.score)
             return self._store(calibrate_elsewhere(scored, source, exact_levels(self.confidence_level)), kept, source)
         Y = as_targets(y)
@@ -219,7 +222,9 @@ class ConformalRegressor(Reporting, WithScoreParameter, MetaEstimatorMixin, Regr
     def predict(self, X: Any) -> Any:
         """The mean of y: the prediction of `estimator_`."""
         check_is_fitted(self, "estimator_")
-        return self.estimator_.predict(X) if is_elsewhere(X) else np.asarray(self.estimator_.predict(X))
+        if is_elsewhere(X):
+            return apply_rows(Predictions(sendable(self.estimator_)), X, [self._tail()])[0]
+        return np.asarray(self.estimator_.predict(X))
 
     def predict_interval(
         self,
@@ -232,6 +237,7 @@ class ConformalRegressor(Reporting, WithScoreParameter, MetaEstimatorMixin, Regr
         joint: bool = False,
         groups: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        outside: Literal["ignore", "warn"] = "ignore",
     ) -> tuple[Array, Array]:
         """The mean, and at every level an interval for y: shape (n, 2, levels), or (n, 2, levels, outputs) for several
         outputs.
@@ -245,8 +251,11 @@ class ConformalRegressor(Reporting, WithScoreParameter, MetaEstimatorMixin, Regr
         groups : labels of the rows, where the band was calibrated by groups
         sample_weight : dQ/dP at the rows, where the band was calibrated with weights; by default the largest weight of
             the calibration rows, which is safe for new rows whose weight is no larger
+        outside : "ignore" or "warn": whether to warn where rows are outside the training data, by the regressor's
+            `outside(X)`
         """
         check_is_fitted(self, "estimator_")
+        look_outside(self.estimator_, X, outside)
         limits = _limits(y_min, y_max)
         levels = exact_levels(self.confidence_level if confidence_level is None else confidence_level)
         if is_elsewhere(X):
@@ -263,13 +272,17 @@ class ConformalRegressor(Reporting, WithScoreParameter, MetaEstimatorMixin, Regr
 
     def _interval_elsewhere(self, X: Any, request: Request, limits: tuple[float, float]) -> tuple[Any, Any]:
         """A collection for a collection, arrays for a table in files."""
-        tail = () if self._single_output else (self._outputs(),)
-        of = IntervalOf(self._band, request, limits, self._single_output)
+        tail = self._tail()
+        of = IntervalOf(to_send(self._band, request), request, limits, self._single_output)
         mean, interval = apply_rows(of, X, [tail, (2, len(request.levels), *tail)])
         return mean, interval
 
-    def _outputs(self) -> int:
-        return int(np.shape(self.estimator_.y_scaler_.mean)[0])
+    def _tail(self) -> tuple[int, ...]:
+        """The shape of the prediction of a row."""
+        if self._single_output:
+            return ()
+        band = self._band
+        return (band.n_outputs if isinstance(band, (Split, Selected)) else len(self.estimator_.y_scaler_.mean),)
 
     def predict_int(
         self,

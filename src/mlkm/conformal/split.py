@@ -36,14 +36,18 @@ class Split:
     def n_calibration(self) -> int:
         return len(self.below)
 
+    @property
+    def n_outputs(self) -> int:
+        return int(self.below.shape[1])
+
     def interval(self, X: Any, request: Request) -> tuple[Array, Array]:
         """f (n, k), and the interval (n, 2, levels, k)."""
         check_weights(self.shift, request)
         f, lower, upper, unit = self.scored.base(X)
-        reach = self._thresholds(request, len(f)) * unit[:, None, :]
+        reach = self.thresholds(request, len(f)) * unit[:, None, :]
         return f, as_interval(lower[:, None, :] - reach, upper[:, None, :] + reach, request.side)
 
-    def _thresholds(self, request: Request, n: int) -> Array:
+    def thresholds(self, request: Request, n: int) -> Array:
         """q for every new row, level and output: (n, levels, k)."""
         scores = side_scores(self.below, self.above, request)
         q = np.empty((n, len(request.levels), scores.shape[1]))

@@ -11,7 +11,7 @@ import numpy as np
 from .._types import Array, IntArray
 from ..rows import Rows, blocks
 from ..tables.columns import Column
-from ..variance import StackVariance, SummedVariance, Variance
+from ..variance import AnyVariance
 from .knots import Lines, lines_of
 
 _TOGETHER = 2**15  # rows that are predicted in one go
@@ -45,7 +45,7 @@ class View:
     columns: Sequence[Column]
     names: Sequence[str]
     owners: IntArray
-    variance: Callable[[], Variance | StackVariance | SummedVariance]
+    variance: Callable[[], AnyVariance]
     unit: Array
     width: int
     memory: dict[Any, Any] = field(default_factory=dict)

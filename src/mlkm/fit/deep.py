@@ -1,6 +1,6 @@
 """Hidden layers: alone where they were asked for, or beside the kernels with the weight that rows held out give."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ..rows import Rows
 from ..solvers import Problem, Solution, VariableProjection
 from ..solvers.closed_form import one_layer
 from ..solvers.projection import held_out
-from ..solvers.ridge import ridge
+from ..solvers.ridge import RidgeFit, ridge
 from .first_layer import first_layer
 from .kernel import KernelFit
 from .start import deeper_maps, starts_near
@@ -23,18 +23,36 @@ from .start import deeper_maps, starts_near
 _WIDTHS, _STEPS = (300, 16), 60  # of hidden layers beside kernels: their sizes, and the iterations that train them
 
 
+@dataclass(frozen=True)
+class Hidden:
+    """Trained hidden layers, phi_1, the fit of one layer, and whether rows held out say that more of them pay."""
+
+    solution: Solution
+    prior: Prior
+    one_layer: RidgeFit
+    pays: bool
+
+
 def deep(problem: Problem, plan: Plan) -> tuple[Solution, Prior]:
     """Hidden layers from the one-layer solution; without parts, only where rows held out say that they pay."""
+    found = hidden_layers(problem, plan)
+    solution, prior, fit = found.solution, found.prior, found.one_layer
+    if not found.pays:
+        machine = with_one_layer(solution.machines[0], prior.machine(fit.coefficients, fit.intercept))
+        solution = replace(solution, machines=(machine,), penalty=fit.penalty, loo_error=fit.loo_error)
+    return solution, prior
+
+
+def hidden_layers(problem: Problem, plan: Plan) -> Hidden:
+    """Hidden layers from the one-layer solution."""
     rows, prior = problem.rows, first_layer(problem.rows, plan)
     fit = one_layer(prior, rows, problem.penalty)
     alone = prior.machine(fit.coefficients, fit.intercept)
     n_runs = 1 if problem.parts is None else len(problem.parts)
     starts = starts_near(alone, (prior.parts[0].phi, *deeper_maps(plan)), rows.X, n_runs, plan)
     solution = plan.solver.solve(replace(problem, starts=starts, guess=fit.penalty))
-    if problem.parts is None and not _pays(solution, prior, fit.penalty, rows, plan):
-        machine = _with_one_layer(solution.machines[0], alone)
-        solution = replace(solution, machines=(machine,), penalty=fit.penalty, loo_error=fit.loo_error)
-    return solution, prior
+    pays = problem.parts is not None or _pays(solution, prior, fit.penalty, rows, plan)
+    return Hidden(solution, prior, fit, pays)
 
 
 def with_hidden(fit: KernelFit, rows: Rows, plan: Plan) -> tuple[tuple[Machine, ...], float]:
@@ -84,7 +102,7 @@ def _pays(solution: Solution, prior: Prior, penalty: float, rows: Rows, plan: Pl
     return bool(solution.best < (plan.policy.worth_depth - 1 / np.sqrt(len(test))) * of_one_layer)
 
 
-def _with_one_layer(machine: Machine, alone: Machine) -> Machine:
+def with_one_layer(machine: Machine, alone: Machine) -> Machine:
     """The deep machine whose last layer is the one-layer fit, on phi_1 and x, and takes nothing from the hidden
     layers."""
     W = alone.layers[0][0]

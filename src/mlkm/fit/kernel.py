@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .._deadline import search_is_late
+from .._progress import advance, stage
 from .._seeds import Purpose, generator
 from .._threads import side_by_side
 from .._types import Array, IntArray
@@ -21,7 +23,7 @@ from ..model.machine import Machine, averaged, predict_average
 from ..model.sum_kernel import SumKernel
 from ..model.warped import WarpedKernel
 from ..rows import Rows
-from ..solvers.dual import solvable_rows, solve_dual
+from ..solvers.dual import solvable_rows, solve_dual, usual_steps
 from ..solvers.ridge import ridge
 
 _LEAST_TO_WARP = 20  # rows for a power to be told
@@ -58,30 +60,35 @@ class KernelFit:
     warped: WarpedKernel | None = None
 
 
-def fit_kernel(rows: Rows, plan: Plan) -> KernelFit:
-    """Learn the kernels, solve on all rows, and weigh what there is."""
+def fit_kernel(rows: Rows, plan: Plan, found: LearnedKernel | None = None) -> KernelFit:
+    """Learn the kernels, unless they were found before, solve on all rows, and weigh what there is."""
     if len(rows) < 3 or not rows.X.any():
         return _only_mean(rows)
     if len(rows) > plan.policy.stack_rows:
-        return _kernels(rows, plan)
-    return _stacked(rows, plan, *side_by_side(lambda: _kernels(rows, plan), lambda: _held_out(rows, plan)))
+        return _kernels(rows, plan, found)
+    both = side_by_side(lambda: _kernels(rows, plan, found), lambda: _held_out(rows, plan, found))
+    return _stacked(rows, plan, *both)
 
 
-def _kernels(rows: Rows, plan: Plan) -> KernelFit:
+def _kernels(rows: Rows, plan: Plan, found: LearnedKernel | None) -> KernelFit:
     """For the targets as they are and, where it differs, for those on another scale; weighed by the last rows."""
-    found, power = search_kernels(rows, plan), _power(rows)
+    found, power = search_kernels(rows, plan) if found is None else found, _power(rows)
     if power is None:
-        learned = weighed(found, rows, plan)
+        with stage("weigh", plan.policy.weigh_steps):
+            learned = weighed(found, rows, plan)
         some = solvable_rows(learned.kernel, rows, learned.noise)
-        return _fit_of(_solved(learned, some), some)
+        with stage("solve", usual_steps(len(some))):
+            return _fit_of(_solved(learned, some), some)
     there = replace(rows, Y=power.forward(rows.Y))
-    both = side_by_side(lambda: weighed(found, rows, plan), lambda: weighed(found, there, plan), wide=True)
+    with stage("weigh", 2 * plan.policy.weigh_steps):
+        both = side_by_side(lambda: weighed(found, rows, plan), lambda: weighed(found, there, plan), wide=True)
     n = min(len(solvable_rows(learned.kernel, rows, learned.noise)) for learned in both)
     some, there = rows.take(slice(0, n)), there.take(slice(0, n))
-    if n > _ALONE:
-        raw, other = _solved(both[0], some), _solved(both[1], there)
-    else:
-        raw, other = side_by_side(lambda: _solved(both[0], some), lambda: _solved(both[1], there), wide=True)
+    with stage("solve", 2 * usual_steps(n)):
+        if n > _ALONE:
+            raw, other = _solved(both[0], some), _solved(both[1], there)
+        else:
+            raw, other = side_by_side(lambda: _solved(both[0], some), lambda: _solved(both[1], there), wide=True)
     return _on_both_scales(raw, other, power, some, there, plan)
 
 
@@ -121,6 +128,7 @@ def _power(rows: Rows) -> Power | None:
 
 def _solved(learned: LearnedKernel, rows: Rows) -> Solved:
     fit = solve_dual(learned.kernel, rows, learned.noise)
+    advance()
     machine = learned.kernel.machine(rows.X, fit.alpha, fit.intercept, fit.single)
     return Solved(machine, learned.kernel, learned.noise, fit.missed)
 
@@ -149,17 +157,21 @@ def _linear(rows: Rows, plan: Plan) -> tuple[Machine, float]:
     return replace(mean, layers=((np.vstack([slopes, fit.intercept]),),)), fit.penalty
 
 
-def _held_out(rows: Rows, plan: Plan) -> tuple[IntArray, Array]:
-    """Rows held out, and what every member that has not seen them predicts there: (members, rows, outputs). The kernels
-    are found there by one search on no more rows than its beginning."""
+def _held_out(rows: Rows, plan: Plan, found: LearnedKernel | None) -> tuple[IntArray, Array]:
+    """Rows held out, and what every member that has not seen them predicts there: (members, rows, outputs). The
+    kernels, unless they were found before, are found there by one search on no more rows than its beginning."""
     folds, policy = _fifths(len(rows), plan), plan.policy
     cheaper = replace(plan, policy=replace(policy, draws=1, joint_rows=policy.first_joint_rows))
     outside = []
-    for fold in folds:
-        inside = rows.take(np.setdiff1d(np.arange(len(rows)), fold))
-        members = (_kernels(inside, cheaper).machines, _linear(inside, plan)[:1], _mean(inside)[1:])
-        outside.append([predict_average(member, rows.X[fold]) for member in members])
-    return np.concatenate(folds), np.stack([np.vstack(member) for member in zip(*outside, strict=True)])
+    with stage("held out", len(folds)) as step:
+        for fold in folds:
+            inside = rows.take(np.setdiff1d(np.arange(len(rows)), fold))
+            members = (_kernels(inside, cheaper, found).machines, _linear(inside, plan)[:1], _mean(inside)[1:])
+            outside.append([predict_average(member, rows.X[fold]) for member in members])
+            step()
+            if search_is_late():
+                break
+    return np.concatenate(folds[: len(outside)]), np.stack([np.vstack(member) for member in zip(*outside, strict=True)])
 
 
 def _stacked(rows: Rows, plan: Plan, fit: KernelFit, held: tuple[IntArray, Array]) -> KernelFit:

@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
+from .._deadline import fit_is_late, without_search_end
+from .._progress import stage
 from .._seeds import Purpose, generator
 from .._types import Array, IntArray
 from ..auto.first_layer import scale_of_kernel
+from ..auto.kernels import LearnedKernel
 from ..auto.plan import Plan
 from ..model.machine import Machine, input_gradient, predict_average
 from ..model.prior import Prior
@@ -42,22 +45,23 @@ class Fitted:
 def train(rows: Rows, plan: Plan, units: Standardiser) -> Fitted:
     """Fit MLKM or RKM to standardised rows; `units` are those of the outputs."""
     if plan.penalties:
-        plan = plan.with_penalty(_penalty_by_folds(rows, plan, units))
-    parts = _parts(rows, plan) if plan.rotate else None
+        plan = plan.with_penalty(penalty_by_folds(rows, plan, units))
+    parts = parts_of(rows, plan) if plan.rotate else None
     problem = Problem(rows, (), parts, plan.penalty, units=units, seed=plan.seed, n_jobs=plan.n_jobs)
     if isinstance(plan.solver, GradientDescent):
         return _by_descent(problem, plan, plan.solver)
     if plan.rough and problem.penalty is None and parts is None and len(rows) <= plan.policy.kernel_rows[0]:
-        return _by_kernels(problem.rows.take(slice(0, plan.policy.kernel_rows[1])), plan)
-    return _one_layer(problem, plan) if plan.depth == 1 else _deep(problem, plan)
+        return by_kernels(problem.rows.take(slice(0, plan.policy.kernel_rows[1])), plan)
+    return one_layer(problem, plan) if plan.depth == 1 else _deep(problem, plan)
 
 
-def _by_kernels(rows: Rows, plan: Plan) -> Fitted:
+def by_kernels(rows: Rows, plan: Plan, found: LearnedKernel | None = None) -> Fitted:
     """The default: kernels on all rows, and with most effort hidden layers beside them."""
-    fit = fit_kernel(rows, plan)
+    fit = fit_kernel(rows, plan, found)
     machines = fit.machines
-    if plan.policy.hidden_rows and len(rows) > plan.policy.stack_rows:
-        machines, share = with_hidden(fit, rows, plan)
+    if plan.policy.hidden_rows and len(rows) > plan.policy.stack_rows and not fit_is_late():
+        with without_search_end():
+            machines, share = with_hidden(fit, rows, plan)
         fit = _less(fit, 1 - share)
     error = fit.loo_error
     solution = Solution(machines, [], float(error.sum()), 1, fit.noise / len(rows), 0.0, error)
@@ -76,13 +80,18 @@ def _less(fit: KernelFit, factor: float) -> KernelFit:
     return replace(fit, shares=(factor * fit.shares[0], 0.0, 0.0), warped=warped)
 
 
-def _penalty_by_folds(rows: Rows, plan: Plan, units: Standardiser, n_folds: int = 5) -> float:
+def penalty_by_folds(rows: Rows, plan: Plan, units: Standardiser, n_folds: int = 5) -> float:
     """The candidate with the least squared error on rows left out, as in the paper's five-fold cross-validation."""
     if len(rows) < n_folds:
         raise ValueError(f"penalty='cv' needs at least {n_folds} distinct rows; got n_samples={len(rows)}.")
     folds = random_parts(generator(plan.seed, Purpose.FOLDS), len(rows), n_folds)
     cases = [(penalty, test) for penalty in plan.penalties for test in folds]
-    errors = Parallel(n_jobs=plan.n_jobs)(delayed(_fold_error)(rows, plan, units, *case) for case in cases)
+    errors = []
+    with stage("penalty", len(cases)) as step:
+        work = (delayed(_fold_error)(rows, plan, units, *case) for case in cases)
+        for error in Parallel(n_jobs=plan.n_jobs, return_as="generator")(work):
+            errors.append(error)
+            step()
     totals = np.reshape(errors, (len(plan.penalties), n_folds)).sum(axis=1)
     if not np.isfinite(totals).any():
         raise ValueError("Gradient descent diverged with every penalty of penalty='cv'; lower learning_rate.")
@@ -101,9 +110,9 @@ def _fold_error(rows: Rows, plan: Plan, units: Standardiser, penalty: float, tes
     return float(rows.weights[test] @ ((f - rows.Y[test]) ** 2 @ (units.sd / units.sd.max()) ** 2))
 
 
-def _one_layer(problem: Problem, plan: Plan) -> Fitted:
-    """The closed form."""
-    prior = first_layer(problem.rows, plan)
+def one_layer(problem: Problem, plan: Plan, prior: Prior | None = None) -> Fitted:
+    """The closed form, with a first layer of its own unless it is given."""
+    prior = first_layer(problem.rows, plan) if prior is None else prior
     solution = plan.solver.solve(replace(problem, prior=prior))
     return fitted_one(problem.rows, solution, (solution.machines[0].maps[0].n_features,), (scale_of(prior),), prior)
 
@@ -116,16 +125,22 @@ def _deep(problem: Problem, plan: Plan) -> Fitted:
 
 def _by_descent(problem: Problem, plan: Plan, solver: GradientDescent) -> Fitted:
     """The paper's method as written: joint gradient descent, or ADDS on the given parts."""
-    widths = plan.widths or ()
-    phi, scale = drawn_features(problem.rows, plan, widths[0], np.ones(problem.rows.X.shape[1]))
-    n_runs = 1 if problem.parts is None else len(problem.parts)
-    maps = (phi, *deeper_maps(plan))
-    starts = uniform_starts(maps, problem.rows.Y.shape[1], n_runs, plan, solver.initial_range())
+    starts, scales = descent_starts(problem.rows, plan, solver, 1 if problem.parts is None else len(problem.parts))
     solution = solver.solve(replace(problem, starts=starts))
-    return fitted_one(problem.rows, solution, widths, (scale, *plan.scales[1:]))
+    return fitted_one(problem.rows, solution, plan.widths or (), scales)
 
 
-def _parts(rows: Rows, plan: Plan) -> tuple[IntArray, ...]:
+def descent_starts(
+    rows: Rows, plan: Plan, solver: GradientDescent, n_runs: int
+) -> tuple[tuple[Machine, ...], tuple[Any, ...]]:
+    """One machine per rotation with the paper's initial weights, and the scales of all layers."""
+    widths = plan.widths or ()
+    phi, scale = drawn_features(rows, plan, widths[0], np.ones(rows.X.shape[1]))
+    starts = uniform_starts((phi, *deeper_maps(plan)), rows.Y.shape[1], n_runs, plan, solver.initial_range())
+    return starts, (scale, *plan.scales[1:])
+
+
+def parts_of(rows: Rows, plan: Plan) -> tuple[IntArray, ...]:
     """The subsamples I_1..I_K: the folds the caller gave, or a random split into L parts."""
     if rows.fold is not None:
         return tuple(np.flatnonzero(rows.fold == k) for k in np.unique(rows.fold))

@@ -25,7 +25,7 @@ def band_ends(band: ConformalRegressor, source: Source, double: bool) -> tuple[s
     """The mean (n, k), both ends (n, levels, k), and how many levels and outputs there are."""
     graph, split = source.graph, _checked(band)
     request = Request(exact_levels(band.confidence_level))
-    q = split._thresholds(request, 1)  # (1, levels, k)
+    q = split.thresholds(request, 1)  # (1, levels, k)
     f, lower, upper, unit = _base(split.scored, source, double)
     reach = graph("Mul", q, graph("Unsqueeze", unit, np.array([1])))
     low = graph("Sub", graph("Unsqueeze", lower, np.array([1])), reach)

@@ -26,6 +26,10 @@ LARGEST = 2000  # rows or features of a factor: 32 MB
 def sigma(graph: Graph, model: Any, Z: str) -> str:
     """sigma_y at every standardised row, (n, k), in the units of y."""
     variance = model._sigma()
+    if not isinstance(variance, (StackVariance, Variance)):
+        raise ValueError(
+            "The variance of a fit to rows in pieces is not exported; take score='absolute', 'residual' or 'quantile'."
+        )
     std = _of_stack(graph, variance, Z) if isinstance(variance, StackVariance) else _of_layer(graph, variance, Z)
     return graph("Mul", std, model.y_scaler_.sd)
 

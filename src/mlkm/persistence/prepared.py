@@ -44,7 +44,10 @@ class _Writer(pickle.Pickler):
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, KernelMachine) and not self.keep_rows:
-            return _with_state(obj, {name: part for name, part in obj.__getstate__().items() if name != _ROWS})
+            state = {name: part for name, part in obj.__getstate__().items() if name != _ROWS}
+            return _with_state(obj, state | {"verbose": 0} if callable(state.get("verbose")) else state)
+        if isinstance(obj, KernelMachine) and callable(getattr(obj, "verbose", 0)):  # who listened is not of the model
+            return _with_state(obj, {**obj.__getstate__(), "verbose": 0})
         if isinstance(obj, CountVectorizer) and hasattr(obj, "vocabulary_"):
             # Places that are numbers of numpy's own would be a file each.
             places = {run: int(place) for run, place in obj.vocabulary_.items()}

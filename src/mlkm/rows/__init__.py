@@ -2,7 +2,7 @@
 
 from .distinct import Rows, blocks, distinct_rows, plain_rows
 from .fence import Fence, fence_of, fit_fence
-from .folds import folds_of, splits_of
+from .folds import folds_of, parts_elsewhere, splits_of
 from .inputs import LEVEL, NUMBER, TEXT, Inputs
 from .scaling import Standardiser, standardiser
 from .weights import checked_weights, given_weights, scale_of
@@ -22,6 +22,7 @@ __all__ = [
     "fit_fence",
     "folds_of",
     "given_weights",
+    "parts_elsewhere",
     "plain_rows",
     "scale_of",
     "splits_of",

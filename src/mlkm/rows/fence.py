@@ -44,11 +44,11 @@ class Fence:
 
 def fit_fence(X: Array, careful: bool = True, numbers: BoolArray | None = None) -> Fence:
     """The ranges of the inputs; where not `careful`, without doubting any value."""
-    n = len(X)
-    ends = np.partition(X, sorted({0, min(1, n - 1), max(n - 2, 0), n - 1}), axis=0)[
-        [0, min(1, n - 1), max(n - 2, 0), n - 1]
-    ]
-    return fence_of(ends, careful and n >= 4, numbers)
+    if not careful or len(X) < 4:
+        low, high = X.min(axis=0), X.max(axis=0)
+        return fence_of(np.stack([low, low, high, high]), False, numbers)
+    places = [0, 1, len(X) - 2, len(X) - 1]
+    return fence_of(np.partition(X, places, axis=0)[places], True, numbers)
 
 
 def fence_of(ends: Array, careful: bool, numbers: BoolArray | None = None) -> Fence:

@@ -20,6 +20,16 @@ def folds_of(cv: Any, X: Array, y: Array) -> IntArray | None:
     return splits_of(cv, X, y)[0]
 
 
+def parts_elsewhere(cv: Any, depth: int) -> int | None:
+    """The number of parts of rows that are seen a piece at a time, 0 where they are not split; None for a splitter,
+    which has to see all rows."""
+    if cv is None:
+        return 0
+    if isinstance(cv, str) and cv == "rotate":
+        return depth
+    return int(cv) if isinstance(cv, (int, np.integer)) and cv >= 2 else None
+
+
 def splits_of(cv: Any, X: Any, y: Array, groups: Any = None) -> tuple[IntArray, list[IntArray]]:
     """The number of the test fold of every row, and the training rows that the splitter has for each fold; `groups` are
     for splitters that look at them."""

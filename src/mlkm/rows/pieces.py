@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-from .._threads import blas_threads, limited, stoppable, stopping
-from .._types import Array
+from .._progress import stage
+from .._threads import blas_threads, limited, stopping, submitted
+from .._types import Array, BoolArray, IntArray
 from .distinct import Rows, blocks
 
 BLOCK = 2048  # rows whose products are taken in one go, in the precision of their features
@@ -71,19 +72,21 @@ def in_order(f: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
     waiting: deque[Future[T]] = deque()
     with limited(1), ThreadPoolExecutor(n_threads) as pool, stopping() as stops:
         for item in items:
-            waiting.append(pool.submit(stoppable, stops, partial(f, item)))
+            waiting.append(submitted(pool, stops, partial(f, item)))
             if len(waiting) > n_threads:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
 
 
-def tree_sum(results: Iterable[T], add: Callable[[T, T], T]) -> T:
-    """All results added as the tree has it."""
+def tree_sum(results: Iterable[T], add: Callable[[T, T], T], n_results: int | None = None) -> T:
+    """All results added as the tree has it; how many there are is for those who ask how far this is."""
     tree = Tree(add)
-    for result in results:
-        tree.put(result)
-    return tree.total()
+    with stage("rows", n_results) as step:
+        for result in results:
+            tree.put(result)
+            step()
+        return tree.total()
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,20 @@ class Piece:
     X: Array
     Y: Array
     weights: Array
+    part: IntArray | None = None  # the subsample of every row, where rows are split
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def take(self, at: BoolArray) -> "Piece":
+        """Some of the rows, with the weights that they have."""
+        if at.all():
+            return self
+        return Piece(self.X[at], self.Y[at], self.weights[at], None if self.part is None else self.part[at])
+
+    def counted(self) -> "Piece":
+        """The rows with a weight."""
+        return self.take(self.weights > 0)
 
 
 class Pieces(Protocol):
@@ -103,6 +120,9 @@ class Pieces(Protocol):
 
     def reduce(self, f: Callable[[Piece], T], add: Callable[[T, T], T]) -> T:
         """f of every piece, added up; f is called wherever the rows are."""
+
+    def each(self) -> Iterator[Piece]:
+        """The pieces here, in order."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +139,11 @@ class RowPieces:
         at = list(blocks(len(self.rows), piece_rows(self.rows.X.shape[1])))
         if len(at) == 1:  # with all threads in its products
             return f(self._piece(at[0]))
-        return tree_sum(in_order(lambda own: f(self._piece(own)), at), add)
+        return tree_sum(in_order(lambda own: f(self._piece(own)), at), add, len(at))
+
+    def each(self) -> Iterator[Piece]:
+        return map(self._piece, blocks(len(self.rows), piece_rows(self.rows.X.shape[1])))
 
     def _piece(self, at: Any) -> Piece:
-        return Piece(self.rows.X[at], self.rows.Y[at], self.rows.weights[at])
+        rows = self.rows
+        return Piece(rows.X[at], rows.Y[at], rows.weights[at], None if rows.fold is None else rows.fold[at])

@@ -8,10 +8,10 @@ GradientDescent(learning_rate=0.01, patience=20)
 """
 
 from .base import Problem, Solution, Solver
-from .closed_form import Ridge
+from .closed_form import Kernels, Ridge
 from .gradient import GradientDescent
 from .projection import VariableProjection
 
-BY_NAME = {"ridge": Ridge, "projection": VariableProjection, "gradient": GradientDescent}
+BY_NAME = {"ridge": Ridge, "projection": VariableProjection, "gradient": GradientDescent, "kernels": Kernels}
 
-__all__ = ["BY_NAME", "GradientDescent", "Problem", "Ridge", "Solution", "Solver", "VariableProjection"]
+__all__ = ["BY_NAME", "GradientDescent", "Kernels", "Problem", "Ridge", "Solution", "Solver", "VariableProjection"]

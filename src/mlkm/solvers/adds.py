@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
+from .._progress import advance
 from .._seeds import Purpose, generator
 from .._threads import limited
 from .._types import Array, IntArray
@@ -104,15 +105,21 @@ def train(
                 if epoch - best_epoch >= patience:
                     break
             states = [(machine, velocity) for machine, velocity, _ in results]
+            advance(end - begin)
         with np.errstate(over="ignore", invalid="ignore"):
             begun = float(np.mean([loss(machine, data) for machine in starts]))
-        if not best_loss < 2 * begun:
-            raise DivergedError(
-                f"Gradient descent diverged: the loss is {losses[-1]:.3g} after {len(losses)} epochs, on targets of"
-                f" standard deviation {np.max(data.unit):.3g}; lower learning_rate={max(step.rates):g} or target_sd."
-            )
+        check_descended(best_loss, begun, losses, data.unit, step)
         best = states if best_epoch == len(losses) == end else stretch(checkpoint_epoch, best_epoch, checkpoint)
     return Trained(tuple(state[0] for state in best), losses, len(losses))
+
+
+def check_descended(best: float, begun: float, losses: Sequence[float], unit: Array | float, step: Step) -> None:
+    """Refuse weights that are worse than the first ones."""
+    if not best < 2 * begun:
+        raise DivergedError(
+            f"Gradient descent diverged: the loss is {losses[-1]:.3g} after {len(losses)} epochs, on targets of"
+            f" standard deviation {np.max(unit):.3g}; lower learning_rate={max(step.rates):g} or target_sd."
+        )
 
 
 def _run(
@@ -175,6 +182,7 @@ def sweep_exactly(
             )
             losses.append(float(np.mean([loss(machine, data) for machine in machines])))
             since += 1
+            advance()
             if losses[-1] < best_loss * (1 - tol):
                 best, best_loss, since = machines, losses[-1], 0
     return Trained(tuple(best), losses, len(losses))

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from .. import _checks as check
 from .._types import Array
 from ..model.machine import Machine, forward, with_last
 from ..model.prior import Prior
@@ -46,6 +47,34 @@ class Ridge(Solver):
         parts = problem.parts if problem.parts is not None and len(problem.parts) > 1 else (slice(None),)
         fits = [one_layer(problem.prior, problem.rows.take(at), problem.penalty) for at in parts]
         return one_layer_solution(problem.prior, fits)
+
+
+class Kernels(Ridge):
+    """The default's kernels solved on all rows, up to so many: by a factor, by conjugate gradients with the matrix in
+    memory, or where it does not fit with products over pairs of blocks of rows, which are never stored. On a cluster of
+    Dask the pairs are its tasks.
+
+    Parameters
+    ----------
+    max_rows : int or None, default=None
+        Rows up to which kernels are solved instead of features; None leaves that to `effort`. A product takes about
+        n^2 / 2 times 13 ns on one thread (`python -m benchmarks.pairs`), and a fit 20 to 200 of them.
+
+    Examples
+    --------
+    >>> from mlkm import MLKMRegressor
+    >>> from mlkm.solvers import Kernels
+    >>> MLKMRegressor(solver=Kernels(max_rows=100_000)).solver
+    Kernels(max_rows=100000)
+    """
+
+    def __init__(self, max_rows: int | None = None) -> None:
+        self.max_rows = max_rows
+
+    def check(self, depth: int) -> None:
+        super().check(depth)
+        if self.max_rows is not None:
+            check.whole("max_rows", self.max_rows)
 
 
 def with_enough_digits(prior: Prior, n: int) -> Prior:

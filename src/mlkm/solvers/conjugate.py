@@ -18,6 +18,7 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg import lapack
 
+from .._progress import advance
 from .._threads import stop_if_asked
 from .._types import Array
 from .strips import Strips
@@ -154,6 +155,7 @@ class System:
         direction, size = z.copy(), (residual * z).sum(axis=0)
         for _ in range(_STEPS):
             stop_if_asked()
+            advance()
             image = self.matrix.product(direction)
             curvature = (direction * image).sum(axis=0)
             if not (curvature >= 0).all():

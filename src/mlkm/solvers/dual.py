@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import get_lapack_funcs
 
+from .._config import memory_budget
 from .._types import Array
 from ..model.sum_kernel import SumKernel
 from ..rows import Rows, blocks
@@ -52,6 +53,11 @@ def solve_dual(kernel: SumKernel, rows: Rows, noise: float) -> DualFit:
     alpha, shift, missed = solve(kernel, rows.X, rows.Y - mean, ridge)
     last = rows.weights[-len(missed) :]
     return DualFit(alpha, mean + shift, missed, last @ missed**2 / last.sum(), single)
+
+
+def usual_steps(n: int) -> int:
+    """Steps of `solve_dual` for n rows, about: one by a factor, else those of conjugate gradients in two solves."""
+    return 1 if n <= DIRECT else 30
 
 
 def solvable_rows(kernel: SumKernel, rows: Rows, noise: float) -> Rows:
@@ -127,11 +133,16 @@ def _times(K: Array, alpha: Array) -> Array:
     return total
 
 
+def room_for_matrix() -> float:
+    """Bytes of a matrix that may be stored: some, and no more than half of the memory that may be taken."""
+    return min(STORED, memory_budget() / 2)
+
+
 def _by_gradients(kernel: SumKernel, X: Array, Y: Array, ridge: Array) -> tuple[Array, Array, Array]:
     """The same by conjugate gradients, without the last rows, which gives the errors there, and with all of them. Where
     they do not arrive, by a factor after all."""
     fewer = len(Y) - min(_LEFT_OUT, len(Y) // 8)
-    solve = _stored if 2 * len(Y) ** 2 <= STORED else _by_pairs
+    solve = _stored if 2 * len(Y) ** 2 <= room_for_matrix() else _by_pairs
     found = solve(kernel, X.astype(np.float32), Y, ridge, fewer)
     if found is None:
         return _by_factor(kernel, X, Y, ridge)

@@ -10,8 +10,10 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from .. import _checks as check
+from .._progress import stage
 from .._types import Array, BoolArray
 from ..model.machine import Machine, with_last
+from ..rows import Standardiser
 from . import adds
 from .base import Problem, Solution, Solver
 from .closed_form import leave_one_out_of_last_layer
@@ -26,7 +28,8 @@ class GradientDescent(Solver):
     """The paper's descent: all layers jointly, or with `cv` Algorithm 1 (ADDS), one layer at a time on its own
     subsample.
 
-    Memory is O(block x D + sum_l D_l D_(l+1)) beside the rows and the fit's own standardised copy of them.
+    Memory is O(block x D + sum_l D_l D_(l+1)) beside the rows and the fit's own standardised copy of them. Rows of
+    files and clusters that do not fit into memory are passed over a piece at a time (`mlkm.solvers.streamed`).
 
     Parameters
     ----------
@@ -116,32 +119,31 @@ class GradientDescent(Solver):
     def solve(self, problem: Problem) -> Solution:
         """Descend from the starts, on targets of the standard deviation asked for; give the machines back for targets
         of standard deviation 1."""
-        sd, varies = self._targets(problem)
-        penalty = 1e-4 if problem.penalty is None else problem.penalty
+        sd, varies = self.targets(np.asarray(problem.rows.Y.any(axis=0)), problem.units)
         depth = problem.starts[0].depth
-        runs = adds.rotations(problem.parts, depth)
-        rates = [float(rate) for rate in check.per_layer("learning_rate", self.learning_rate, depth)]
-        step = Step(tuple(rates), self.momentum, self.batch_size, penalty, self.steps)
-        trained = adds.train(
-            problem.starts, runs, seen_by(problem.rows, problem.starts[0].maps[0], unit=sd * varies), step,
-            max_iter=self.max_iter, patience=self.patience, tol=self.tol, seed=problem.seed, n_jobs=problem.n_jobs,
-        )  # fmt: skip
-        machines = tuple(_divided(machine, np.where(varies, sd, np.inf)) for machine in trained.machines)
-        errors = [leave_one_out_of_last_layer(machine, problem.rows, penalty) for machine in machines]
-        unit = float(np.mean(sd**2))
-        trace = [loss / unit for loss in trained.losses]
-        # Hidden weights carry the scaled targets, the last layer was scaled back.
-        hidden_penalty = penalty / unit
-        return Solution(machines, trace, min(trace), trained.n_iter, penalty, hidden_penalty, np.mean(errors, axis=0))
+        runs, step = adds.rotations(problem.parts, depth), self.step(depth, problem.penalty)
+        with stage("epochs", self.max_iter):
+            trained = adds.train(
+                problem.starts, runs, seen_by(problem.rows, problem.starts[0].maps[0], unit=sd * varies), step,
+                max_iter=self.max_iter, patience=self.patience, tol=self.tol, seed=problem.seed, n_jobs=problem.n_jobs,
+            )  # fmt: skip
+        machines = divided(trained.machines, sd, varies)
+        errors = [leave_one_out_of_last_layer(machine, problem.rows, step.penalty) for machine in machines]
+        return solution_of(trained, machines, sd, step.penalty, np.mean(errors, axis=0))
 
-    def _targets(self, problem: Problem) -> tuple[Array, BoolArray]:
+    def step(self, depth: int, penalty: float | None) -> Step:
+        """How weights move; a penalty that is left open is 1e-4."""
+        rates = [float(rate) for rate in check.per_layer("learning_rate", self.learning_rate, depth)]
+        own = 1e-4 if penalty is None else penalty
+        return Step(tuple(rates), self.momentum, self.batch_size, own, self.steps)
+
+    def targets(self, varies: BoolArray, units: Standardiser) -> tuple[Array, BoolArray]:
         """The standard deviations of the outputs that descent sees, and which outputs vary: the others need no
         weights."""
-        varies = np.asarray(problem.rows.Y.any(axis=0))
         if self.target_sd != "own":
             return np.full(1, 12.0 if self.target_sd == "auto" else self.target_sd), varies
-        sd = problem.units.sd
-        varies = varies & (sd > _CONSTANT * np.abs(problem.units.mean))
+        sd = units.sd
+        varies = varies & (sd > _CONSTANT * np.abs(units.mean))
         least, most = _ORDINARY
         extreme = sd[varies & ~((least <= sd) & (sd <= most))]
         if len(extreme):
@@ -152,6 +154,17 @@ class GradientDescent(Solver):
         return np.where(varies, sd, 1.0), varies
 
 
-def _divided(machine: Machine, sd: Array) -> Machine:
-    """The machine whose outputs are divided by `sd`."""
-    return with_last(machine, machine.layers[-1][0] / sd)
+def divided(machines: Sequence[Machine], sd: Array, varies: BoolArray) -> tuple[Machine, ...]:
+    """The machines whose outputs are divided by `sd`, and zero where they do not vary."""
+    by = np.where(varies, sd, np.inf)
+    return tuple(with_last(machine, machine.layers[-1][0] / by) for machine in machines)
+
+
+def solution_of(
+    trained: adds.Trained, machines: tuple[Machine, ...], sd: Array, penalty: float, loo_error: Array
+) -> Solution:
+    """For targets of standard deviation 1: hidden weights carry the scaled targets, the last layer was scaled
+    back."""
+    unit = float(np.mean(sd**2))
+    trace = [loss / unit for loss in trained.losses]
+    return Solution(machines, trace, min(trace), trained.n_iter, penalty, penalty / unit, loo_error)

@@ -11,6 +11,8 @@ many pairs as there is room for are kept, the others are computed anew for every
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -48,6 +50,40 @@ class ArrayBlocks:
 
     def block(self, i: int) -> list[Array]:
         return [codes[i * self.size : (i + 1) * self.size] for codes in self.codes]
+
+
+class Elsewhere(Protocol):
+    """Who computes the pairs where it is not this process."""
+
+    def apart(self, pairs: "Pairs", V: Array) -> Array:
+        """K V without ridge and without the terms that are products of codes."""
+
+
+_ELSEWHERE: ContextVar[Elsewhere | None] = ContextVar("elsewhere", default=None)
+
+
+@contextmanager
+def pairs_elsewhere(work: Elsewhere) -> Iterator[None]:
+    """Products inside are computed there."""
+    token = _ELSEWHERE.set(work)
+    try:
+        yield
+    finally:
+        _ELSEWHERE.reset(token)
+
+
+def some_pairs(
+    kernel: SumKernel, codes: list[list[Array]], begins: tuple[int, ...], V: Array, own: list[tuple[int, int]]
+) -> Array:
+    """What some pairs of blocks add to K V, whole: a task that needs nothing else."""
+    total = np.zeros(V.shape)
+    for i, j in own:
+        at, to = slice(begins[i], begins[i + 1]), slice(begins[j], begins[j + 1])
+        left, right = pair(kernel, codes[i], codes[j], V[at], V[to])
+        total[at] += left
+        if i != j:
+            total[to] += right
+    return total
 
 
 def pair(kernel: SumKernel, a: list[Array], b: list[Array], V_a: Array, V_b: Array) -> tuple[Array, Array]:
@@ -90,9 +126,18 @@ class Pairs:
 
     def product(self, V: Array) -> Array:
         """K V for V (n, k), on two threads where they are allowed; the same sums on one."""
-        own = V.astype(_SINGLE)
-        even, odd = side_by_side(lambda: self._half(own, 0), lambda: self._half(own, 1))
-        return np.asarray(self._of_products(own) + even + odd + self.ridge[:, None] * V)
+        own, elsewhere = V.astype(_SINGLE), _ELSEWHERE.get()
+        if elsewhere is not None:
+            apart = elsewhere.apart(self, own)
+        else:
+            even, odd = side_by_side(lambda: self._half(own, 0), lambda: self._half(own, 1))
+            apart = even + odd
+        return np.asarray(self._of_products(own) + apart + self.ridge[:, None] * V)
+
+    def tasks(self, n_tasks: int) -> list[list[tuple[int, int]]]:
+        """All pairs of blocks, in lists of nearly the same length."""
+        every = [(i, j) for i in range(self.blocks.n_blocks) for j in range(i, self.blocks.n_blocks)]
+        return [every[k::n_tasks] for k in range(min(n_tasks, len(every)))]
 
     def first_rows(self, most: int) -> Array:
         """The first rows of K, whole; its transpose is what lies row by row in memory."""

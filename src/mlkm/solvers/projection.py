@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from .. import _checks as check
+from .._progress import stage
 from .._types import IntArray
 from ..model.machine import Machine
 from . import adds
@@ -18,7 +19,8 @@ from .reduced import project
 class VariableProjection(Solver):
     """Hidden layers by L-BFGS on what is left of the loss when the last layer is exact.
 
-    With `cv`, the sweeps of Algorithm 1 with every update solved well instead of one gradient step.
+    With `cv`, the sweeps of Algorithm 1 with every update solved well instead of one gradient step. Of rows of files
+    and clusters that do not fit into memory, a sample trains the hidden layers, and the last layer sees all.
 
     Parameters
     ----------
@@ -69,15 +71,18 @@ class VariableProjection(Solver):
 
     def solve(self, problem: Problem) -> Solution:
         """Train the hidden layers, then solve the last layer on all rows, or on the last part of every rotation."""
-        machines, trace = self._hidden(problem) if problem.parts is None else self._sweeps(problem)
+        by_parts = problem.parts is not None
+        with stage("rotations" if by_parts else "depth", self.sweeps if by_parts else self.max_iter):
+            machines, trace = self._sweeps(problem) if by_parts else self._hidden(problem)
         parts, depth = problem.parts, problem.starts[0].depth
         own: list[slice | IntArray] = [slice(None)]
         if parts is not None:
             own = [parts[(j + depth - 1) % len(parts)] for j in range(len(parts))]
-        finished = [
-            last_layer(machine, problem.rows.take(at), problem.penalty, self.max_rows)
-            for machine, at in zip(machines, own, strict=True)
-        ]
+        finished = []
+        with stage("last layer", len(machines)) as step:
+            for machine, at in zip(machines, own, strict=True):
+                finished.append(last_layer(machine, problem.rows.take(at), problem.penalty, self.max_rows))
+                step()
         fits = [fit for _, fit in finished]
         return Solution(
             tuple(machine for machine, _ in finished),

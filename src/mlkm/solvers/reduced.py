@@ -13,6 +13,8 @@ import numpy as np
 import scipy.linalg
 import scipy.optimize
 
+from .._deadline import fit_is_late
+from .._progress import advance
 from .._types import Array, IntArray
 from ..model.machine import Machine, backward, flatten, forward, gradients, positions, with_last, with_layers
 from .data import Data
@@ -74,8 +76,11 @@ def project(
         nonlocal best
         trial = solve_last_layer(_with_hidden(machine, vector), train, penalty)
         errors.append(loss(trial, test))
+        advance()
         if errors[-1] <= min(errors):
             best = trial
+        if fit_is_late():
+            raise StopIteration
 
     scipy.optimize.minimize(  # type: ignore[call-overload]
         reduced_objective(machine, train, penalty, hidden_penalty),

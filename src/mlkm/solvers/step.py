@@ -44,19 +44,24 @@ class Step:
         rows: IntArray | None,
         rng: np.random.Generator,
     ) -> None:
-        matrices, moving = flatten(machine.layers), positions(machine, layer)
-        rates = [rate for rate, layer in zip(self.rates, machine.layers, strict=True) for _ in layer]
+        moving = positions(machine, layer)
         n, weights = (len(data) if rows is None else len(rows)), data.rows.weights
         size = n if self.batch_size is None else min(self.batch_size, n)
         order = rows if size == n else rng.permutation(n if rows is None else rows)
         mean_weight = float((weights if rows is None else weights[rows]).mean())
         for batch in _chunks(order, n, size):
-            for k, slope in zip(moving, _slopes(machine, moving, data, batch, mean_weight), strict=True):
-                W, V = matrices[k], velocity[k]
-                V *= self.momentum
-                V += slope
-                V[:-1] += 2 * self.penalty * W[:-1]
-                W -= rates[k] * V
+            self.move(machine, velocity, moving, slopes(machine, moving, data, batch, mean_weight))
+
+    def move(self, machine: Machine, velocity: list[Array], moving: list[int], gradient: list[Array]) -> None:
+        """One step of the matrices that move, with the gradient of the mean squared error."""
+        matrices = flatten(machine.layers)
+        rates = [rate for rate, layer in zip(self.rates, machine.layers, strict=True) for _ in layer]
+        for k, slope in zip(moving, gradient, strict=True):
+            W, V = matrices[k], velocity[k]
+            V *= self.momentum
+            V += slope
+            V[:-1] += 2 * self.penalty * W[:-1]
+            W -= rates[k] * V
 
 
 def _chunks(index: IntArray | slice | None, n: int, size: int) -> Iterator[IntArray | slice]:
@@ -66,9 +71,7 @@ def _chunks(index: IntArray | slice | None, n: int, size: int) -> Iterator[IntAr
         yield index[part] if isinstance(index, np.ndarray) else slice(first + part.start, first + part.stop)
 
 
-def _slopes(
-    machine: Machine, moving: list[int], data: Data, batch: IntArray | slice, mean_weight: float
-) -> list[Array]:
+def slopes(machine: Machine, moving: list[int], data: Data, batch: IntArray | slice, mean_weight: float) -> list[Array]:
     """The gradient of the batch's mean squared error, summed over blocks of bounded size."""
     total: list[Array] = []
     X, weights = data.rows.X, data.rows.weights
@@ -78,8 +81,8 @@ def _slopes(
         cotangent = tape.output - data.targets(at)
         cotangent *= (2 / (mean_weight * n) * weights[at])[:, None]
         factors = backward(machine, tape, cotangent)
-        slopes = gradients([factors[k] for k in moving])
-        total = [a + b for a, b in zip(total, slopes, strict=True)] if total else slopes
+        own = gradients([factors[k] for k in moving])
+        total = [a + b for a, b in zip(total, own, strict=True)] if total else own
     return total
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._threads import stop_if_asked
 from .._types import Array
-from ..model.prior import Prior
+from ..model.last import Features
 from ..rows import blocks
 from ..rows.pieces import BLOCK, Piece
 
@@ -74,7 +74,7 @@ def add_in_place(first: Sums, second: Sums) -> Sums:
 class SumsOf:
     """Features of unit prior variance, and their shift: a function of a piece that can be sent to its rows."""
 
-    prior: Prior
+    prior: Features
     shift: Array
 
     def __call__(self, piece: Piece) -> Sums:
@@ -96,6 +96,6 @@ class SumsOf:
         return Sums(self.shift, float(n), float(weights.sum()), F_sum, weights @ piece.Y, FF, FY, weights @ piece.Y**2)
 
 
-def sums_of(prior: Prior, X: Array) -> SumsOf:
+def sums_of(prior: Features, X: Array) -> SumsOf:
     """With a shift by the mean feature of some rows."""
     return SumsOf(prior, np.asarray(prior.rows_of_features(prior.inputs(X)).mean(axis=0, dtype=np.float64)))

@@ -1,15 +1,19 @@
 """Functions of rows, row by row, over sources and collections: predictions, intervals, scores of a model."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.frozen import FrozenEstimator
 
 from .._types import Array
 from ..rows.pieces import in_order
+from ..tables.frames import Table
+from ..variance import LayersSummary, SumsSummary
 from .base import Block, Source, is_source
-from .cluster import chunks_of, is_dask
+from .cluster import chunks_of, is_dask, known_lengths
 
 Tails = Sequence[tuple[int, ...]]  # the shape of a row of every result
 
@@ -33,10 +37,9 @@ def _lazily(f: Callable[[Any], tuple[Array, ...]], X: Any, tails: Tails) -> tupl
     from dask import delayed
 
     chunks, _, _ = chunks_of(X)
-    known = getattr(X, "chunks", None)
-    lengths = known[0] if known is not None else (np.nan,) * len(chunks)
-    own = delayed(_Rows(f, tuple(tails)), pure=False)
-    results = [own(chunk) for chunk in chunks]
+    lengths = known_lengths(X) or (np.nan,) * len(chunks)
+    own = delayed(f, pure=False, traverse=False)  # a result of its own: as a function it would be part of every task
+    results = [delayed(_of_chunk, pure=False)(own, chunk, tuple(tails)) for chunk in chunks]
     return tuple(
         da.concatenate(
             [da.from_delayed(part[k], (n, *tail), np.float64) for part, n in zip(results, lengths, strict=True)],
@@ -46,20 +49,51 @@ def _lazily(f: Callable[[Any], tuple[Array, ...]], X: Any, tails: Tails) -> tupl
     )
 
 
-@dataclass(frozen=True)
-class _Rows:
+def _of_chunk(f: Callable[[Any], tuple[Array, ...]], chunk: Any, tails: Tails) -> tuple[Array, ...]:
     """f, which is not asked about no rows."""
+    return f(chunk) if len(chunk) else tuple(np.zeros((0, *tail)) for tail in tails)
 
-    f: Callable[[Any], tuple[Array, ...]]
-    tails: Tails
 
-    def __call__(self, chunk: Any) -> tuple[Array, ...]:
-        return self.f(chunk) if len(chunk) else tuple(np.zeros((0, *tail)) for tail in self.tails)
+def sendable(model: Any, return_std: bool = False) -> Any:
+    """A model as it is sent to rows: without its training rows, unless standard deviations ask for
+    them and are not made of sums."""
+    if isinstance(model, FrozenEstimator):
+        return sendable(model.estimator, return_std)
+    if not hasattr(model, "_reader"):
+        return OfTables(model)
+    if not hasattr(model, "_rows_of_fit"):
+        return model
+    result = copy(model)
+    rows, fit = result.__dict__.pop("_rows_of_fit")
+    if return_std and isinstance(fit, (SumsSummary, LayersSummary)):
+        result._rows_of_fit = None, replace(fit, sample=None)
+    elif return_std:
+        result._rows_of_fit = rows, fit
+    result.__dict__.pop("_seen", None)
+    return result
+
+
+@dataclass(frozen=True)
+class OfTables:
+    """A regressor of another library, which is given rows as arrays, or where columns have names as frames."""
+
+    model: Any
+
+    def predict(self, rows: Any, **settings: Any) -> Any:
+        return self.model.predict(_unfolded(rows) if isinstance(rows, Table) else rows, **settings)
+
+
+def _unfolded(table: Table) -> Any:
+    if table.names is None:
+        return np.stack(table.columns, axis=1)
+    import pandas as pd
+
+    return pd.DataFrame(dict(zip(table.names, table.columns, strict=True)))
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a model predicts of rows, with standard deviations where asked: a function that can be sent to them."""
+    """What a model predicts of rows, with standard deviations where asked: a function that is sent to them."""
 
     model: Any
     return_std: bool = False
@@ -72,16 +106,16 @@ class Predictions:
 class ErrorsOf:
     """Sums over rows by which a model is scored: w, w y, w y^2 and w (y - f)^2, output by output."""
 
-    predict: Callable[[Any], Any]
+    model: Any
 
     def __call__(self, block: Block) -> Array:
         w, Y = block.weights, block.Y
-        missed = Y - np.asarray(self.predict(block.table)).reshape(Y.shape)
+        missed = Y - np.asarray(self.model.predict(block.table)).reshape(Y.shape)
         return np.stack([np.full(Y.shape[1], w.sum()), w @ Y, w @ Y**2, w @ missed**2])
 
 
-def r2(source: Source, predict: Callable[[Any], Any]) -> float:
+def r2(source: Source, model: Any) -> float:
     """The coefficient of determination, averaged over outputs, as scikit-learn has it."""
-    total, first, second, missed = source.reduce(ErrorsOf(predict), np.add)
+    total, first, second, missed = source.reduce(ErrorsOf(sendable(model)), np.add)
     around = second - first**2 / total
     return float(np.mean(1 - missed / np.where(around > 0, around, 1.0)))

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Array
-from ..rows import blocks
+from ..rows import blocks, checked_weights
 from ..rows.pieces import piece_rows
 from ..tables.frames import Table
-from .base import Block, LocalSource
+from .base import Block, LocalSource, checked_targets
+from .sample import ROWS
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,9 @@ class TableSource(LocalSource):
     @property
     def n_columns(self) -> int:
         return len(self.table.columns)
+
+    def n_blocks(self) -> int:
+        return -(-len(self.weights) // piece_rows(self.n_columns))
 
     def blocks(self) -> Iterator[Block]:
         for at in blocks(len(self.weights), piece_rows(self.n_columns)):
@@ -51,9 +55,23 @@ class ArraySource(LocalSource):
     def n_columns(self) -> int:
         return int(self.X.shape[1])
 
+    def n_blocks(self) -> int:
+        return -(-len(self.X) // piece_rows(self.n_columns))
+
     def blocks(self) -> Iterator[Block]:
         for at in blocks(len(self.X), piece_rows(self.n_columns)):
             # row by row in memory, so that columns are read at once
             columns = np.ascontiguousarray(np.asarray(self.X[at]).T, np.float64)
             Y = np.asarray(self.Y[at], np.float64).reshape(at.stop - at.start, -1)
             yield Block(Table(tuple(columns), self.names), Y, self.weights[at])
+
+
+def mapped_source(X: Any, y: Any, sample_weight: Any) -> ArraySource | None:
+    """An array of numbers in a file as a source, where it has many rows; a smaller one is read as a whole."""
+    if X.ndim != 2 or X.dtype.kind not in "fiub" or len(X) <= ROWS or y is None:
+        return None
+    Y = checked_targets(y)
+    if len(Y) != len(X):
+        raise ValueError(f"X has {len(X)} rows and y has {len(Y)}; they must be the same.")
+    weights = checked_weights(sample_weight, len(X))
+    return ArraySource(X, Y, np.ones(len(X)) if weights is None else weights, np.ndim(y) == 1)

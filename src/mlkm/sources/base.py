@@ -55,8 +55,12 @@ class LocalSource:
     def blocks(self) -> Iterator[Block]:
         raise NotImplementedError
 
+    def n_blocks(self) -> int | None:
+        """How many pieces there are, where that is known without reading them."""
+        return None
+
     def reduce(self, f: Callable[[Block], T], add: Callable[[T, T], T]) -> T:
-        return tree_sum(in_order(f, self.blocks()), add)
+        return tree_sum(in_order(f, self.blocks()), add, self.n_blocks())
 
 
 def checked_targets(Y: Any) -> Array:

@@ -12,15 +12,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .._config import current_client
 from .._threads import limited
 from ..rows.pieces import FAN, piece_rows
 from ..tables.frames import Table, is_frame, read_array, read_frame
 from .base import Block, checked_block_weights, checked_targets
+from .client import compute
 from .scan import joined_columns
 
 T = TypeVar("T")
-_RETRIES = 3  # of a task whose worker fails
 
 
 def is_dask(X: Any) -> bool:
@@ -50,14 +49,11 @@ class DaskSource:
         """Sums of eight pieces each, and of these, level by level."""
         from dask import delayed
 
-        own, plus = delayed(f, pure=False), delayed(add, pure=False)
+        own, plus = (delayed(g, pure=False, traverse=False) for g in (f, add))
         tasks = [delayed(_sum_of_pieces, pure=False)(own, plus, *given) for given in self._groups()]
         if not tasks:
             raise ValueError("Found array with 0 sample(s): the collection has no rows.")
-        while len(tasks) > 1:
-            parts = [tasks[k : k + FAN] for k in range(0, len(tasks), FAN)]
-            tasks = [part[0] if len(part) == 1 else delayed(_sum, pure=False)(plus, part) for part in parts]
-        result: T = compute(tasks[0])
+        result: T = _accepted(compute(tree_of(tasks, plus)))
         return result
 
     def blocks(self) -> Iterator[Block]:
@@ -65,7 +61,7 @@ class DaskSource:
         from dask import delayed
 
         for given in self._groups():
-            yield from compute(delayed(_blocks, pure=False)(*given))
+            yield from _accepted(compute(delayed(_some_blocks, pure=False)(*given)))
 
     def _groups(self) -> Iterator[tuple[Any, ...]]:
         """The arguments of every task: slices of chunks that make up the rows of eight pieces, and what they are."""
@@ -81,17 +77,31 @@ class DaskSource:
             yield X, y, w, self.names, size
 
 
+def tree_of(tasks: list[Any], add: Any) -> Any:
+    """The sum of tasks as one task, by a tree."""
+    from dask import delayed
+
+    while len(tasks) > 1:
+        parts = [tasks[k : k + FAN] for k in range(0, len(tasks), FAN)]
+        tasks = [part[0] if len(part) == 1 else delayed(_sum, pure=False)(add, part) for part in parts]
+    return tasks[0]
+
+
 def slices(chunks: Sequence[Any], lengths: Sequence[int], begin: int, end: int) -> list[Any]:
     """Rows begin..end-1 of chunks one after the other, as delayed slices of them."""
     from dask import delayed
 
-    result, at = [], 0
-    for chunk, length in zip(chunks, lengths, strict=True):
-        low, high = max(begin - at, 0), min(end - at, length)
+    ends = np.cumsum(lengths)
+    result = []
+    for k in range(int(np.searchsorted(ends, begin, "right")), len(chunks)):
+        at = int(ends[k]) - lengths[k]
+        if at >= end:
+            break
+        low, high = max(begin - at, 0), min(end - at, lengths[k])
         if low < high:
-            whole = low == 0 and high == length
-            result.append(chunk if whole else delayed(_slice, pure=False)(chunk, low, high))
-        at += length
+            whole = low == 0 and high == lengths[k]
+            cut = delayed(_slice, pure=False) if is_dask(chunks[k]) else _slice
+            result.append(chunks[k] if whole else cut(chunks[k], low, high))
     return result
 
 
@@ -99,17 +109,46 @@ def _slice(chunk: Any, low: int, high: int) -> Any:
     return chunk.iloc[low:high] if hasattr(chunk, "iloc") else chunk[low:high]
 
 
+@dataclass(frozen=True)
+class _Refused:
+    """Rows that cannot be used, and why. It is a result, since a task that fails is tried again."""
+
+    problem: Exception
+
+
+def _accepted(result: Any) -> Any:
+    if isinstance(result, _Refused):
+        raise result.problem
+    return result
+
+
 def _sum_of_pieces(
     f: Callable[[Block], T], add: Callable[[T, T], T], X: Any, y: Any, w: Any, names: Any, size: int
-) -> T:
+) -> T | _Refused:
     """With one thread for products, so that sums do not depend on the worker."""
-    with limited(1):
-        return reduce(add, (f(block) for block in _blocks(X, y, w, names, size)))
+    try:
+        with limited(1):
+            return reduce(add, (f(block) for block in _blocks(X, y, w, names, size)))
+    except (TypeError, ValueError) as problem:
+        return _Refused(problem)
 
 
-def _sum(add: Callable[[T, T], T], results: list[T]) -> T:
+def _sum(add: Callable[[T, T], T], results: list[T | _Refused]) -> T | _Refused:
     """Into a copy: a result may be asked for again."""
-    return reduce(add, results[1:], deepcopy(results[0]))
+    for result in results:
+        if isinstance(result, _Refused):
+            return result
+    try:
+        return reduce(add, results[1:], deepcopy(results[0]))  # type: ignore[arg-type]
+    except (TypeError, ValueError) as problem:
+        return _Refused(problem)
+
+
+def _some_blocks(X: list[Any], y: list[Any], w: list[Any], names: Any, size: int) -> list[Block] | _Refused:
+    try:
+        return _blocks(X, y, w, names, size)
+    except (TypeError, ValueError) as problem:
+        return _Refused(problem)
 
 
 def _blocks(X: list[Any], y: list[Any], w: list[Any], names: Any, size: int) -> list[Block]:
@@ -131,46 +170,14 @@ def _table(parts: list[Any], names: Any) -> Table:
     return Table(columns, names)
 
 
-def compute(task: Any) -> Any:
-    """The result of a task on the cluster in use; what the cluster loses is said in one sentence."""
-    try:
-        from distributed import Client, get_client
-        from distributed.comm import CommClosedError
-    except ImportError:  # dask alone, on threads of this process
-        return task.compute()
-    client: Client | None = current_client()
-    if client is None:
-        try:
-            client = get_client()
-        except ValueError:
-            return task.compute()
-    try:
-        return client.compute(task, retries=_RETRIES).result()
-    except (CommClosedError, TimeoutError) as problem:
-        raise lost(problem) from problem
-    except Exception as problem:
-        if type(problem).__name__ in ("CancelledError", "FutureCancelledError", "KilledWorker"):
-            raise lost(problem) from problem
-        raise
-
-
-def lost(problem: Exception) -> RuntimeError:
-    return RuntimeError(
-        f"The Dask cluster was lost during the work ({type(problem).__name__}); nothing was changed: start"
-        " a cluster and call again."
-    )
-
-
 def dask_source(X: Any, y: Any = None, sample_weight: Any = None) -> DaskSource:
     """Collections of dask as a source; lengths that are unknown are computed, empty chunks are left out."""
-    from dask import delayed
-
+    if getattr(X, "ndim", 2) != 2:
+        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead; X must have rows and columns.")
     chunks, names, n_columns = chunks_of(X)
     targets = () if y is None else chunks_of(y)[0]
     weights = () if sample_weight is None else chunks_of(sample_weight)[0]
-    every = compute(delayed(list)([delayed(len, pure=False)(chunk) for chunk in (*chunks, *targets, *weights)]))
-    a, b = len(chunks), len(chunks) + len(targets)
-    lengths = tuple(every[:a]), tuple(every[a:b]), tuple(every[b:])
+    lengths = _counted([known_lengths(X), known_lengths(y), known_lengths(sample_weight)], [chunks, targets, weights])
     for name, own in (("y", lengths[1]), ("sample_weight", lengths[2])):
         if own and sum(own) != sum(lengths[0]):
             raise ValueError(f"X has {sum(lengths[0])} rows and {name} has {sum(own)}; they must be the same.")
@@ -178,19 +185,44 @@ def dask_source(X: Any, y: Any = None, sample_weight: Any = None) -> DaskSource:
     return DaskSource(chunks, lengths[0], targets, lengths[1], weights, lengths[2], names, n_columns, single)
 
 
-def chunks_of(X: Any) -> tuple[tuple[Any, ...], tuple[str, ...] | None, int]:
-    """Delayed chunks of rows, the names of the columns, and their number; arrays here are one chunk."""
+def known_lengths(X: Any) -> tuple[int, ...] | None:
+    """The lengths of the chunks of rows, None where they are not known."""
+    if X is None:
+        return ()
+    if not is_dask(X):
+        return (len(X),)
+    chunks = getattr(X, "chunks", None)
+    return None if chunks is None or np.isnan(chunks[0]).any() else tuple(int(n) for n in chunks[0])
+
+
+def _counted(known: list[tuple[int, ...] | None], chunks: list[tuple[Any, ...]]) -> list[tuple[int, ...]]:
+    """Lengths, where they are not known by one pass over the chunks."""
     from dask import delayed
 
+    unknown = [k for k, lengths in enumerate(known) if lengths is None]
+    count = delayed(len, pure=False)
+    found = iter(compute(delayed(list)([[count(c) for c in chunks[k]] for k in unknown])) if unknown else ())
+    return [tuple(next(found)) if lengths is None else lengths for lengths in known]
+
+
+def chunks_of(X: Any) -> tuple[tuple[Any, ...], tuple[str, ...] | None, int]:
+    """Delayed chunks of rows, the names of the columns, and their number; rows that are here are one chunk, of which
+    every task is sent its own.
+
+    Arrays are taken as they are written: optimised one by one, X and y that are parts of one array would each have it
+    computed. Frames are optimised, which reads the columns in use alone.
+    """
     if not is_dask(X):
-        array = X if hasattr(X, "shape") else np.asarray(X)
-        return (delayed(array),), None, int(array.shape[1]) if array.ndim > 1 else 1
-    if hasattr(X, "npartitions") and hasattr(X, "to_delayed") and not hasattr(X, "chunks"):
-        columns = getattr(X, "columns", None)
-        if columns is None:  # a series
-            return tuple(X.to_delayed()), None, 1
-        names = tuple(columns) if all(isinstance(name, str) for name in columns) else None
-        return tuple(X.to_delayed()), names, len(columns)
+        here = X if hasattr(X, "shape") else np.asarray(X)
+        return (here,), _names(here), int(here.shape[1]) if here.ndim > 1 else 1
+    if not hasattr(X, "chunks"):  # a frame or a series
+        return tuple(X.to_delayed()), _names(X), len(X.columns) if X.ndim > 1 else 1
     if X.ndim > 1 and len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
-    return tuple(X.to_delayed().ravel()), None, int(X.shape[1]) if X.ndim > 1 else 1
+    return tuple(X.to_delayed(optimize_graph=False).ravel()), None, int(X.shape[1]) if X.ndim > 1 else 1
+
+
+def _names(X: Any) -> tuple[str, ...] | None:
+    """Of the columns of a frame."""
+    columns = tuple(getattr(X, "columns", ())) if X.ndim > 1 else ()
+    return columns if columns and all(isinstance(name, str) for name in columns) else None

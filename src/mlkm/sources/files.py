@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._progress import is_listened_to
 from .._types import Array
 from ..rows.pieces import piece_rows
 from ..tables.frames import Table, read_frame
@@ -35,6 +36,13 @@ class FileSource(LocalSource):
         import pyarrow as pa
 
         return pa.schema([self.dataset.schema.field(name) for name in self.names])
+
+    def n_blocks(self) -> int | None:
+        """By the files' own count of rows; a CSV has none."""
+        counted = type(getattr(self.dataset, "format", None)).__name__ in ("ParquetFileFormat", "IpcFileFormat")
+        if not counted or not is_listened_to():
+            return None
+        return -(-int(self.dataset.count_rows()) // piece_rows(self.n_columns))
 
     def blocks(self) -> Iterator[Block]:
         import pyarrow as pa

@@ -6,14 +6,16 @@ from typing import Any, cast
 
 import numpy as np
 
+from .._seeds import Purpose, generator
 from .._types import Array
 from ..rows import Fence, Rows
 from ..rows.distinct import merged_in_order
 from ..rows.pieces import Piece, Pieces, RowPieces
 from ..tables.reading import Reader
+from .arrays import mapped_source
 from .base import Block, Source, is_source
 from .cluster import dask_source, is_dask
-from .recipe import Recipe, StreamPieces, fit_recipe, sample_rows
+from .recipe import Recipe, Split, StreamPieces, fit_recipe, sample_rows
 from .scan import Scan
 
 
@@ -48,6 +50,25 @@ def prepared(
     return Ready(recipe, fence, sample, of_all, pieces if rows is None else RowPieces(rows), low, high, rows)
 
 
+def split(ready: Ready, found: Scan, n_parts: int, seed: int) -> Ready:
+    """With rows in so many parts by what they say, those of the sample too."""
+    if n_parts < 2 or not isinstance(ready.pieces, StreamPieces):
+        return ready
+    by = Split(n_parts, int(generator(seed, Purpose.PARTS).integers(2**62)))
+    part = by.parts(found.sample.table, found.sample.Y)
+    counts = np.bincount(part, minlength=n_parts)
+    if not counts.all():
+        raise ValueError(
+            f"cv splits the rows into {n_parts} parts, and part {int(np.argmin(counts)) + 1} has none; give more rows."
+        )
+    return replace(
+        ready,
+        sample=replace(ready.sample, fold=part),
+        of_all=replace(ready.of_all, part=part),
+        pieces=replace(ready.pieces, split=by),
+    )
+
+
 def _kept(source: Source, recipe: Recipe) -> Rows:
     """All rows, standardised, in the order in which they come; equal ones are merged into the first."""
     every: list[Piece] = source.reduce(_Listed(recipe), list.__add__)
@@ -66,9 +87,12 @@ class _Listed:
 
 
 def as_source(X: Any, y: Any, sample_weight: Any) -> Source | None:
-    """X as a source, where it is one or a collection of dask; None where it is an array or a frame in memory."""
+    """X as a source, where it is one, a collection of dask or a large memmap; None where it is an array or a frame in
+    memory."""
     if is_source(X):
         if y is not None or sample_weight is not None:
             raise ValueError("A table that was opened names its target and weights itself; call fit(table) alone.")
         return cast(Source, X)
-    return dask_source(X, y, sample_weight) if is_dask(X) or is_dask(y) else None
+    if any(map(is_dask, (X, y, sample_weight))):
+        return dask_source(X, y, sample_weight)
+    return mapped_source(X, y, sample_weight) if isinstance(X, np.memmap) else None

@@ -1,17 +1,19 @@
 """From the rows of a source to standardised inputs and targets, the same in every pass."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
-from .._types import Array
+from .._types import Array, IntArray
 from ..rows import Fence, Inputs, Rows, Standardiser
 from ..rows.pieces import Piece
 from ..tables.columns import CategoryColumn
+from ..tables.frames import Table
 from ..tables.reading import Reader
 from .base import Block, Source
+from .hashes import parts, row_hashes
 from .levels import CrossedNumbers, fit_crossed
 from .scan import Scan
 from .stats import Stats, merged_stats, stats_of
@@ -82,7 +84,7 @@ def fit_recipe(
     """The recipe, and the fence that holds later rows; further passes where inputs are not the columns as they are, or
     where a value is drawn in."""
     if found.targets is None:
-        raise ValueError("The table has no target; name it, as in open_table(path, target='price').")
+        raise ValueError("The table has no target; name it, as in open_table(path, target='price'), or pass y.")
     y_scaler = found.targets.standardiser(None)
     recipe = Recipe(reader, None, None, None, y_scaler, found.n / found.weight)
     inputs = reader.inputs
@@ -126,14 +128,31 @@ def sample_rows(found: Scan, recipe: Recipe) -> tuple[Rows, Piece]:
 
 
 @dataclass(frozen=True)
+class Split:
+    """The part of every row, by what it says: the same in every pass, wherever the row stands."""
+
+    n_parts: int
+    salt: int
+
+    def parts(self, table: Table, Y: Array) -> IntArray:
+        return parts(row_hashes(table, Y, self.salt), self.n_parts)
+
+
+@dataclass(frozen=True)
 class _OfPiece:
     """A function of a piece as one of a block."""
 
     recipe: Recipe
+    split: Split | None
     f: Callable[[Piece], Any]
 
     def __call__(self, block: Block) -> Any:
-        return self.f(self.recipe.piece(block))
+        return self.f(_piece(self.recipe, self.split, block))
+
+
+def _piece(recipe: Recipe, split: Split | None, block: Block) -> Piece:
+    piece = recipe.piece(block)
+    return piece if split is None else replace(piece, part=split.parts(block.table, block.Y))
 
 
 @dataclass(frozen=True)
@@ -143,7 +162,11 @@ class StreamPieces:
     source: Source
     recipe: Recipe
     n_rows: int
+    split: Split | None = None
 
     def reduce(self, f: Callable[[Piece], T], add: Callable[[T, T], T]) -> T:
-        result: T = self.source.reduce(_OfPiece(self.recipe, f), add)
+        result: T = self.source.reduce(_OfPiece(self.recipe, self.split, f), add)
         return result
+
+    def each(self) -> Iterator[Piece]:
+        return (_piece(self.recipe, self.split, block) for block in self.source.blocks())

@@ -67,8 +67,10 @@ def check_names(names: tuple[str, ...], wanted: tuple[str, ...]) -> None:
 
 
 def read_array(X: NDArray[Any]) -> Table:
-    """The columns of a two-dimensional array of numbers or of objects."""
-    return Table(tuple(_of_objects(x) if X.dtype.kind not in "fiub" else x.astype(np.float64) for x in X.T), None)
+    """The columns of a two-dimensional array of numbers or of objects; numbers that need no change are not copied."""
+    if X.dtype.kind not in "fiub":
+        return Table(tuple(_of_objects(x) for x in X.T), None)
+    return Table(tuple(x.astype(np.float64, copy=False) for x in X.T), None)
 
 
 def check_finite(table: Table) -> Table:

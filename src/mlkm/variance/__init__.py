@@ -2,14 +2,19 @@
 
 from .estimator import FitSummary, Variance
 from .functionals import Functionals
+from .layers import LayersSummary, LayersVariance
 from .left_out import LeftOut, places
+from .of_fit import AnyVariance, summed_up, variance_of
 from .stack import LARGEST, StackSummary, StackVariance
 from .summed import SummedVariance, SumsSummary
 
 __all__ = [
     "LARGEST",
+    "AnyVariance",
     "FitSummary",
     "Functionals",
+    "LayersSummary",
+    "LayersVariance",
     "LeftOut",
     "StackSummary",
     "StackVariance",
@@ -17,4 +22,6 @@ __all__ = [
     "SumsSummary",
     "Variance",
     "places",
+    "summed_up",
+    "variance_of",
 ]

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.linalg import lapack
 
 from .._types import Array
+from ..model.last import Features
 from ..model.machine import Machine, predict_average
-from ..model.prior import Prior
 from ..rows import Rows
 from ..solvers.sums import Sums
 from .functionals import Functionals
@@ -27,7 +27,7 @@ class SumsSummary:
     """The features of a fit, its penalty, what its rows sum up to, its leave-one-out error for every output, and some
     of its rows, in an order by what they say, where any are kept."""
 
-    prior: Prior
+    prior: Features
     penalty: float
     sums: Sums
     loo_error: Array
@@ -47,21 +47,28 @@ class SummedVariance:
         self.inverse = np.tril(inverse)
         solved = self.inverse.T @ (self.inverse @ (FY / n))
         rss = YY - 2 * (solved * FY).sum(axis=0) + (solved * (FF @ solved)).sum(axis=0)
-        degrees = 1 + len(A) - max(fit.penalty, 1e-14) * float(np.einsum("ij,ij->", self.inverse, self.inverse))
+        self.degrees = 1 + len(A) - max(fit.penalty, 1e-14) * float(np.einsum("ij,ij->", self.inverse, self.inverse))
         told = rss > _LOST * np.maximum(YY, 1e-300)
-        self.noise = np.where(told, rss / max(n - degrees, 1.0), np.nan_to_num(fit.loo_error))
+        self.noise = np.where(told, rss / max(n - self.degrees, 1.0), np.nan_to_num(fit.loo_error))
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """f and sigma_y, both (n, k), in blocks of rows."""
         f = predict_average(self.machines, X)
-        leverage = np.concatenate([self._leverage(X[at]) for at in row_blocks(len(X), len(self.inverse))])
-        return f, np.sqrt(self.noise * (leverage[:, None] + 1))
+        return f, np.sqrt(self.noise * (self.leverage(X)[:, None] + 1))
+
+    def leverage(self, X: Array) -> Array:
+        """In blocks of rows."""
+        return np.concatenate([self._leverage(X[at]) for at in row_blocks(len(X), len(self.inverse))])
 
     def covariance(self, of: Functionals) -> Array:
         """What the rows leave of linear functionals of f, (k, c, c)."""
+        return np.asarray(self.noise[:, None, None] * self.spread(of))
+
+    def spread(self, of: Functionals) -> Array:
+        """The same for noise of variance one, (c, c)."""
         g = of.of(self.fit.prior.rows_of_features, len(self.inverse)) - np.outer(of.ones, self.fit.sums.f_mean)
         z = g @ self.inverse.T
-        return np.asarray(self.noise[:, None, None] * (z @ z.T + np.outer(of.ones, of.ones)) / self.fit.sums.weight)
+        return np.asarray((z @ z.T + np.outer(of.ones, of.ones)) / self.fit.sums.weight)
 
     def _leverage(self, X: Array) -> Array:
         z = (self.fit.prior.rows_of_features(X) - self.fit.sums.f_mean) @ self.inverse.T

@@ -1,0 +1,30 @@
+"""The warnings of this package, to be told apart by their types.
+
+>>> import warnings
+>>> from mlkm.exceptions import NoSignalWarning
+>>> warnings.simplefilter("ignore", NoSignalWarning)
+"""
+
+import sys
+import warnings
+from pathlib import Path
+
+__all__ = ["NoSignalWarning", "OutsideWarning", "warn"]
+
+_HERE = str(Path(__file__).parent)
+
+
+class NoSignalWarning(UserWarning):
+    """A fit predicts rows that were left out no better than their mean does."""
+
+
+class OutsideWarning(UserWarning):
+    """Intervals were asked for where there are no training rows."""
+
+
+def warn(words: str, category: type[Warning] = UserWarning) -> None:
+    """A warning at the line that called this package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(words, category, stacklevel=level)
