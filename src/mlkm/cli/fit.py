@@ -51,10 +51,10 @@ def fit(
 ) -> None:
     """Fit a model to a table and save it with its prediction band.
 
-    The model is fitted to four fifths of the rows; the others, at most 5000, calibrate the band. Rows whose target is
-    missing are left out, and counted. Without --time-order the rows that calibrate are drawn by chance, and the band
-    holds the given share of new outcomes as long as new rows come from where the old ones came from. With it they are
-    the last, and that is true as long as what comes is like the last rows.
+    The model is fitted to four fifths of the rows or more; the others, at most 2000, calibrate the band. Rows whose
+    target is missing are left out, and counted. Without --time-order the rows that calibrate are drawn by chance, and
+    the band holds the given share of new outcomes as long as new rows come from where the old ones came from. With it
+    they are the last, and that is true as long as what comes is like the last rows.
 
     \b
     Examples:

@@ -16,7 +16,7 @@ from ..estimators import MLKMRegressor
 from .reading import TargetRows
 
 _SHARE = 0.2  # of the rows that calibrate
-_ENOUGH = 5000  # rows to calibrate, at most: more make the level no surer
+_ENOUGH = 2000  # rows to calibrate, at most: the share held is then sure to half a percent
 _WANTED = 100  # rows to calibrate where a fifth is less, up to half of them
 _FOLDS = 5
 
@@ -39,7 +39,7 @@ def calibration_rows(n: int, level: float) -> int:
     """How many of n rows calibrate a band of this level.
 
     >>> calibration_rows(1000, 0.95), calibration_rows(150, 0.95), calibration_rows(100_000, 0.95)
-    (200, 75, 5000)
+    (200, 75, 2000)
     """
     exact = exact_level(level)
     least = ceil(exact / (1 - exact))  # with fewer, intervals are infinite

@@ -36,6 +36,6 @@ def conformalize_checked(band: ConformalRegressor, X: Any, y: Any, folds: Iterab
     result = np.full((len(Y), 2), np.nan)
     for others, own in folds:
         part = replace(split, below=split.below[others], above=split.above[others])
-        reach = part._thresholds(request, len(own))[:, 0, 0] * unit[own, 0]
+        reach = part.thresholds(request, len(own))[:, 0, 0] * unit[own, 0]
         result[own] = np.stack([lower[own, 0] - reach, upper[own, 0] + reach], axis=1)
     return result

@@ -10,7 +10,7 @@ from .._types import Array, IntArray
 from ..explain import Effects
 from ..tables.frames import RawColumn, as_words
 
-_MOST = 6  # columns
+_MOST, _FEWER, _LONG = 6, 3, 8000  # columns, and how many for fits to more rows than this, whose bands take long
 _LEAST = 0.01  # of the relevance
 _LEVELS = 15
 _PLACES = 60  # along a curve
@@ -30,9 +30,9 @@ class Curve:
     missing: tuple[float, float, float] | None
 
 
-def curves(effects: Effects, relevance: Array) -> list[Curve]:
-    """Of the columns with the largest relevance."""
-    order = np.argsort(-relevance, kind="stable")[:_MOST]
+def curves(effects: Effects, relevance: Array, n_rows: int) -> list[Curve]:
+    """Of the columns with the largest relevance, for a fit to so many rows."""
+    order = np.argsort(-relevance, kind="stable")[: _MOST if n_rows <= _LONG else _FEWER]
     found = [_curve(effects, int(j)) for j in order if relevance[j] >= _LEAST]
     return [curve for curve in found if len(curve.at)]
 
