@@ -12,7 +12,7 @@ less a share of 1 / sqrt(n): with few rows leave-one-out may find no noise where
 follows the posterior variance of the kernels. Noise is of one size: on the scale of the targets or, in a share that
 rows left out tell, on the other scale.
 
-Up to `LARGEST` rows all of this is exact. Above, the posterior is that of so many of the rows, with noise lower in
+Up to `LARGEST` rows all of this is exact. Above, the posterior is that of 4000 of the rows, with noise lower in
 proportion.
 """
 
@@ -35,6 +35,7 @@ from .pieces import row_blocks
 from .sides import cholesky
 
 LARGEST = EXACT
+_POSTERIOR = 4000  # rows of the posterior where there are more than that: each prediction takes their square
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ class StackVariance:
     def __init__(self, machines: Sequence[Machine], rows: Rows, fit: StackSummary, largest: int = LARGEST) -> None:
         self.machines, self.rows, self.fit = machines, rows, fit
         self._there: Array | None = None
-        self.some = rows.take(slice(0, largest))
+        self.some = rows.take(slice(0, largest if len(rows) <= largest else min(largest, _POSTERIOR)))
         self.kernel = self._smoother(fit.kernel, fit.noise)
         self.unit = float(fit.noise * rows.counts.sum() / len(rows))  # the noise of one copy of a row
         at, whole = slice(0, 1000), len(self.some) == len(rows)
