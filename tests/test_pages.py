@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SLOW = {"README.md", "docs/bands.md", "docs/guide/memory.md"}  # more than five seconds
+SLOW = {"README.md", "docs/bands.md", "docs/guide/memory.md", "docs/scale.md"}  # more than five seconds
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

@@ -68,9 +68,13 @@ def check_memory(needed: float, what: str) -> None:
     """Refuse before anything is done where more memory is needed than may be taken."""
     if needed > memory_budget():
         raise MemoryError(
-            f"{what} need about {needed / 1e9:.1f} GB, and {memory_budget() / 1e9:.1f} GB may be taken; set"
+            f"{what} need about {_said(needed)}, and {_said(memory_budget())} may be taken; set"
             " config_context(max_memory=...) where there is more, or fit on fewer rows."
         )
+
+
+def _said(size: float) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{size / 1e6:.1f} MB"
 
 
 def as_bytes(size: str | float) -> int:
