@@ -106,3 +106,32 @@ def test_what_cannot_be_is_explained_and_changes_nothing():
     with pytest.raises(ValueError, match="at least one"):
         merge([])
     np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_models_of_other_columns_or_outputs_are_not_merged():
+    X, y = rows(300)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    first = clone(MODEL).fit(frame[:150], y[:150])
+    with pytest.raises(ValueError, match="same columns in the same order"):
+        merge([first, clone(MODEL).fit(frame[150:][list("dcba")], y[150:])])
+    with pytest.raises(ValueError, match="as many outputs"):
+        merge([clone(MODEL).fit(X, y), clone(MODEL).fit(X, np.column_stack([y, y]))])
+
+
+def test_later_targets_widen_the_limits_of_predictions():
+    X, y = rows(600)
+    X[300:, 0] += 3
+    y[300:] += 2000
+    model = RandomFeatureRidge(60, random_state=0).fit(X[:300], y[:300])
+    other = model.without_rows().partial_fit(X[300:], y[300:])
+    for both in (merge([model, other]), model.partial_fit(X[300:], y[300:])):
+        assert abs(both.predict(X[300:]).mean() - y[300:].mean()) < 100
+
+
+def test_rows_that_were_never_there_cannot_be_forgotten():
+    X, y = rows(300)
+    model = clone(MODEL).fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="Only rows that the model has"):
+        model.forget(X[:100] + 1, y[:100] + 1e4)
+    np.testing.assert_array_equal(model.predict(X), before)

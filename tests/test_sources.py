@@ -329,3 +329,57 @@ def test_effects_of_many_rows_are_those_of_their_truth():
     assert (effect.values < upper).all()
     told = model.explain(X[:5])
     np.testing.assert_allclose(told.baseline + told.values.sum(axis=1), model.predict(X[:5]))
+
+
+def test_types_that_differ_from_file_to_file_are_one_where_they_can_be(tmp_path):
+    X, y = numbers(400)
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(k=np.arange(400) % 7)
+    for kind in ("csv", "parquet"):
+        folder = tmp_path / kind
+        folder.mkdir()
+        for name, part, outcomes in (("0", frame[:200], y[:200]), ("1", frame[200:].assign(k=0.5), y[200:])):
+            own = part.assign(y=outcomes, note=None if name == "0" else "word")
+            if kind == "csv":
+                own.to_csv(folder / f"{name}.csv", index=False)
+            else:
+                own.to_parquet(folder / f"{name}.parquet", index=False)
+        model = RandomFeatureRidge(30, scale=0.5, random_state=0).fit(open_table(folder, "y"))
+        assert model.feature_names_in_.tolist() == [*"abcdk", "note"]
+
+
+def test_columns_are_named_once(tmp_path):
+    X, y = numbers(100)
+    path = write(tmp_path / "rows.parquet", pd.DataFrame(X, columns=list("abcd")), y)
+    for wrong in ({"features": ["a", "y"]}, {"weights": "y"}, {"features": ["a", "a"]}):
+        with pytest.raises(ValueError, match="named twice"):
+            open_table(path, "y", **wrong)
+    assert open_table(path, "y", features="a").names == ("a",)
+
+
+def test_predictions_read_the_columns_of_the_model_alone(tmp_path):
+    X, y = numbers(100)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = RandomFeatureRidge(20, scale=0.5, random_state=0).fit(frame, y)
+    path = write(tmp_path / "rows.parquet", frame, y, words=[["a", "list"]] * 100)
+    np.testing.assert_allclose(model.predict(open_table(path)), model.predict(frame))
+    predict_table(model, path, tmp_path / "out.parquet")
+    write(tmp_path / "none.parquet", frame[:0], y[:0])
+    assert model.predict(open_table(tmp_path / "none.parquet")).shape == (0,)
+    with pytest.raises(ValueError, match="score needs targets"):
+        model.score(open_table(path))
+    with pytest.raises(TypeError, match="effects looks at rows in memory"):
+        model.effects(open_table(path))
+    with pytest.raises(FileNotFoundError, match="no folder"):
+        predict_table(model, path, tmp_path / "nowhere" / "out.csv")
+
+
+def test_relevance_of_columns_with_several_inputs_is_that_of_what_they_do():
+    frame, y = mixed(600)
+    model = RandomFeatureRidge(100, random_state=0).fit(frame, y)
+    relevance = dict(zip(model.feature_names_in_, model.feature_relevance_, strict=True))
+    assert relevance["day"] < 0.1
+    assert min(relevance["x"], relevance["size"], relevance["city"]) > 0.1
+
+
+def test_an_unfitted_regressor_can_be_looked_at():
+    assert "fit" in dir(MLKMRegressor())

@@ -27,7 +27,8 @@ _CURRENT: ContextVar[Config] = ContextVar("config", default=Config())  # noqa: B
 
 @contextmanager
 def config_context(*, max_memory: str | float | None = None, client: Any = None) -> Iterator[None]:
-    """Fits and predictions inside take no more memory than this, and run on this cluster.
+    """Rows that are gathered, sums of features and stored kernel matrices inside take no more memory than this, and
+    work on collections of dask runs on this cluster.
 
     Parameters
     ----------
@@ -40,6 +41,8 @@ def config_context(*, max_memory: str | float | None = None, client: Any = None)
     ...     memory_budget()
     2000000000
     """
+    if client is not None and not hasattr(client, "compute"):
+        raise TypeError(f"client must be a client of `distributed`, as Client(address) is; got {client!r}.")
     before = _CURRENT.get()
     own = before.max_memory if max_memory is None else as_bytes(max_memory)
     token = _CURRENT.set(replace(before, max_memory=own, client=before.client if client is None else client))

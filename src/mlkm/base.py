@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
+from ._checks import whole
 from ._types import Array
 from .auto.policy import check_effort
 from .cost import Cost
@@ -16,7 +17,7 @@ from .model.machine import predict_average
 from .model.prior import Prior
 from .report import Reporting
 from .rows import Rows
-from .sources.apply import Predictions, apply_rows, is_elsewhere, r2, sendable
+from .sources.apply import Predictions, apply_rows, check_here, is_elsewhere, r2, sendable
 from .sources.prepare import as_source
 from .variance import (
     LARGEST,
@@ -33,6 +34,10 @@ from .variance import (
 )
 
 
+class _NoRowsError(ValueError, AttributeError):
+    """Also an attribute that is not there, so that `dir` and `hasattr` ask in peace."""
+
+
 class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
     """What all regressors share: standardised distinct rows in, an average of machines out."""
 
@@ -40,7 +45,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
     def _training(self) -> tuple[Any, Any]:
         """The training rows, and what the variance needs to know of the fit."""
         if not hasattr(self, "_rows_of_fit"):
-            raise ValueError(
+            raise _NoRowsError(
                 "return_std, noise_variance_ and leave-one-out need the training rows, which this model was saved"
                 " without; save it with keep_rows=True."
             )
@@ -160,7 +165,8 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         check_is_fitted(self)
         if is_elsewhere(X):
             tail = () if self._single_output else (len(self.y_scaler_.mean),)
-            found = apply_rows(Predictions(sendable(self, return_std), return_std), X, [tail] * (1 + return_std))
+            of, names = Predictions(sendable(self, return_std), return_std), getattr(self, "feature_names_in_", None)
+            found = apply_rows(of, X, [tail] * (1 + return_std), names)
             return found if return_std else found[0]
         Z = self._inputs(self._read(X))
         if not return_std:
@@ -186,6 +192,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         (2, True)
         """
         check_effort(self._effort)
+        n, d = whole("n", n), whole("d", d)
         return self._cost(n, d, self._policy(n, d, in_memory), in_memory)
 
     def outside(self, X: ArrayLike) -> Array:
@@ -202,6 +209,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         array([0. , 0.5])
         """
         check_is_fitted(self)
+        check_here(X, "outside")
         return self._fence.outside(self._read(X))
 
     def effects(self, X: ArrayLike, confidence_level: float = 0.95) -> Effects:
@@ -220,6 +228,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         ((300,), True, True)
         """
         check_is_fitted(self)
+        check_here(X, "effects")
         table = self._reader.table(self, X)
         return Effects(self._view(), self._inputs(self._read(X)), table, self._single_output, confidence_level)
 
@@ -237,6 +246,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         True
         """
         check_is_fitted(self)
+        check_here(X, "explain")
         return contributions(self._view(), self._inputs(self._read(X)), self._single_output)
 
     def _background(self) -> Rows:

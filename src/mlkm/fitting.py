@@ -244,6 +244,7 @@ class Fitting(BaseEstimator):  # type: ignore[misc]
         with np.errstate(over="ignore"):
             beyond = plan.policy.beyond * (high - low) if plan.automatic else np.inf
             self._limits = low - beyond, high + beyond
+        self._span, self._beyond = span, plan.policy.beyond if plan.automatic else np.inf
         self._rows_of_fit, self._total_weight, self._learned = training, weight, plan.learned
         for name in ("_variance", "_seen", "_kept_layer"):
             self.__dict__.pop(name, None)

@@ -14,7 +14,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 from joblib import hash as hash_of
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
@@ -26,7 +26,7 @@ from .rows.pieces import Piece
 from .solvers.sums import Sums, SumsOf
 from .sources.apply import sendable
 from .sources.arrays import TableSource
-from .sources.base import Block, checked_targets
+from .sources.base import Block, Source, checked_targets
 from .sources.prepare import as_source
 from .variance import SumsSummary
 
@@ -93,6 +93,8 @@ class Incremental:
     _total_weight: float
     machines_: tuple[Machine, ...]
     _limits: tuple[Array, Array]
+    _span: tuple[Array, Array]
+    _beyond: float
     y_scaler_: Standardiser
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -100,19 +102,26 @@ class Incremental:
         to a fit to all rows with these, to rounding. `loo_error_` is then that of rows of mean leverage."""
         if not hasattr(self, "machines_"):
             return cast(Self, self.fit(X, y, sample_weight))  # type: ignore[attr-defined]
-        more = self._sums_of(X, y, sample_weight)
-        return self._with_sums(self.row_sums() + more)
+        source = self._later(X, y, sample_weight)
+        sums, span = self.row_sums() + self._sums_of(source), source.reduce(range_of, wider)
+        return self._with_sums(sums)._with_span(wider(self._span, span))
 
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Take rows away again that were given before, with the weights that they had; equal to a fit without them."""
         check_is_fitted(self)
-        ours, less = self.row_sums(), self._sums_of(X, y, sample_weight)
+        ours, less = self.row_sums(), self._sums_of(self._later(X, y, sample_weight))
         if less.n >= ours.n or less.weight > ours.weight * (1 + 1e-9):
             raise ValueError(
                 f"Only rows that the model has can be forgotten, and not all of them: it has {ours.n:g} rows of weight"
                 f" {ours.weight:g}, and {less.n:g} of weight {less.weight:g} were given."
             )
-        return self._with_sums(ours - less)
+        try:
+            return self._with_sums(ours - less)
+        except LinAlgError:
+            raise ValueError(
+                "Only rows that the model has can be forgotten, with the weights that they had; what these leave are no"
+                " sums of rows."
+            ) from None
 
     def without_rows(self) -> Self:
         """A copy with the same features, scalings and penalty and no rows, to begin elsewhere: `partial_fit` adds some,
@@ -134,18 +143,28 @@ class Incremental:
             sums = replace(sums, n=float(rows.copies.sum()))
         return sums.times(self._total_weight / sums.weight) if sums.weight > 0 else sums
 
-    def _sums_of(self, X: Any, y: Any, sample_weight: Any) -> Sums:
-        _, fit = cast(Any, self)._training
-        of = LaterSums(sendable(self), fit.prior, self.row_sums().shift)
+    def _later(self, X: Any, y: Any, sample_weight: Any) -> Source:
+        """Later rows as a source."""
         source = as_source(X, y, sample_weight)
-        if source is None:
-            inputs = cast(Any, self)._reader.table(self, X)
-            Y = checked_targets(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
-            check_consistent_length(inputs.columns[0], Y)
-            weights = checked_weights(sample_weight, len(Y))
-            source = TableSource(inputs, Y, np.ones(len(Y)) if weights is None else weights, True)
-        sums: Sums = source.reduce(of, operator.add)
+        if source is not None:
+            return source
+        inputs = cast(Any, self)._reader.table(self, X)
+        Y = checked_targets(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
+        check_consistent_length(inputs.columns[0], Y)
+        weights = checked_weights(sample_weight, len(Y))
+        return TableSource(inputs, Y, np.ones(len(Y)) if weights is None else weights, True)
+
+    def _sums_of(self, source: Source) -> Sums:
+        _, fit = cast(Any, self)._training
+        sums: Sums = source.reduce(LaterSums(sendable(self), fit.prior, self.row_sums().shift), operator.add)
         return sums
+
+    def _with_span(self, span: tuple[Array, Array]) -> Self:
+        """With targets in this range; predictions may leave it as far as in the fit."""
+        low, high = self._span = span
+        beyond = self._beyond * (high - low) if np.isfinite(self._beyond) else np.full(len(low), np.inf)
+        self._limits = low - beyond, high + beyond
+        return self
 
     def _with_sums(self, sums: Sums, n: int | None = None) -> Self:
         rows, fit = cast(Any, self)._training
@@ -162,6 +181,15 @@ class Incremental:
         for name in ("_variance", "_seen"):
             self.__dict__.pop(name, None)
         return self
+
+
+def range_of(block: Block) -> tuple[Array, Array]:
+    """The least and the largest targets."""
+    return block.Y.min(axis=0), block.Y.max(axis=0)
+
+
+def wider(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
+    return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
 
 
 def _averaging_to_one(sums: Sums) -> Sums:
@@ -191,11 +219,12 @@ def merge(models: Sequence[Any]) -> Any:
         if not isinstance(model, Incremental):
             raise TypeError(f"merge takes RandomFeatureRidge models; got {type(model).__name__}.")
         check_is_fitted(model)
-    sums = first.row_sums()
+    sums, span = first.row_sums(), first._span
     for other in others:
-        theirs = other.row_sums()
-        sums = sums + in_units(theirs, other.y_scaler_, first.y_scaler_, _moved(first, other, sums, theirs))
-    return copy(first)._with_sums(sums)
+        theirs, span = other.row_sums(), wider(span, other._span)
+        moved = _moved(first, other, sums, theirs)
+        sums = sums + in_units(theirs, other.y_scaler_, first.y_scaler_, moved)
+    return copy(first)._with_sums(sums)._with_span(span)
 
 
 def _moved(first: Any, other: Any, ours: Sums, theirs: Sums) -> Array:
@@ -203,6 +232,13 @@ def _moved(first: Any, other: Any, ours: Sums, theirs: Sums) -> Array:
     constant, or they are other features."""
     plain = all(model._numbers is None and model._reader.inputs.plain for model in (first, other))
     same = len(ours.shift) == len(theirs.shift) and first.n_features_in_ == other.n_features_in_
+    if len(ours.Y) != len(theirs.Y):
+        raise ValueError(f"Models to be merged must have as many outputs each; got {len(ours.Y)} and {len(theirs.Y)}.")
+    names = [list(getattr(model, "feature_names_in_", [])) for model in (first, other)]
+    if all(names) and names[0] != names[1]:
+        raise ValueError(
+            f"Models to be merged must have the same columns in the same order; got {names[0]} and {names[1]}."
+        )
     if same and not plain:  # what columns are was found by the rows
         same = hash_of((first._reader, first._numbers)) == hash_of((other._reader, other._numbers))
     if same:

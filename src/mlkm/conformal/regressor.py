@@ -274,7 +274,8 @@ class ConformalRegressor(Reporting, WithScoreParameter, MetaEstimatorMixin, Regr
         """A collection for a collection, arrays for a table in files."""
         tail = self._tail()
         of = IntervalOf(to_send(self._band, request), request, limits, self._single_output)
-        mean, interval = apply_rows(of, X, [tail, (2, len(request.levels), *tail)])
+        names = getattr(self.estimator_, "feature_names_in_", None)
+        mean, interval = apply_rows(of, X, [tail, (2, len(request.levels), *tail)], names)
         return mean, interval
 
     def _tail(self) -> tuple[int, ...]:

@@ -206,7 +206,14 @@ def _shares(total: Array, X: Array) -> Array:
 def fitted_one(
     rows: Rows, solution: Solution, widths: tuple[int, ...], scales: tuple[Any, ...], prior: Prior | None = None
 ) -> Fitted:
-    """What was found, with relevances by the gradient of the fit at some rows."""
-    relevance = relevance_of(solution.machines, rows.X, rows.Y.shape[1])
+    """What was found, with relevances by the gradient of the fit at some rows; of a table whose columns have several
+    inputs each, by exchange."""
+    owners = rows.inputs.owners
+    several = len(np.unique(owners)) < len(owners)
+    relevance = (
+        relevance_by_exchange(solution.machines, rows)
+        if several
+        else relevance_of(solution.machines, rows.X, rows.Y.shape[1])
+    )
     plain = tuple(float(s) if np.ndim(s) == 0 else np.asarray(s) for s in scales)
     return Fitted(solution, widths, plain, relevance, prior)

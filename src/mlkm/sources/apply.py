@@ -14,6 +14,7 @@ from ..tables.frames import Table
 from ..variance import LayersSummary, SumsSummary
 from .base import Block, Source, is_source
 from .cluster import chunks_of, is_dask, known_lengths
+from .files import FileSource
 
 Tails = Sequence[tuple[int, ...]]  # the shape of a row of every result
 
@@ -23,13 +24,20 @@ def is_elsewhere(X: Any) -> bool:
     return is_dask(X) or is_source(X)
 
 
-def apply_rows(f: Callable[[Any], tuple[Array, ...]], X: Any, tails: Tails) -> tuple[Any, ...]:
+def apply_rows(f: Callable[[Any], tuple[Array, ...]], X: Any, tails: Tails, names: Any = None) -> tuple[Any, ...]:
     """The results of f for all rows of X: dask arrays of a collection, which are computed when they are asked for;
-    arrays of a table in files."""
+    arrays of a table in files, of which the columns of these names are read."""
     if is_dask(X):
         return _lazily(f, X, tails)
-    parts = list(in_order(lambda block: f(block.table), X.blocks()))
+    parts = list(in_order(lambda block: f(block.table), narrowed(X, names).blocks()))
+    if not parts:
+        return tuple(np.zeros((0, *tail)) for tail in tails)
     return tuple(np.concatenate(own) for own in zip(*parts, strict=True))
+
+
+def narrowed(X: Any, names: Any) -> Any:
+    """A table in files with the columns of these names alone."""
+    return X.narrowed(tuple(names)) if isinstance(X, FileSource) and names is not None else X
 
 
 def _lazily(f: Callable[[Any], tuple[Array, ...]], X: Any, tails: Tails) -> tuple[Any, ...]:
@@ -52,6 +60,12 @@ def _lazily(f: Callable[[Any], tuple[Array, ...]], X: Any, tails: Tails) -> tupl
 def _of_chunk(f: Callable[[Any], tuple[Array, ...]], chunk: Any, tails: Tails) -> tuple[Array, ...]:
     """f, which is not asked about no rows."""
     return f(chunk) if len(chunk) else tuple(np.zeros((0, *tail)) for tail in tails)
+
+
+def check_here(X: Any, what: str) -> None:
+    """Refuse rows elsewhere for what looks at rows in memory."""
+    if is_elsewhere(X):
+        raise TypeError(f"{what} looks at rows in memory; give an array or a frame, such as some rows of the table.")
 
 
 def sendable(model: Any, return_std: bool = False) -> Any:
@@ -110,12 +124,15 @@ class ErrorsOf:
 
     def __call__(self, block: Block) -> Array:
         w, Y = block.weights, block.Y
+        if not Y.shape[1]:
+            raise ValueError("A score needs targets; name them, as in open_table(path, target='price'), or pass y.")
         missed = Y - np.asarray(self.model.predict(block.table)).reshape(Y.shape)
         return np.stack([np.full(Y.shape[1], w.sum()), w @ Y, w @ Y**2, w @ missed**2])
 
 
 def r2(source: Source, model: Any) -> float:
     """The coefficient of determination, averaged over outputs, as scikit-learn has it."""
+    source = narrowed(source, getattr(model, "feature_names_in_", None))
     total, first, second, missed = source.reduce(ErrorsOf(sendable(model)), np.add)
     around = second - first**2 / total
     return float(np.mean(1 - missed / np.where(around > 0, around, 1.0)))

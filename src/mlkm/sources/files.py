@@ -1,7 +1,7 @@
 """Tables in files that need not fit into memory: Parquet, Feather and CSV, one file, a folder or a PyArrow dataset."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from .._progress import is_listened_to
 from .._types import Array
 from ..rows.pieces import piece_rows
-from ..tables.frames import Table, read_frame
+from ..tables.frames import Table, check_names, read_frame
 from .base import Block, LocalSource, checked_block_weights, checked_targets
 
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".arrow": "feather", ".csv": "csv"}
@@ -44,6 +44,13 @@ class FileSource(LocalSource):
             return None
         return -(-int(self.dataset.count_rows()) // piece_rows(self.n_columns))
 
+    def narrowed(self, names: tuple[str, ...] | None) -> "FileSource":
+        """With these columns alone, for a model that needs no others."""
+        if names is None:
+            return self
+        check_names(tuple(self.dataset.schema.names), names)
+        return replace(self, names=names)
+
     def blocks(self) -> Iterator[Block]:
         import pyarrow as pa
 
@@ -72,7 +79,7 @@ class FileSource(LocalSource):
             try:
                 self._check(fragment, schema, where)
                 batches = fragment.to_batches(
-                    schema=self.dataset.schema, columns=wanted, batch_size=size, batch_readahead=1,
+                    schema=fragment.physical_schema, columns=wanted, batch_size=size, batch_readahead=1,
                     fragment_readahead=1, fragment_scan_options=_frugal(fragment),
                 )  # fmt: skip
                 for batch in batches:
@@ -85,7 +92,7 @@ class FileSource(LocalSource):
         for field in schema:
             if field.name not in own.names:
                 raise ValueError(f"{where} has no column {field.name!r}, which other files of the table have.")
-            if own.field(field.name).type != field.type:
+            if not _alike(own.field(field.name).type, field.type):
                 raise ValueError(
                     f"Column {field.name!r} is of type {own.field(field.name).type} in {where} and of type {field.type}"
                     " elsewhere; write the files with one type."
@@ -125,11 +132,14 @@ def open_table(
     dataset = path if isinstance(path, pyarrow.dataset.Dataset) else _dataset(path)
     every = list(dataset.schema.names)
     targets = () if target is None else (target,) if isinstance(target, str) else tuple(target)
-    others = {*targets, *([weights] if weights else [])}
-    names = tuple(name for name in every if name not in others) if features is None else tuple(features)
-    for name in (*targets, *names, *([weights] if weights else [])):
+    others = (*targets, *([weights] if weights else []))
+    chosen = (features,) if isinstance(features, str) else features
+    names = tuple(name for name in every if name not in others) if chosen is None else tuple(chosen)
+    for name in (*others, *names):
         if name not in every:
             raise ValueError(f"The table has no column {name!r}; it has {', '.join(map(repr, every))}.")
+        if (*others, *names).count(name) > 1:
+            raise ValueError(f"Column {name!r} is named twice; a column is a target, the weights or an input, once.")
     if not names:
         raise ValueError("The table has no column beside its targets; inputs are needed.")
     return FileSource(dataset, names, targets, weights, isinstance(target, str) or target is None)
@@ -150,10 +160,50 @@ def _dataset(path: Any) -> Any:
         raise ValueError(
             f"A table is in files of one kind, .parquet, .feather or .csv; got {', '.join(sorted(forms)) or 'none'}."
         )
+    kind, names = forms.pop(), [str(file) for file in files]
     try:
-        return pyarrow.dataset.dataset([str(file) for file in files], format=_format(forms.pop()))
+        dataset = pyarrow.dataset.dataset(names, format=_format(kind))
+        schema = _unified(dataset, kind)
+        if kind == "csv":  # whose types are otherwise those of the beginning of each file
+            return pyarrow.dataset.dataset(names, schema=schema, format=_format(kind, schema))
+        return dataset.replace_schema(schema)
     except (pa.ArrowException, OSError) as problem:
         raise ValueError(f"{files[0]} could not be read: {str(problem).splitlines()[0]}") from problem
+
+
+def _unified(dataset: Any, kind: str) -> Any:
+    """One type per column that holds the values of all files: numbers of any size, and nothing, are alike. Whole
+    numbers of a CSV file may have others below them, and are read as numbers."""
+    import pyarrow as pa
+
+    schemas = []
+    for fragment in dataset.get_fragments():
+        try:
+            schemas.append(fragment.physical_schema)
+        except (pa.ArrowException, OSError):  # named when it is read
+            continue
+    try:
+        schema = pa.unify_schemas([dataset.schema, *schemas], promote_options="permissive")
+    except pa.ArrowException:  # named when it is read
+        schema = dataset.schema
+    if kind == "csv":
+        numbers = [pa.float64() if pa.types.is_integer(field.type) else field.type for field in schema]
+        schema = pa.schema(list(zip(schema.names, numbers, strict=True)))
+    return schema
+
+
+def _alike(own: Any, wanted: Any) -> bool:
+    """Whether values of one type can be read as another."""
+    import pyarrow as pa
+
+    def is_words(kind: Any) -> bool:
+        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind))
+
+    def is_number(kind: Any) -> bool:
+        return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+    alike = any(of(own) and of(wanted) for of in (is_words, is_number, pa.types.is_timestamp))
+    return own == wanted or bool(pa.types.is_null(own)) or alike
 
 
 def _frugal(fragment: Any) -> Any:
@@ -165,14 +215,14 @@ def _frugal(fragment: Any) -> Any:
     return pyarrow.dataset.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
 
 
-def _format(name: str) -> Any:
+def _format(name: str, schema: Any = None) -> Any:
     """How PyArrow reads it; in CSV an empty cell is missing, of words as of numbers."""
     import pyarrow.csv
     import pyarrow.dataset
 
     if name != "csv":
         return name
-    options = pyarrow.csv.ConvertOptions(strings_can_be_null=True)
+    options = pyarrow.csv.ConvertOptions(strings_can_be_null=True, column_types=schema)
     return pyarrow.dataset.CsvFileFormat(convert_options=options)
 
 

@@ -33,6 +33,10 @@ def predict_table(model: Any, source: Any, out: Any, *, confidence_level: float 
     if path.suffix.lower() not in _KINDS:
         raise ValueError(f"Predictions are written to a .parquet or .csv file; got {path.name!r}.")
     table = source if isinstance(source, FileSource) else open_table(source)
+    names = getattr(getattr(model, "estimator_", model), "feature_names_in_", None)
+    table = table.narrowed(None if names is None else tuple(names))
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {str(path.parent)!r} to write {path.name} to.")
     with renamed(path) as unfinished:
         writer = None
         try:
