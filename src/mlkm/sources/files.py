@@ -18,9 +18,11 @@ _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".ar
 
 @dataclass(frozen=True)
 class FileSource(LocalSource):
-    """A PyArrow dataset, the columns that are inputs, targets, none where there are none, and weights."""
+    """A PyArrow dataset, the types of its columns in all files, the columns that are inputs, targets, none where there
+    are none, and weights."""
 
     dataset: Any
+    types: Any
     names: tuple[str, ...]
     targets: tuple[str, ...]
     weight: str | None
@@ -35,7 +37,7 @@ class FileSource(LocalSource):
         """Names and types of the inputs."""
         import pyarrow as pa
 
-        return pa.schema([self.dataset.schema.field(name) for name in self.names])
+        return pa.schema([self.types.field(name) for name in self.names])
 
     def n_blocks(self) -> int | None:
         """By the files' own count of rows; a CSV has none."""
@@ -48,7 +50,7 @@ class FileSource(LocalSource):
         """With these columns alone, for a model that needs no others."""
         if names is None:
             return self
-        check_names(tuple(self.dataset.schema.names), names)
+        check_names(tuple(self.types.names), names)
         return replace(self, names=names)
 
     def blocks(self) -> Iterator[Block]:
@@ -73,7 +75,7 @@ class FileSource(LocalSource):
         """Batches of all files, in their order; what goes wrong is said with the name of the file."""
         import pyarrow as pa
 
-        schema = pa.schema([self.dataset.schema.field(name) for name in wanted])
+        schema = pa.schema([self.types.field(name) for name in wanted])
         for fragment in self.dataset.get_fragments():
             where = getattr(fragment, "path", "") or "the table"
             try:
@@ -129,8 +131,9 @@ def open_table(
         import pyarrow.dataset
     except ImportError:
         raise ImportError('open_table needs PyArrow: pip install "mlkm[tables]".') from None
-    dataset = path if isinstance(path, pyarrow.dataset.Dataset) else _dataset(path)
-    every = list(dataset.schema.names)
+    given = isinstance(path, pyarrow.dataset.Dataset)
+    dataset, types = (path, path.schema) if given else _dataset(path)
+    every = list(types.names)
     targets = () if target is None else (target,) if isinstance(target, str) else tuple(target)
     others = (*targets, *([weights] if weights else []))
     chosen = (features,) if isinstance(features, str) else features
@@ -142,10 +145,11 @@ def open_table(
             raise ValueError(f"Column {name!r} is named twice; a column is a target, the weights or an input, once.")
     if not names:
         raise ValueError("The table has no column beside its targets; inputs are needed.")
-    return FileSource(dataset, names, targets, weights, isinstance(target, str) or target is None)
+    return FileSource(dataset, types, names, targets, weights, isinstance(target, str) or target is None)
 
 
-def _dataset(path: Any) -> Any:
+def _dataset(path: Any) -> tuple[Any, Any]:
+    """The dataset of files, and the types of its columns."""
     import pyarrow as pa
     import pyarrow.dataset
 
@@ -165,8 +169,8 @@ def _dataset(path: Any) -> Any:
         dataset = pyarrow.dataset.dataset(names, format=_format(kind))
         schema = _unified(dataset, kind)
         if kind == "csv":  # whose types are otherwise those of the beginning of each file
-            return pyarrow.dataset.dataset(names, schema=schema, format=_format(kind, schema))
-        return dataset.replace_schema(schema)
+            dataset = pyarrow.dataset.dataset(names, schema=schema, format=_format(kind, schema))
+        return dataset, schema
     except (pa.ArrowException, OSError) as problem:
         raise ValueError(f"{files[0]} could not be read: {str(problem).splitlines()[0]}") from problem
 
