@@ -41,7 +41,7 @@ def config_context(*, max_memory: str | float | None = None, client: Any = None)
     ...     memory_budget()
     2000000000
     """
-    if client is not None and not hasattr(client, "compute"):
+    if client is not None and not hasattr(client, "asynchronous"):
         raise TypeError(f"client must be a client of `distributed`, as Client(address) is; got {client!r}.")
     before = _CURRENT.get()
     own = before.max_memory if max_memory is None else as_bytes(max_memory)
