@@ -196,8 +196,13 @@ class Descent:
         """One pass, and the overall loss at its beginning where asked; `key` are the epoch and the number of the pass
         in it."""
         whole = self.step.batch_size is None or self.step.batch_size >= self.census.counts.max()
-        totals = self._as_one_batch(rotations, visit, with_loss) if whole else None
-        return self._overall(self._in_batches(rotations, visit, key, with_loss) if totals is None else totals)
+        with np.errstate(over="ignore", invalid="ignore"):  # a diverging run ends in one clear error, raised by `train`
+            totals = (
+                self._as_one_batch(rotations, visit, with_loss)
+                if whole
+                else self._in_batches(rotations, visit, key, with_loss)
+            )
+        return self._overall(totals)
 
     def _overall(self, totals: Array) -> float:
         return float(np.mean(totals)) / float(self.census.weights.sum())
@@ -216,7 +221,7 @@ class Descent:
         moving = positions(before[0], visit.layer)
 
         def on(data: Data, number: int, j: int) -> float:
-            with np.errstate(over="ignore", invalid="ignore"):  # a diverging run ends in one clear error
+            with np.errstate(over="ignore", invalid="ignore"):  # threads have their own state
                 rng = generator(self.seed, Purpose.BATCHES, j, *key, number)
                 rows = rng.permutation(visit.rows(data, j))
                 rotations[j].add(data, rows, moving, float(mean_weight[visit.parts[j]]), size)
