@@ -15,12 +15,13 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from clusters import FEW, GIVEN, collections, equal, fitted, mixed, numbers, start
+from clusters import GIVEN, N, collections, equal, fitted, start
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from source_rows import FEW, mixed, numbers
 
 from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, config_context
 from mlkm.auto.policy import policy_context
@@ -42,7 +43,7 @@ def client():
     ids=["given", "ridge", "default"],
 )
 def test_a_fit_is_that_of_rows_in_memory(client, model):
-    X, y = numbers()
+    X, y = numbers(N)
     memory, cluster = fitted(model, X, y), fitted(model, *collections(X, y))
     equal(cluster.predict(X[:500]), memory.predict(X[:500]))
     assert cluster.penalty_ == pytest.approx(memory.penalty_, rel=1e-6)
@@ -51,7 +52,7 @@ def test_a_fit_is_that_of_rows_in_memory(client, model):
 
 @pytest.mark.slow
 def test_the_number_of_workers_and_the_chunks_change_no_bit(client):
-    X, y = numbers()
+    X, y = numbers(N)
     found = []
     for n_workers in (2, 3, 1):
         client.cluster.scale(n_workers)
@@ -65,7 +66,7 @@ def test_the_number_of_workers_and_the_chunks_change_no_bit(client):
 
 
 def test_without_a_cluster_threads_do_the_work(client):
-    X, y = numbers()
+    X, y = numbers(N)
     expected = fitted(GIVEN, *collections(X, y)).predict(X[:500])
     with dask.config.set(scheduler="threads"):
         before = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
@@ -84,7 +85,7 @@ def test_few_rows_are_gathered_and_fitted_as_in_memory(client):
     "model", [pytest.param(MLKMRegressor(random_state=0), marks=pytest.mark.slow), GIVEN], ids=["default", "given"]
 )
 def test_frames_with_categories_words_dates_and_missing_values(client, model):
-    frame, y = mixed()
+    frame, y = mixed(800)
     collection = dd.from_pandas(frame.assign(y=y), npartitions=4)
     columns = list(frame.columns)
     memory, cluster = fitted(model, frame, y), fitted(model, collection[columns], collection["y"])
@@ -99,7 +100,7 @@ def test_frames_with_categories_words_dates_and_missing_values(client, model):
 
 def test_partitions_without_rows(client):
     """A filter leaves partitions empty and lengths unknown."""
-    frame, y = mixed()
+    frame, y = mixed(800)
     table = frame.assign(y=y).sort_values("x", ignore_index=True)
     collection = dd.from_pandas(table, npartitions=6)
     kept, expected = collection[collection["x"] > -0.2], table[table["x"] > -0.2]
@@ -145,7 +146,7 @@ def test_weights_outputs_and_targets_that_are_here(client):
     equal(model.predict(X), expected)
     equal(fitted(GIVEN, X, Y, sample_weight=da.from_array(w, chunks=800)).predict(X), expected)
     assert model.predict(dX).shape == (3000, 2)
-    frame, targets = mixed()
+    frame, targets = mixed(800)
     named = fitted(GIVEN, frame, da.from_array(targets, chunks=400))
     assert named.feature_names_in_.tolist() == list(frame.columns)
     equal(model.score(dX, dY, sample_weight=da.from_array(w)), model.score(X, Y, sample_weight=w), 1e-9)
@@ -341,7 +342,7 @@ class Touched:
 
 def test_a_pass_makes_every_chunk_once(client, tmp_path):
     """Also where X and y are parts of one array, and where tasks cut chunks."""
-    X, y = numbers()
+    X, y = numbers(N)
     Z = da.from_array(np.column_stack([X, y]), chunks=(9000, 5)).map_blocks(Touched(str(tmp_path)), dtype=float)
     tmp_path.joinpath("x").touch()  # map_blocks may have asked what it gives
     for path in tmp_path.iterdir():

@@ -10,8 +10,9 @@ import dask.array as da
 import distributed
 import numpy as np
 import pytest
-from clusters import FEW, GIVEN, collections, equal, fitted, numbers, start
+from clusters import GIVEN, N, collections, equal, fitted, start
 from sklearn.base import clone
+from source_rows import FEW, numbers
 
 from mlkm.auto.policy import policy_context
 
@@ -61,7 +62,7 @@ def test_a_task_that_fails_is_tried_again(client, tmp_path):
 
 
 def test_two_fits_at_once(client):
-    X, y = numbers()
+    X, y = numbers(N)
     expected = [fitted(GIVEN, *collections(X, target)).predict(X[:500]) for target in (y, -3 * y)]
     found = [None, None]
 

@@ -1,5 +1,7 @@
 """Sums over pieces of rows: the same whatever the pieces come from."""
 
+from functools import reduce
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -27,7 +29,7 @@ def test_the_tree_is_that_of_groups_of_eight(n):
     level = leaves
     while len(level) > 1:
         groups = [level[k : k + FAN] for k in range(0, len(level), FAN)]
-        level = [group[0] if len(group) == 1 else __import__("functools").reduce(add, group) for group in groups]
+        level = [group[0] if len(group) == 1 else reduce(add, group) for group in groups]
     assert tree_sum(leaves, add) == level[0]
 
 

@@ -6,43 +6,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sklearn.model_selection import KFold
+from source_rows import FEW, mixed, numbers, write
 
 import mlkm
-from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, config_context, open_table, predict_table
-from mlkm.auto.policy import Policy, policy_context
+from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, config_context, open_table
+from mlkm.auto.policy import policy_context
 from mlkm.sources.arrays import ArraySource
 from mlkm.sources.part import PartSource
 from mlkm.sources.scan import gathered, scan
 from mlkm.tables.frames import Table
-
-FEW = Policy(kernel_rows=(300, 300), layer_work=(1e8, 100, 100))  # many rows are many from 300 on
-
-
-def numbers(n=1000, d=4, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-1, 1, (n, d)) + np.arange(d)
-    return X, np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(n)
-
-
-def mixed(n=1200, seed=0):
-    rng = np.random.default_rng(seed)
-    city = rng.choice([f"city {k}" for k in range(12)], n).astype(object)
-    frame = pd.DataFrame(
-        {
-            "x": rng.standard_normal(n),
-            "size": np.where(rng.random(n) < 0.1, np.nan, rng.uniform(0, 2, n)),
-            "city": np.where(rng.random(n) < 0.05, None, city),
-            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 700, n), unit="D"),
-        }
-    )
-    effect = pd.Series(city).str.slice(5).astype(float).to_numpy() / 5
-    y = np.sin(2 * frame["x"]) + frame["size"].fillna(3) + effect + 0.1 * rng.standard_normal(n)
-    return frame, y.to_numpy()
-
-
-def write(path, frame, y, rows=250, **more):
-    pq.write_table(pa.Table.from_pandas(frame.assign(y=y, **more), preserve_index=False), path, row_group_size=rows)
-    return path
 
 
 def test_the_sample_does_not_depend_on_the_blocks():
@@ -87,13 +59,6 @@ def test_a_fit_to_a_file_is_that_of_its_rows(model, tmp_path):
     assert streamed.feature_names_in_.tolist() == list("abcd")
 
 
-def test_few_rows_of_a_file_are_fitted_as_in_memory(tmp_path):
-    frame, y = mixed(300)
-    path = write(tmp_path / "rows.parquet", frame, y)
-    expected = MLKMRegressor(random_state=0).fit(frame, y).predict(frame)
-    np.testing.assert_array_equal(MLKMRegressor(random_state=0).fit(open_table(path, "y")).predict(frame), expected)
-
-
 @pytest.mark.parametrize("kind", [MLKMRegressor, RandomFeatureRidge])
 def test_mixed_columns_in_pieces_are_as_in_memory(kind, tmp_path):
     """Categories, missing values and dates, several files, of which each holds some of the levels."""
@@ -108,7 +73,7 @@ def test_mixed_columns_in_pieces_are_as_in_memory(kind, tmp_path):
         streamed = kind(random_state=0).fit(open_table(tmp_path, target="y"))
     np.testing.assert_allclose(streamed.predict(frame), memory.predict(frame), rtol=1e-6, atol=1e-6)
     assert streamed.score(frame, y) > 0.9
-    assert streamed.feature_relevance_.shape == (4,)
+    assert streamed.feature_relevance_.shape == (5,)
 
 
 def test_levels_in_pieces_do_not_tell_targets_of_their_rows():
@@ -138,19 +103,6 @@ def test_weights_and_outputs_stream(tmp_path):
     np.testing.assert_allclose(streamed, repeated, rtol=1e-8, atol=1e-8)
 
 
-def test_csv_and_feather_are_read(tmp_path):
-    import pyarrow.feather
-
-    frame, y = mixed(200)
-    frame = frame.drop(columns="day")
-    frame.assign(y=y).to_csv(tmp_path / "rows.csv", index=False)
-    pyarrow.feather.write_feather(pa.Table.from_pandas(frame.assign(y=y)), tmp_path / "rows.feather")
-    expected = MLKMRegressor(random_state=0).fit(frame, y).predict(frame)
-    for name in ("rows.csv", "rows.feather"):
-        model = MLKMRegressor(random_state=0).fit(open_table(tmp_path / name, target="y"))
-        np.testing.assert_allclose(model.predict(frame), expected, rtol=1e-6)
-
-
 def test_memmaps_are_read_in_pieces(tmp_path):
     X, y = numbers(3000)
     mapped = np.memmap(tmp_path / "X.dat", np.float32, "w+", shape=X.shape)
@@ -171,86 +123,6 @@ def test_a_large_memmap_is_fitted_as_an_array_in_memory(tmp_path):
     np.testing.assert_array_equal(streamed.predict(X[:100]), expected)
     with pytest.raises(ValueError, match="21000 rows and y has 5"):
         model.fit(mapped, y[:5])
-
-
-@pytest.mark.parametrize("kind", ["parquet", "csv"])
-def test_predictions_stream_to_a_file(kind, tmp_path):
-    X, y = numbers(700)
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    path = write(tmp_path / "rows.parquet", frame, y)
-    band = ConformalRegressor(RandomFeatureRidge(40, scale=0.5, random_state=0), random_state=0).fit(frame, y)
-    out = predict_table(band, open_table(path, features=list("abcd")), tmp_path / f"out.{kind}")
-    written = pd.read_parquet(out) if kind == "parquet" else pd.read_csv(out)
-    mean, interval = band.predict_interval(frame)
-    np.testing.assert_allclose(written["prediction"], mean)
-    np.testing.assert_allclose(written[["lower", "upper"]], interval[:, :, 0])
-    predict_table(band.estimator_, path, out)
-    assert list((pd.read_parquet if kind == "parquet" else pd.read_csv)(out)) == ["prediction"]
-
-
-def test_what_fails_leaves_nothing_behind(tmp_path):
-    X, y = numbers(100)
-    model = RandomFeatureRidge(20, scale=0.5, random_state=0).fit(pd.DataFrame(X, columns=list("abcd")), y)
-    path = write(tmp_path / "rows.parquet", pd.DataFrame(X[:, :2], columns=list("ab")), y)
-    (tmp_path / "out.csv").write_text("before")
-    with pytest.raises(ValueError, match="no column 'c', 'd'"):
-        predict_table(model, path, tmp_path / "out.csv")
-    assert (tmp_path / "out.csv").read_text() == "before"
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["out.csv", "rows.parquet"]
-    with pytest.raises(ValueError, match=r"\.parquet or \.csv"):
-        predict_table(model, path, tmp_path / "out.xlsx")
-
-
-@pytest.mark.parametrize("problem", [KeyboardInterrupt(), OSError(28, "No space left on device")])
-def test_an_interrupt_or_a_full_disk_leaves_nothing_behind(problem, tmp_path, monkeypatch):
-    X, y = numbers(100)
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    model = RandomFeatureRidge(20, scale=0.5, random_state=0).fit(frame, y)
-    path = write(tmp_path / "rows.parquet", frame, y)
-
-    def fails(self, *arguments):
-        raise problem
-
-    monkeypatch.setattr("pyarrow.parquet.ParquetWriter.write_table", fails)
-    with pytest.raises(type(problem)):
-        predict_table(model, path, tmp_path / "out.parquet")
-    assert [p.name for p in tmp_path.iterdir()] == ["rows.parquet"]
-
-
-def test_a_broken_file_in_a_folder_is_named(tmp_path):
-    X, y = numbers(100)
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    write(tmp_path / "a.parquet", frame, y)
-    whole = write(tmp_path / "b.parquet", frame, y).read_bytes()
-    model = RandomFeatureRidge(20, scale=0.5, random_state=0)
-    (tmp_path / "b.parquet").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=r"b\.parquet could not be read"):
-        model.fit(open_table(tmp_path, "y"))
-    write(tmp_path / "b.parquet", frame.drop(columns="c"), y)
-    with pytest.raises(ValueError, match=r"b\.parquet has no column 'c'"):
-        model.fit(open_table(tmp_path, "y"))
-    write(tmp_path / "b.parquet", frame.assign(c="word"), y)
-    with pytest.raises(ValueError, match=r"Column 'c' is of type .* in .*b\.parquet and of type double"):
-        model.fit(open_table(tmp_path, "y"))
-
-
-def test_bad_tables_are_explained(tmp_path):
-    X, y = numbers(100)
-    path = write(tmp_path / "rows.parquet", pd.DataFrame(X, columns=list("abcd")), y)
-    with pytest.raises(ValueError, match="no column 'price'"):
-        open_table(path, target="price")
-    with pytest.raises(FileNotFoundError, match="no file or folder"):
-        open_table(tmp_path / "none.parquet")
-    with pytest.raises(ValueError, match="names its target"):
-        MLKMRegressor().fit(open_table(path, "y"), y)
-    with pytest.raises(ValueError, match="has no target"):
-        MLKMRegressor().fit(open_table(path))
-    write(tmp_path / "rows.parquet", pd.DataFrame(X, columns=list("abcd")), np.where(y > 0, y, np.nan))
-    with pytest.raises(ValueError, match="y contains NaN"):
-        MLKMRegressor().fit(open_table(path, "y"))
-    (tmp_path / "notes.txt").write_text("no table")
-    with pytest.raises(ValueError, match="one kind"):
-        open_table(tmp_path / "notes.txt")
 
 
 def test_memory_is_asked_for_before_it_is_taken(tmp_path):
@@ -329,48 +201,6 @@ def test_effects_of_many_rows_are_those_of_their_truth():
     assert (effect.values < upper).all()
     told = model.explain(X[:5])
     np.testing.assert_allclose(told.baseline + told.values.sum(axis=1), model.predict(X[:5]))
-
-
-def test_types_that_differ_from_file_to_file_are_one_where_they_can_be(tmp_path):
-    X, y = numbers(400)
-    frame = pd.DataFrame(X, columns=list("abcd")).assign(k=np.arange(400) % 7)
-    for kind in ("csv", "parquet"):
-        folder = tmp_path / kind
-        folder.mkdir()
-        for name, part, outcomes in (("0", frame[:200], y[:200]), ("1", frame[200:].assign(k=0.5), y[200:])):
-            own = part.assign(y=outcomes, note=None if name == "0" else "word")
-            if kind == "csv":
-                own.to_csv(folder / f"{name}.csv", index=False)
-            else:
-                own.to_parquet(folder / f"{name}.parquet", index=False)
-        model = RandomFeatureRidge(30, scale=0.5, random_state=0).fit(open_table(folder, "y"))
-        assert model.feature_names_in_.tolist() == [*"abcdk", "note"]
-
-
-def test_columns_are_named_once(tmp_path):
-    X, y = numbers(100)
-    path = write(tmp_path / "rows.parquet", pd.DataFrame(X, columns=list("abcd")), y)
-    for wrong in ({"features": ["a", "y"]}, {"weights": "y"}, {"features": ["a", "a"]}):
-        with pytest.raises(ValueError, match="named twice"):
-            open_table(path, "y", **wrong)
-    assert open_table(path, "y", features="a").names == ("a",)
-
-
-def test_predictions_read_the_columns_of_the_model_alone(tmp_path):
-    X, y = numbers(100)
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    model = RandomFeatureRidge(20, scale=0.5, random_state=0).fit(frame, y)
-    path = write(tmp_path / "rows.parquet", frame, y, words=[["a", "list"]] * 100)
-    np.testing.assert_allclose(model.predict(open_table(path)), model.predict(frame))
-    predict_table(model, path, tmp_path / "out.parquet")
-    write(tmp_path / "none.parquet", frame[:0], y[:0])
-    assert model.predict(open_table(tmp_path / "none.parquet")).shape == (0,)
-    with pytest.raises(ValueError, match="score needs targets"):
-        model.score(open_table(path))
-    with pytest.raises(TypeError, match="effects looks at rows in memory"):
-        model.effects(open_table(path))
-    with pytest.raises(FileNotFoundError, match="no folder"):
-        predict_table(model, path, tmp_path / "nowhere" / "out.csv")
 
 
 def test_relevance_of_columns_with_several_inputs_is_that_of_what_they_do():

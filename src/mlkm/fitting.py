@@ -35,9 +35,8 @@ from .tables.columns import encode
 from .tables.frames import Table
 from .tables.means import fit_numbers
 from .tables.reading import category_mask, checked_table, reader_of, set_names
-from .variance import FitSummary, StackSummary, summed_up
+from .variance import SHOWN, FitSummary, StackSummary, summed_up
 
-_SHOWN = 2000  # rows that are kept of many for effects to be averaged over
 _SQUARES = 6  # matrices of products that such a fit holds at the same time, about
 _ENOUGH = 30  # rows from which on it is said that a fit is useless
 _USELESS = 0.99  # of the variance of y: error of rows left out from which on it is
@@ -172,7 +171,7 @@ class Fitting(BaseEstimator):  # type: ignore[misc]
         n_parts = parts_elsewhere(cv, plan.depth) or 0
         ready = split(ready, found, n_parts, seed)
         trained = train_in_pieces(ready.sample, ready.of_all, ready.pieces, plan, self.y_scaler_, n_parts)
-        fitted, solution, some = trained.fitted, trained.fitted.solution, ready.sample.take(slice(0, _SHOWN))
+        fitted, solution, some = trained.fitted, trained.fitted.solution, ready.sample.take(slice(0, SHOWN))
         summary = summed_up(trained.layers, solution.penalty, trained.sums, trained.error, solution.loo_error, some)
         return self._store(fitted, (ready.low, ready.high), plan, (ready.rows, summary), found.weight)
 

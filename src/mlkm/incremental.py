@@ -28,9 +28,8 @@ from .sources.apply import sendable
 from .sources.arrays import TableSource
 from .sources.base import Block, Source, checked_targets
 from .sources.prepare import as_source
-from .variance import SumsSummary
+from .variance import SHOWN, SumsSummary
 
-_SHOWN = 2000  # rows that are kept for effects to be averaged over
 _SAME = 1e-6  # by which features of two models may differ
 
 
@@ -168,16 +167,14 @@ class Incremental:
 
     def _with_sums(self, sums: Sums, n: int | None = None) -> Self:
         rows, fit = cast(Any, self)._training
-        some = fit.sample if isinstance(fit, SumsSummary) else rows.take(slice(0, _SHOWN))
+        some = fit.sample if isinstance(fit, SumsSummary) else rows.take(slice(0, SHOWN))
         own, penalty = replace(sums, n=float(sums.n if n is None else n)), cast(Any, self).penalty_
         solved = solved_sums(fit.prior, own, penalty)
         self.machines_ = (solved.machine,)
         self.loo_error_ = float(np.mean((np.sqrt(solved.loo_error) * self.y_scaler_.sd) ** 2))
         self._total_weight = own.weight
-        self._rows_of_fit = (
-            None,
-            SumsSummary(fit.prior, penalty, _averaging_to_one(own), solved.loo_error, some if own.n > 0 else None),
-        )
+        shown = some if own.n > 0 else None
+        self._rows_of_fit = None, SumsSummary(fit.prior, penalty, _averaging_to_one(own), solved.loo_error, shown)
         for name in ("_variance", "_seen"):
             self.__dict__.pop(name, None)
         return self

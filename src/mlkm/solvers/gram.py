@@ -14,8 +14,7 @@ import numpy as np
 
 from .._threads import side_by_side, stop_if_asked
 from .._types import Array
-
-BLOCK = 2048
+from ..rows.pieces import BLOCK
 
 
 @dataclass(frozen=True)
@@ -27,6 +26,27 @@ class Gram:
     f_mean: Array
     y_mean: Array
     total: float
+
+
+def shifted_sums(
+    features: Callable[[slice], Array], Y: Array, weights: Array, shift: Array, begins: range, block: int = BLOCK
+) -> tuple[Array, Array, Array]:
+    """sum w F F', sum w F Y' and sum w F over the blocks that begin there, F less the shift: products in the precision
+    of the features, which are overwritten, and sums in float64."""
+    n, D = len(Y), len(shift)
+    FF, FY, total = np.zeros((D, D)), np.zeros((D, Y.shape[1])), np.zeros(D)
+    product: Array = np.empty((D, D), shift.dtype)  # kept: fresh memory costs a quarter of the product's time
+    for begin in begins:
+        stop_if_asked()
+        at = slice(begin, min(begin + block, n))
+        F = features(at)
+        F -= shift
+        w = weights[at].astype(F.dtype)
+        total += w @ F
+        FY += F.T @ (w[:, None] * Y[at]).astype(F.dtype)
+        F *= np.sqrt(w)[:, None]
+        FF += np.matmul(F.T, F, out=product)
+    return FF, FY, total
 
 
 def gram(
@@ -43,22 +63,9 @@ def gram(
     y_mean = weights @ Y / total
     if shift is None:
         shift = features(slice(0, min(n, block, 1000))).mean(axis=0)
-    D = len(shift)
 
     def sums(begins: range) -> tuple[Array, Array, Array]:
-        FF, FY, mean = np.zeros((D, D)), np.zeros((D, Y.shape[1])), np.zeros(D)
-        product = np.empty((D, D), shift.dtype)  # kept: fresh memory costs a quarter of the product's time
-        for begin in begins:
-            stop_if_asked()
-            at = slice(begin, min(begin + block, n))
-            F = features(at)
-            F -= shift
-            w = weights[at].astype(F.dtype)
-            mean += w @ F
-            FY += F.T @ (w[:, None] * (Y[at] - y_mean)).astype(F.dtype)
-            F *= np.sqrt(w)[:, None]
-            FF += np.matmul(F.T, F, out=product)
-        return FF, FY, mean
+        return shifted_sums(features, Y - y_mean, weights, shift, begins, block)
 
     if n <= block or not lanes:
         FF, FY, mean = sums(range(0, n, block))

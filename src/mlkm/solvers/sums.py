@@ -10,11 +10,10 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from .._threads import stop_if_asked
 from .._types import Array
 from ..model.last import Features
-from ..rows import blocks
 from ..rows.pieces import BLOCK, Piece
+from .gram import shifted_sums
 
 
 @dataclass(frozen=True)
@@ -79,21 +78,10 @@ class SumsOf:
 
     def __call__(self, piece: Piece) -> Sums:
         """Products of at most `BLOCK` rows in the precision of the features, added in float64."""
-        n, D, k = len(piece.Y), len(self.shift), piece.Y.shape[1]
-        inputs, shift = self.prior.inputs(piece.X), self.shift.astype(self.prior.inputs(piece.X[:0]).dtype)
-        F_sum, FF, FY = np.zeros(D), np.zeros((D, D)), np.zeros((D, k))
-        product: Array = np.empty((D, D), shift.dtype)  # kept: fresh memory costs a quarter of the product's time
-        for at in blocks(n, BLOCK):
-            stop_if_asked()
-            F, w = self.prior.rows_of_features(inputs[at]), piece.weights[at]
-            F -= shift
-            own = w.astype(F.dtype)
-            F_sum += own @ F
-            FY += F.T @ (w[:, None] * piece.Y[at]).astype(F.dtype)
-            F *= np.sqrt(own)[:, None]
-            FF += np.matmul(F.T, F, out=product)
-        weights = piece.weights
-        return Sums(self.shift, float(n), float(weights.sum()), F_sum, weights @ piece.Y, FF, FY, weights @ piece.Y**2)
+        inputs, Y, weights = self.prior.inputs(piece.X), piece.Y, piece.weights
+        shift, every = self.shift.astype(inputs.dtype), range(0, len(Y), BLOCK)
+        FF, FY, F = shifted_sums(lambda at: self.prior.rows_of_features(inputs[at]), Y, weights, shift, every)
+        return Sums(self.shift, float(len(Y)), float(weights.sum()), F, weights @ Y, FF, FY, weights @ Y**2)
 
 
 def sums_of(prior: Features, X: Array) -> SumsOf:

@@ -48,8 +48,7 @@ class Scan:
 
 @dataclass(frozen=True)
 class ScanOf:
-    """The scan of a piece; which columns are categories though they hold numbers, the seed of the sample, and whether
-    every value is to be seen."""
+    """The scan of a piece; which columns are categories though they hold numbers, and the seed of the sample."""
 
     categorical: tuple[bool, ...]
     seed: int

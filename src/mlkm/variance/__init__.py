@@ -6,10 +6,11 @@ from .layers import LayersSummary, LayersVariance
 from .left_out import LeftOut, places
 from .of_fit import AnyVariance, summed_up, variance_of
 from .stack import LARGEST, StackSummary, StackVariance
-from .summed import SummedVariance, SumsSummary
+from .summed import SHOWN, SummedVariance, SumsSummary
 
 __all__ = [
     "LARGEST",
+    "SHOWN",
     "AnyVariance",
     "FitSummary",
     "Functionals",

@@ -19,6 +19,7 @@ from .functionals import Functionals
 from .pieces import row_blocks
 from .sides import cholesky
 
+SHOWN = 2000  # rows that are kept of many for effects to be averaged over
 _LOST = 1e-5  # share of the variance of y that is lost in the rounding of float32
 
 

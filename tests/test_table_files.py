@@ -1,0 +1,151 @@
+"""Tables in files: what is read, what is written, and what is said of files that are not as they should be."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from source_rows import mixed, numbers, write
+
+from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, open_table, predict_table
+
+
+def test_few_rows_of_a_file_are_fitted_as_in_memory(tmp_path):
+    frame, y = mixed(300)
+    path = write(tmp_path / "rows.parquet", frame, y)
+    expected = MLKMRegressor(random_state=0).fit(frame, y).predict(frame)
+    np.testing.assert_array_equal(MLKMRegressor(random_state=0).fit(open_table(path, "y")).predict(frame), expected)
+
+
+def test_csv_and_feather_are_read(tmp_path):
+    import pyarrow.feather
+
+    frame, y = mixed(200)
+    frame = frame.drop(columns="day")
+    frame.assign(y=y).to_csv(tmp_path / "rows.csv", index=False)
+    pyarrow.feather.write_feather(pa.Table.from_pandas(frame.assign(y=y)), tmp_path / "rows.feather")
+    expected = MLKMRegressor(random_state=0).fit(frame, y).predict(frame)
+    for name in ("rows.csv", "rows.feather"):
+        model = MLKMRegressor(random_state=0).fit(open_table(tmp_path / name, target="y"))
+        np.testing.assert_allclose(model.predict(frame), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_predictions_stream_to_a_file(kind, tmp_path):
+    X, y = numbers(700)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    path = write(tmp_path / "rows.parquet", frame, y)
+    band = ConformalRegressor(RandomFeatureRidge(40, scale=0.5, random_state=0), random_state=0).fit(frame, y)
+    out = predict_table(band, open_table(path, features=list("abcd")), tmp_path / f"out.{kind}")
+    written = pd.read_parquet(out) if kind == "parquet" else pd.read_csv(out)
+    mean, interval = band.predict_interval(frame)
+    np.testing.assert_allclose(written["prediction"], mean)
+    np.testing.assert_allclose(written[["lower", "upper"]], interval[:, :, 0])
+    predict_table(band.estimator_, path, out)
+    assert list((pd.read_parquet if kind == "parquet" else pd.read_csv)(out)) == ["prediction"]
+
+
+def test_what_fails_leaves_nothing_behind(tmp_path):
+    X, y = numbers(100)
+    model = RandomFeatureRidge(20, scale=0.5, random_state=0).fit(pd.DataFrame(X, columns=list("abcd")), y)
+    path = write(tmp_path / "rows.parquet", pd.DataFrame(X[:, :2], columns=list("ab")), y)
+    (tmp_path / "out.csv").write_text("before")
+    with pytest.raises(ValueError, match="no column 'c', 'd'"):
+        predict_table(model, path, tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == "before"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out.csv", "rows.parquet"]
+    with pytest.raises(ValueError, match=r"\.parquet or \.csv"):
+        predict_table(model, path, tmp_path / "out.xlsx")
+
+
+@pytest.mark.parametrize("problem", [KeyboardInterrupt(), OSError(28, "No space left on device")])
+def test_an_interrupt_or_a_full_disk_leaves_nothing_behind(problem, tmp_path, monkeypatch):
+    X, y = numbers(100)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = RandomFeatureRidge(20, scale=0.5, random_state=0).fit(frame, y)
+    path = write(tmp_path / "rows.parquet", frame, y)
+
+    def fails(self, *arguments):
+        raise problem
+
+    monkeypatch.setattr("pyarrow.parquet.ParquetWriter.write_table", fails)
+    with pytest.raises(type(problem)):
+        predict_table(model, path, tmp_path / "out.parquet")
+    assert [p.name for p in tmp_path.iterdir()] == ["rows.parquet"]
+
+
+def test_a_broken_file_in_a_folder_is_named(tmp_path):
+    X, y = numbers(100)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    write(tmp_path / "a.parquet", frame, y)
+    whole = write(tmp_path / "b.parquet", frame, y).read_bytes()
+    model = RandomFeatureRidge(20, scale=0.5, random_state=0)
+    (tmp_path / "b.parquet").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match=r"b\.parquet could not be read"):
+        model.fit(open_table(tmp_path, "y"))
+    write(tmp_path / "b.parquet", frame.drop(columns="c"), y)
+    with pytest.raises(ValueError, match=r"b\.parquet has no column 'c'"):
+        model.fit(open_table(tmp_path, "y"))
+    write(tmp_path / "b.parquet", frame.assign(c="word"), y)
+    with pytest.raises(ValueError, match=r"Column 'c' is of type .* in .*b\.parquet and of type double"):
+        model.fit(open_table(tmp_path, "y"))
+
+
+def test_bad_tables_are_explained(tmp_path):
+    X, y = numbers(100)
+    path = write(tmp_path / "rows.parquet", pd.DataFrame(X, columns=list("abcd")), y)
+    with pytest.raises(ValueError, match="no column 'price'"):
+        open_table(path, target="price")
+    with pytest.raises(FileNotFoundError, match="no file or folder"):
+        open_table(tmp_path / "none.parquet")
+    with pytest.raises(ValueError, match="names its target"):
+        MLKMRegressor().fit(open_table(path, "y"), y)
+    with pytest.raises(ValueError, match="has no target"):
+        MLKMRegressor().fit(open_table(path))
+    write(tmp_path / "rows.parquet", pd.DataFrame(X, columns=list("abcd")), np.where(y > 0, y, np.nan))
+    with pytest.raises(ValueError, match="y contains NaN"):
+        MLKMRegressor().fit(open_table(path, "y"))
+    (tmp_path / "notes.txt").write_text("no table")
+    with pytest.raises(ValueError, match="one kind"):
+        open_table(tmp_path / "notes.txt")
+
+
+def test_types_that_differ_from_file_to_file_are_one_where_they_can_be(tmp_path):
+    X, y = numbers(400)
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(k=np.arange(400) % 7)
+    for kind in ("csv", "parquet"):
+        folder = tmp_path / kind
+        folder.mkdir()
+        for name, part, outcomes in (("0", frame[:200], y[:200]), ("1", frame[200:].assign(k=0.5), y[200:])):
+            own = part.assign(y=outcomes, note=None if name == "0" else "word")
+            if kind == "csv":
+                own.to_csv(folder / f"{name}.csv", index=False)
+            else:
+                own.to_parquet(folder / f"{name}.parquet", index=False)
+        model = RandomFeatureRidge(30, scale=0.5, random_state=0).fit(open_table(folder, "y"))
+        assert model.feature_names_in_.tolist() == [*"abcdk", "note"]
+
+
+def test_columns_are_named_once(tmp_path):
+    X, y = numbers(100)
+    path = write(tmp_path / "rows.parquet", pd.DataFrame(X, columns=list("abcd")), y)
+    for wrong in ({"features": ["a", "y"]}, {"weights": "y"}, {"features": ["a", "a"]}):
+        with pytest.raises(ValueError, match="named twice"):
+            open_table(path, "y", **wrong)
+    assert open_table(path, "y", features="a").names == ("a",)
+
+
+def test_predictions_read_the_columns_of_the_model_alone(tmp_path):
+    X, y = numbers(100)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = RandomFeatureRidge(20, scale=0.5, random_state=0).fit(frame, y)
+    path = write(tmp_path / "rows.parquet", frame, y, words=[["a", "list"]] * 100)
+    np.testing.assert_allclose(model.predict(open_table(path)), model.predict(frame))
+    predict_table(model, path, tmp_path / "out.parquet")
+    write(tmp_path / "none.parquet", frame[:0], y[:0])
+    assert model.predict(open_table(tmp_path / "none.parquet")).shape == (0,)
+    with pytest.raises(ValueError, match="score needs targets"):
+        model.score(open_table(path))
+    with pytest.raises(TypeError, match="effects looks at rows in memory"):
+        model.effects(open_table(path))
+    with pytest.raises(FileNotFoundError, match="no folder"):
+        predict_table(model, path, tmp_path / "nowhere" / "out.csv")
