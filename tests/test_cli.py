@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import mlkm
 from mlkm.cli.commands import app
 from mlkm.cli.demo import draw_data, staircase
 
@@ -90,23 +91,35 @@ def test_help_names_the_commands():
     assert "demo" in result.output
 
 
-HEAVY = ["matplotlib", "pandas", "plotly", "polars", "pyarrow", "typer", "rich", "torch"]
+HEAVY = ["dask", "distributed", "matplotlib", "onnx", "pandas", "plotly", "polars", "pyarrow", "typer", "rich", "torch"]
 
 
 def python(code):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("module", ["mlkm", "mlkm.cli"])
-def test_import_brings_nothing_that_scikit_learn_does_not(module):
+@pytest.mark.parametrize("line", ["from mlkm import *", "import mlkm.cli"])
+def test_import_brings_nothing_that_scikit_learn_does_not(line):
     """scikit-learn itself imports pandas and rich where they are installed."""
     code = f"""
 import sys, sklearn.model_selection, sklearn.utils.validation
 before = set(sys.modules)
-import {module}
+{line}
 print([name for name in {HEAVY} if name in sys.modules and name not in before])"""
     output = python(code)
     assert output.stdout.strip() == "[]", output.stderr
+
+
+def test_import_alone_opens_no_room():
+    output = python("import sys, mlkm; print([name for name in sys.modules if name.startswith('mlkm.')], *dir(mlkm))")
+    rooms, _, names = output.stdout.partition("]")
+    assert rooms == "['mlkm._version'", output.stderr
+    assert set(mlkm.__all__) <= set(names.split())
+
+
+def test_names_that_are_not_there():
+    with pytest.raises(AttributeError, match="has no attribute 'Regressor'"):
+        mlkm.Regressor  # noqa: B018
 
 
 def test_the_library_works_without_any_of_them():

@@ -7,19 +7,25 @@
 (200,)
 """
 
-from . import datasets, exceptions, kernels, metrics, solvers
-from ._config import config_context
-from ._progress import Event
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
 from ._version import __version__
-from .conformal import ConformalRegressor, OnlineConformal
-from .estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
-from .incremental import merge
-from .model.scales import Geometric
-from .onnx import to_onnx
-from .persistence import load, save
-from .random_features import RandomFeatures
-from .sources.files import open_table
-from .sources.output import predict_table
+
+if TYPE_CHECKING:
+    from . import datasets, exceptions, kernels, metrics, solvers
+    from ._config import config_context
+    from ._progress import Event
+    from .conformal import ConformalRegressor, OnlineConformal
+    from .estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
+    from .incremental import merge
+    from .model.scales import Geometric
+    from .onnx import to_onnx
+    from .persistence import load, save
+    from .random_features import RandomFeatures
+    from .sources.files import open_table
+    from .sources.output import predict_table
 
 __all__ = [
     "ConformalRegressor",
@@ -44,3 +50,37 @@ __all__ = [
     "solvers",
     "to_onnx",
 ]
+
+_HOMES = {
+    "ConformalRegressor": "conformal",
+    "Event": "_progress",
+    "Geometric": "model.scales",
+    "MLKMRegressor": "estimators",
+    "OnlineConformal": "conformal",
+    "RKMRegressor": "estimators",
+    "RandomFeatureRidge": "estimators",
+    "RandomFeatures": "random_features",
+    "config_context": "_config",
+    "load": "persistence",
+    "merge": "incremental",
+    "open_table": "sources.files",
+    "predict_table": "sources.output",
+    "save": "persistence",
+    "to_onnx": "onnx",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A name or a room, opened when it is first asked for: `import mlkm` alone takes no time."""
+    if name in _HOMES:
+        found = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    elif not name.startswith("_") and find_spec(f"{__name__}.{name}") is not None:
+        found = import_module(f".{name}", __name__)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

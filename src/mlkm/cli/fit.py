@@ -10,8 +10,7 @@ from .._levels import exact_level
 from ..cost import said
 from ..estimators import MLKMRegressor
 from ..persistence import save
-from ..report import make_report
-from ..report.document import plotly_script
+from ..report.document import make_report, plotly_script
 from ..report.words import number, percent, plural, seconds
 from .app import app
 from .opening import Json

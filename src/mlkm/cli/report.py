@@ -5,8 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..report import make_report
-from ..report.document import plotly_script
+from ..report.document import make_report, plotly_script
 from ..report.words import number, percent
 from .app import app
 from .opening import Json, loaded, names_of

@@ -1,13 +1,13 @@
 """`report` and what notebooks show, for regressors and bands."""
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from .document import Report, make_report
-from .summary import summary_html
+if TYPE_CHECKING:  # the page is made at its first use; every fit would wait for its import
+    from .document import Report
 
 
 class Reporting:
@@ -16,7 +16,7 @@ class Reporting:
 
     fit_facts_: dict[str, Any]
 
-    def report(self, X: Any, y: Any, path: str | os.PathLike[str] | None = None) -> Report:
+    def report(self, X: Any, y: Any, path: str | os.PathLike[str] | None = None) -> "Report":
         """A page on this fit, judged by rows that it has not seen: accuracy beside simple models, the band's coverage,
         relevance and effects of columns, residuals, rows outside the training range, and what to watch out for.
 
@@ -37,6 +37,8 @@ class Reporting:
         >>> [score.name for score in model.report(X[200:], y[200:]).facts.scores]
         ['RandomFeatureRidge', 'gradient boosting', 'ridge regression', 'mean']
         """
+        from .document import make_report
+
         report = make_report(self, X, y)
         if path is not None:
             report.save(path)
@@ -48,4 +50,6 @@ class Reporting:
             check_is_fitted(self)
         except NotFittedError:
             return diagram
+        from .summary import summary_html
+
         return summary_html(self) + diagram
