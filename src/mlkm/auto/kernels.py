@@ -55,7 +55,8 @@ def search_kernels(rows: Rows, plan: Plan) -> LearnedKernel:
 
 def _searched(rows: Rows, plan: Plan) -> LearnedKernel:
     policy, ranks = plan.policy, fit_warp(rows.X, rows.weights, rows.inputs.numbers)
-    kept, begin = begun(rows, ranks, plan)
+    with limited(1):  # small products gain nothing from threads
+        kept, begin = begun(rows, ranks, plan)
     samples = [sample_of(rows, ranks, at, k, policy) for k, at in enumerate(_samples(rows, kept, policy))]
     found, other = side_by_side(
         lambda: _in_turn(samples[::2], begin, kept, plan), lambda: _in_turn(samples[1::2], None, kept, plan)
@@ -105,7 +106,7 @@ def weighed(found: LearnedKernel, rows: Rows, plan: Plan) -> LearnedKernel:
     matrices = kernel.matrices(some.X, some.X)
     Y = some.Y - some.weights @ some.Y / len(some)
     begin_at = np.array([1 / policy.draws] * len(matrices) + [found.noise])
-    with limited(1 if len(some) < policy.weigh_rows else None):  # small products gain nothing from threads
+    with limited(1):
         factors = weigh(matrices, Y, some.weights, begin_at, policy.weigh_steps)
     noise = float(factors[-1])
     return LearnedKernel(_told(kernel.scaled(list(factors[:-1])), noise), noise)
