@@ -206,7 +206,7 @@ def test_an_interrupt_ends_the_work(client, tmp_path):
     model = clone(GIVEN)
     before = dict(vars(model))
     main = threading.main_thread().ident
-    thread = after(tmp_path, 2, lambda _: signal.pthread_kill(main, signal.SIGINT))
+    thread = after(tmp_path, 4, lambda _: signal.pthread_kill(main, signal.SIGINT))
     with pytest.raises(KeyboardInterrupt), policy_context(FEW):
         model.fit(*slowly(X, y, tmp_path, 0.3))
     thread.join()
