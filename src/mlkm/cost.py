@@ -22,6 +22,7 @@ import numpy as np
 from ._config import memory_budget
 from ._threads import blas_threads, limited
 from .auto.first_layer import width_of
+from .auto.leftover import left_samples
 from .auto.policy import Policy
 from .rows.pieces import piece_rows
 from .solvers.conjugate import landmarks
@@ -170,6 +171,17 @@ def _after(n: int, d: int, policy: Policy) -> float:
     return _BOTH * (_weigh(n, d, policy) + pairs + solve) + relevances
 
 
+def _leftovers(d: int, policy: Policy) -> tuple[float, float]:
+    """Bytes and seconds of a second search, on several samples of what fits to half of them leave of the others."""
+    n, at, kept = policy.kernel_rows[0], speed(), min(d, policy.most_inputs)
+    number, m = left_samples(n, d, policy)
+    half = number * m / 2
+    climb = _EVALUATIONS * sum(policy.joint_steps) * number * _evaluation(m, kept)
+    fits = 2 * (half**2 * _TERMS * (3 + 0.25 * min(d, _SEEN)) / at.exponentials + half**3 / at.products)
+    seconds = climb / (2 if at.two else 1) + fits + _weigh(n, d, replace(policy, draws=2))
+    return 4.0 * number * m**2 * kept, seconds if number else 0.0
+
+
 def _weigh(n: int, d: int, policy: Policy) -> float:
     """Steps of a factor, an inverse and products, and an eigendecomposition before them."""
     at, m = speed(), min(n, policy.weigh_rows)
@@ -196,4 +208,6 @@ def cost_of_default(n: int, d: int, policy: Policy, in_memory: bool = True) -> C
     if n <= policy.kernel_rows[0]:
         return cost_of_kernels(min(n, policy.kernel_rows[1]), d, policy)
     width = width_of(n, policy)
-    return cost_of_features(n, d, 2 * width + 2 * d, in_memory=in_memory, policy=policy)
+    cost = cost_of_features(n, d, 2 * width + 2 * d, in_memory=in_memory, policy=policy)
+    memory, seconds = _leftovers(d, policy)
+    return replace(cost, memory=cost.memory + memory, seconds=cost.seconds + seconds)

@@ -98,8 +98,12 @@ def _clearly_less(a: Array, b: Array) -> bool:
 
 def climbed(sample: joint.Sample, plan: Plan) -> joint.Parameters:
     """By scales, from the start."""
+    return learn(sample, beginning(sample, plan), plan.policy, plan.policy.joint_steps[0])
+
+
+def beginning(sample: joint.Sample, plan: Plan) -> joint.Parameters:
+    """The parts that the plan asks for and the sample has."""
     d, parts = sample.X.shape[1], plan.parts(sample.X.shape[1])
     if sample.levels.all():  # nothing that a smooth kernel of numbers could see
         parts = tuple(part for part in parts if part != "full")
-    begin = joint.start(d, plan.linear, parts, len(sample.texts))
-    return learn(sample, begin, plan.policy, plan.policy.joint_steps[0])
+    return joint.start(d, plan.linear, parts, len(sample.texts))

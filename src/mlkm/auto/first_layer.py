@@ -6,7 +6,9 @@ are, the Gaussian kernel on learned directions becomes cosines of random frequen
 landmarks, whitened. Ridge on all rows follows, with the penalty by leave-one-out.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import scipy.linalg
@@ -20,6 +22,7 @@ from ..model.prior import Part, Prior
 from ..model.sum_kernel import SumKernel, Term
 from ..rows import Rows
 from .kernels import LearnedKernel, learn_kernel
+from .leftover import with_leftovers
 from .plan import Plan
 from .policy import Policy
 
@@ -33,26 +36,45 @@ def learn_first_layer(rows: Rows, plan: Plan) -> Prior:
     d, (_, most) = rows.X.shape[1], _widths(rows, plan)
     several = "full" in plan.parts(d)
     waves = plan.policy.joint_frequencies if several else int(np.clip(most // (2 * d), 1, _WAVES))
-    learned = learn_kernel(rows, replace(plan, policy=replace(plan.policy, draws=1, joint_frequencies=waves)))
+    once = replace(plan, policy=replace(plan.policy, draws=1, joint_frequencies=waves))
+    learned = learn_kernel(rows, once)
+    if several and plan.n_features is None and (plan.n_rows or len(rows)) > plan.policy.kernel_rows[0]:
+        learned = with_leftovers(learned, rows, once)
     return features_of(learned, rows, plan)
 
 
 def features_of(learned: LearnedKernel, rows: Rows, plan: Plan) -> Prior:
     """D features in the place of kernels; the rough ones are those at some of the rows."""
     d, D, most = rows.X.shape[1], *_widths(rows, plan)
-    smooth: list[FeatureMap] = []
-    rough: list[Part] = []
-    for term in learned.kernel.terms:
-        if isinstance(term.phi, FeatureMap) and most > 0:
-            smooth.append(_waves(term, term.phi, most))
-        elif isinstance(term.phi, GaussianMap) and term.phi.texts is None and not len(seen_levels(term.unlike)):
-            smooth.append(_cosines(term, term.phi, max(D - sum(phi.n_features for phi in smooth), 1), plan))
-        elif isinstance(term.phi, LinearMap):
-            rough.append(Part(None, term.phi, float(np.sqrt(term.variance))))
-        elif not isinstance(term.phi, FeatureMap):
-            rough.append(_landmarks(term, rows.X[:D]))
-    parts = (Part(None, _side_by_side(smooth, d), 1.0), *rough)
-    return Prior(parts, learned.kernel.linear, learned.noise + 1e-12, precise=learned.noise < _PRECISE)
+    waves, smooth, linear, rough = _by_kind(learned.kernel)
+    maps = [_waves(term, most // len(waves)) for term in waves] if most > 0 else []
+    left = max(D - sum(phi.n_features for phi in maps), 1)
+    maps += [_cosines(k, term, n, plan) for k, (term, n) in enumerate(shared(smooth, left))]
+    parts = [Part(None, _side_by_side(maps, d), 1.0)]
+    parts += [Part(None, term.phi, float(np.sqrt(term.variance))) for term in linear]
+    parts += [_landmarks(term, rows.X[:n]) for term, n in shared(rough, D)]
+    return Prior(tuple(parts), learned.kernel.linear, learned.noise + 1e-12, precise=learned.noise < _PRECISE)
+
+
+def _by_kind(kernel: SumKernel) -> tuple[list[Term], ...]:
+    """Terms of single inputs, smooth ones of numbers, linear ones, and all others."""
+    kinds: tuple[list[Term], ...] = [], [], [], []
+    for term in kernel.terms:
+        of_numbers = isinstance(term.phi, GaussianMap) and term.phi.texts is None and not len(seen_levels(term.unlike))
+        which = (
+            0 if isinstance(term.phi, FeatureMap) else 1 if of_numbers else 2 if isinstance(term.phi, LinearMap) else 3
+        )
+        kinds[which].append(term)
+    return kinds
+
+
+def shared(terms: list[Term], D: int) -> Iterator[tuple[Term, int]]:
+    """Terms with their numbers of features, in proportion to their standard deviations: an error of variance / number,
+    summed over the terms, is least there. Those that have none are left out."""
+    deviations = np.sqrt([term.variance for term in terms])
+    for term, number in zip(terms, np.round(D * deviations / max(deviations.sum(), 1e-300)).astype(int), strict=True):
+        if number > 0:
+            yield term, int(number)
 
 
 def _widths(rows: Rows, plan: Plan) -> tuple[int, int]:
@@ -86,8 +108,9 @@ def scale_of_kernel(kernel: SumKernel, d: int) -> Array:
     return np.asarray(np.sqrt(sum(variance * (B**2).sum(axis=0) for variance, B in terms) / total))
 
 
-def _waves(term: Term, phi: FeatureMap, most: int) -> FeatureMap:
+def _waves(term: Term, most: int) -> FeatureMap:
     """The cosines and sines of single inputs, those of the largest amplitudes where they are too many."""
+    phi = cast(FeatureMap, term.phi)
     half = phi.n_features // 2
     kept = np.sort(np.argsort(-phi.amplitudes[:half], kind="stable")[: max(most // 2, 1)])
     both = np.concatenate([kept, kept + half])[: max(most, 1)]
@@ -95,9 +118,10 @@ def _waves(term: Term, phi: FeatureMap, most: int) -> FeatureMap:
     return FeatureMap(phi.frequencies[:, both], phi.phases[both], amplitudes)
 
 
-def _cosines(term: Term, phi: GaussianMap, D: int, plan: Plan) -> FeatureMap:
-    """D cosines whose frequencies follow the kernel's law along the learned directions."""
-    rng, r = generator(plan.seed, Purpose.FINAL), len(phi.matrix)
+def _cosines(k: int, term: Term, D: int, plan: Plan) -> FeatureMap:
+    """D cosines whose frequencies follow the kernel's law along the learned directions of term k."""
+    phi = cast(GaussianMap, term.phi)
+    rng, r = generator(plan.seed, Purpose.FINAL, *([k] if k else [])), len(phi.matrix)
     drawn = draw_features(rng, r, D, plan.kernel, sampling="orthogonal")
     return FeatureMap(phi.matrix.T @ drawn.frequencies, drawn.phases, drawn.amplitudes * np.sqrt(term.variance))
 

@@ -1,7 +1,10 @@
 """The evidence of a sum of kernels (`joint`) on some hundred rows, exactly, and its gradient in every parameter."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from .._threads import side_by_side
 from .._types import Array
 from .climb import climb
 from .evidence import kernel_evidence
@@ -19,10 +22,28 @@ def learn(sample: Sample, begin: Parameters, policy: Policy, max_iter: int) -> P
     return objective.unravel(climb(objective, begin_at, objective.bounds, max_iter, policy.least_gain))
 
 
-class JointEvidence:
-    """Negative log evidence and prior, per row, as a function of the flat parameter vector."""
+def learn_together(samples: Sequence[Sample], begin: Parameters, policy: Policy, max_iter: int) -> Parameters:
+    """Climb the mean of the evidences of several samples of the same number of rows, each by itself."""
+    each = [JointEvidence(sample, begin, policy, len(samples)) for sample in samples]
 
-    def __init__(self, sample: Sample, like: Parameters, policy: Policy) -> None:
+    def mean_of(some: Sequence[JointEvidence], vector: Array) -> tuple[float, Array]:
+        values, gradients = zip(*(one(vector) for one in some), strict=True)
+        return sum(values) / len(each), np.sum(gradients, axis=0) / len(each)
+
+    def objective(vector: Array) -> tuple[float, Array]:
+        (a, of_a), (b, of_b) = side_by_side(lambda: mean_of(each[::2], vector), lambda: mean_of(each[1::2], vector))
+        return a + b, of_a + of_b
+
+    found = climb(objective, each[0].ravel(begin), each[0].bounds, max_iter, policy.least_gain)
+    return each[0].unravel(found)
+
+
+class JointEvidence:
+    """Negative log evidence and prior, per row, as a function of the flat parameter vector; where it is one of several,
+    it has its share of the prior."""
+
+    def __init__(self, sample: Sample, like: Parameters, policy: Policy, n_samples: int = 1) -> None:
+        self.n_samples = n_samples
         self.X, self.weights = sample.X, sample.weights
         d = self.X.shape[1]
         self.Y = sample.Y - sample.weights @ sample.Y / sample.weights.sum()
@@ -86,7 +107,7 @@ class JointEvidence:
             for name, M in (("text_smooth", Q.astype(np.float32)), ("text_rough", P)):
                 gradient[name] = -2 * _squares(p[name]) * (self.apart @ M.ravel())
         gradient["noise"] = np.array([2 * noise * float(np.diag(G) @ (1 / self.weights))])
-        away, scale = vector - self.origin, 1 / (m * k)
+        away, scale = vector - self.origin, 1 / (self.n_samples * m * k)
         flat = np.concatenate([np.asarray(gradient[name], np.float64) for name in self.names])
         return value + scale * float(self.prior @ away**2), flat + 2 * scale * self.prior * away
 

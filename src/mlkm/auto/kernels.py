@@ -97,10 +97,11 @@ def _search(sample: joint.Sample, begin: joint.Parameters | None, kept: IntArray
     return learn(here, joint.turned(begin) if turn else begin, policy, policy.joint_steps[1])
 
 
-def weighed(found: LearnedKernel, rows: Rows, plan: Plan) -> LearnedKernel:
-    """Step 3: with the variances that leave-one-out of these targets asks for."""
+def weighed(found: LearnedKernel, rows: Rows, plan: Plan, seen: int | None = None) -> LearnedKernel:
+    """Step 3: with the variances that leave-one-out of these targets asks for. The first rows have been seen by a
+    search: `seen` of them, or as many as those of the plan look at."""
     policy, n, kernel = plan.policy, len(rows), found.kernel
-    seen = policy.draws * policy.joint_rows
+    seen = policy.draws * policy.joint_rows if seen is None else seen
     begin = min(seen, max(0, n - policy.weigh_rows))
     some = rows.take(slice(begin, min(n, begin + policy.weigh_rows)))
     matrices = kernel.matrices(some.X, some.X)

@@ -47,6 +47,7 @@ class Policy:
     spread: float = 3.0  # standard deviations to which warped targets are held
     first_joint_rows: int = 400  # of a search's first climb, which goes most of the way; each evaluation is n^3
     joint_rows: int = 800  # rows of a search
+    left_samples: int = 8  # of a second search, on what the first one has missed, where features stand for kernels
     gaps: int = 40_000_000  # distances of a search that are kept; fewer rows where inputs are many
     joint_steps: tuple[int, int] = (15, 15)  # of its climb by scales, and of the one that also turns directions
     least_gain: tuple[float, int] = (1e-3, 4)  # nats per row in so many steps, below which a climb ends
@@ -83,6 +84,7 @@ LEAST: dict[str, Any] = {
     "joint_rows": 150,
     "first_joint_rows": 120,
     "joint_steps": (6, 3),
+    "left_samples": 0,
     "weigh_rows": 150,
     "weigh_steps": 4,
     "kernel_rows": (20_000, 600),
@@ -98,6 +100,7 @@ EFFORTS: dict[str, dict[str, Any]] = {
         "joint_rows": 400,
         "first_joint_rows": 300,
         "joint_steps": (12, 10),
+        "left_samples": 0,
         "weigh_rows": 400,
         "kernel_rows": (20_000, 6000),
         "layer_work": (1e11, 500, 1200),
