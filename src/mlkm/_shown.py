@@ -12,6 +12,7 @@ from numbers import Integral
 from time import perf_counter
 from typing import Any, TextIO
 
+from ._callbacks import Everyone, Tasks
 from ._progress import Event, Listener, telling
 
 _QUIET = 1.0  # seconds before anything is drawn
@@ -20,13 +21,19 @@ _OFTEN = 0.1  # seconds between two drawings
 _WIDE = 24  # characters of a bar
 
 
-def listening(verbose: Any) -> AbstractContextManager[None]:
-    """What is asked for by `verbose`: nothing by 0, stages on stderr by 1, a function of events by itself."""
+def listening(verbose: Any, tasks: Tasks | None = None) -> AbstractContextManager[None]:
+    """What is asked for by `verbose`: nothing by 0, stages on stderr by 1, a function of events by itself; and tasks,
+    where there are callbacks."""
+    asked = _listener(verbose)
+    return telling(Everyone(asked, tasks) if asked and tasks else asked or tasks)
+
+
+def _listener(verbose: Any) -> Listener | None:
     if callable(verbose) and not isinstance(verbose, type):
-        return telling(Called(verbose))
+        return Called(verbose)
     if not isinstance(verbose, Integral) or int(verbose) < 0:
         raise ValueError(f"verbose must be 0, 1 or a function of events; got {verbose!r}.")
-    return telling(_on_stderr() if verbose else None)
+    return _on_stderr() if verbose else None
 
 
 @dataclass(frozen=True)

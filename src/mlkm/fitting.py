@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from ._callbacks import CallbackSupportMixin, tasks_of, with_callbacks
 from ._checks import is_auto
 from ._config import check_memory, memory_budget
 from ._deadline import Deadline, ending
@@ -48,37 +49,45 @@ def _memory(source: Source, found: Scan) -> float:
     return float(_COPIES * 8 * found.n * (source.n_columns + found.sample.Y.shape[1]))
 
 
-class Fitting(BaseEstimator):  # type: ignore[misc]
+class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """How a regressor is fitted to rows in memory, in files and on clusters."""
 
     random_state: RandomState
     categorical_features: Any
     n_features_in_: int
 
+    @with_callbacks
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, cv: Any = None, **choices: Any) -> Self:
-        """Read, plan, train, store: all of it or nothing."""
+        """Read, plan, train, store: all of it or nothing, as a task of which callbacks are told."""
         check_effort(self._effort)
-        with all_or_nothing(self), listening(getattr(self, "verbose", 0)):
-            seed, source = root_seed(self.random_state), as_source(X, y, sample_weight)
-            begin, summed = perf_counter(), in_closed_form(cv=cv, **choices)
-            if source is not None:
-                categorical, found = self._scanned(source, seed)
-                policy = choices["policy"] = self._policy(found.n, source.n_columns, False)
-                many = summed and found.n > policy.kernel_rows[0]
-                with self._begun(begin, found.n, source.n_columns, policy, summed, False):
-                    if many or (parts_elsewhere(cv, 1) is not None and _memory(source, found) > memory_budget()):
-                        return self._fit_in_pieces(source, found, categorical, choices, seed, cv)
-                    with pairs_on(source):
-                        return self._fit_rows(self._gathered(source, found), cv, choices, seed)
-            if y is None:
-                raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-            given = checked_table(self, X, y, sample_weight)
-            n, d = len(given[0]), len(given[0].columns)
-            policy = choices["policy"] = self._policy(n, d, True)
-            with self._begun(begin, n, d, policy, summed, True):
-                if summed and n > policy.kernel_rows[0]:
-                    return self._fit_many(*given, choices, seed)
-                return self._fit_rows(given, cv, choices, seed)
+        tasks = tasks_of(self, X, y)
+        with all_or_nothing(self), listening(getattr(self, "verbose", 0), tasks):
+            self._fit_to(X, y, sample_weight, cv, choices)
+        if tasks is not None:
+            tasks.finish()
+        return self
+
+    def _fit_to(self, X: Any, y: Any, sample_weight: ArrayLike | None, cv: Any, choices: dict[str, Any]) -> Self:
+        seed, source = root_seed(self.random_state), as_source(X, y, sample_weight)
+        begin, summed = perf_counter(), in_closed_form(cv=cv, **choices)
+        if source is not None:
+            categorical, found = self._scanned(source, seed)
+            policy = choices["policy"] = self._policy(found.n, source.n_columns, False)
+            many = summed and found.n > policy.kernel_rows[0]
+            with self._begun(begin, found.n, source.n_columns, policy, summed, False):
+                if many or (parts_elsewhere(cv, 1) is not None and _memory(source, found) > memory_budget()):
+                    return self._fit_in_pieces(source, found, categorical, choices, seed, cv)
+                with pairs_on(source):
+                    return self._fit_rows(self._gathered(source, found), cv, choices, seed)
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        given = checked_table(self, X, y, sample_weight)
+        n, d = len(given[0]), len(given[0].columns)
+        policy = choices["policy"] = self._policy(n, d, True)
+        with self._begun(begin, n, d, policy, summed, True):
+            if summed and n > policy.kernel_rows[0]:
+                return self._fit_many(*given, choices, seed)
+            return self._fit_rows(given, cv, choices, seed)
 
     def _fit_rows(self, given: tuple[Table, Array, Array | None], cv: Any, choices: Any, seed: int) -> Self:
         """Rows in memory, as they are."""
