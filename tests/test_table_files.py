@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.feather
 import pytest
 from source_rows import mixed, numbers, write
 
@@ -17,8 +19,6 @@ def test_few_rows_of_a_file_are_fitted_as_in_memory(tmp_path):
 
 
 def test_csv_and_feather_are_read(tmp_path):
-    import pyarrow.feather
-
     frame, y = mixed(200)
     frame = frame.drop(columns="day")
     frame.assign(y=y).to_csv(tmp_path / "rows.csv", index=False)
@@ -149,3 +149,26 @@ def test_predictions_read_the_columns_of_the_model_alone(tmp_path):
         model.effects(open_table(path))
     with pytest.raises(FileNotFoundError, match="no folder"):
         predict_table(model, path, tmp_path / "nowhere" / "out.csv")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_folders_that_are_named_by_values_are_columns(kind, tmp_path):
+    """As other tools write them; what is around the folder given says nothing."""
+    X, y = numbers(600)
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]).assign(y=y)
+    frame["year"], frame["place"] = np.repeat([2023, 2024], 300), np.tile(["here", "there"], 300)
+    folder = tmp_path / "run=7" / "rows"
+    shape = pa.dataset.partitioning(pa.schema([("year", pa.int32()), ("place", pa.string())]), flavor="hive")
+    pa.dataset.write_dataset(pa.Table.from_pandas(frame), folder, format=kind, partitioning=shape)
+    table = open_table(folder, target="y")
+    assert set(table.names) == set(frame.columns) - {"y"}
+    again = pa.dataset.dataset(folder, format=kind, partitioning="hive")
+    order = frame.sort_values(["year", "place"], kind="stable")
+    models = [RandomFeatureRidge(30, random_state=0).fit(rows) for rows in (table, open_table(again, target="y"))]
+    memory = RandomFeatureRidge(30, random_state=0).fit(order[list(table.names)], order["y"])
+    for model in models:
+        np.testing.assert_allclose(model.predict(frame), memory.predict(frame), rtol=1e-6, atol=1e-6)
+    predict_table(models[0], table, tmp_path / "out.csv")
+    np.testing.assert_allclose(
+        pd.read_csv(tmp_path / "out.csv").iloc[:, 0], memory.predict(order), rtol=1e-6, atol=1e-6
+    )

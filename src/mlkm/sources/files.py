@@ -72,20 +72,25 @@ class FileSource(LocalSource):
             yield self._block(pa.Table.from_batches(kept))
 
     def _batches(self, wanted: list[str], size: int) -> Iterator[Any]:
-        """Batches of all files, in their order; what goes wrong is said with the name of the file."""
+        """Batches of all files, in their order, with what the names of folders say; problems are told with the name of
+        the file."""
         import pyarrow as pa
+        import pyarrow.dataset
 
         schema = pa.schema([self.types.field(name) for name in wanted])
         for fragment in self.dataset.get_fragments():
             where = getattr(fragment, "path", "") or "the table"
+            said = pyarrow.dataset.get_partition_keys(fragment.partition_expression)
+            stored = [name for name in wanted if name not in said]
             try:
-                self._check(fragment, schema, where)
+                self._check(fragment, pa.schema([schema.field(name) for name in stored]), where)
                 batches = fragment.to_batches(
-                    schema=fragment.physical_schema, columns=wanted, batch_size=size, batch_readahead=1,
+                    schema=fragment.physical_schema, columns=stored, batch_size=size, batch_readahead=1,
                     fragment_readahead=1, fragment_scan_options=_frugal(fragment),
                 )  # fmt: skip
                 for batch in batches:
-                    yield batch.cast(schema) if batch.schema != schema else batch
+                    whole = _with_said(batch, said, schema) if said else batch
+                    yield whole.cast(schema) if whole.schema != schema else whole
             except (pa.ArrowException, OSError) as problem:
                 raise ValueError(f"{where} could not be read: {str(problem).splitlines()[0]}") from problem
 
@@ -120,7 +125,8 @@ def open_table(
 
     Parameters
     ----------
-    path : a Parquet, Feather or CSV file, a folder of them, a list of files, or a PyArrow dataset
+    path : a Parquet, Feather or CSV file, a folder of them, a list of files, or a PyArrow dataset; folders inside the
+        folder that are named "year=2024" say the value of a column
     target : the column, or columns, to predict; not needed for predictions
     features : the columns that are inputs; by default all others
     weights : a column of sample weights
@@ -165,11 +171,15 @@ def _dataset(path: Any) -> tuple[Any, Any]:
             f"A table is in files of one kind, .parquet, .feather or .csv; got {', '.join(sorted(forms)) or 'none'}."
         )
     kind, names = forms.pop(), [str(file) for file in files]
+    # folders inside the one given may say something, as in "year=2024"; those around it do not
+    parted = (
+        {"partitioning": "hive", "partition_base_dir": str(paths[0])} if [p.is_dir() for p in paths] == [True] else {}
+    )
     try:
-        dataset = pyarrow.dataset.dataset(names, format=_format(kind))
+        dataset = pyarrow.dataset.dataset(names, format=_format(kind), **parted)
         schema = _unified(dataset, kind)
         if kind == "csv":  # whose types are otherwise those of the beginning of each file
-            dataset = pyarrow.dataset.dataset(names, schema=schema, format=_format(kind, schema))
+            dataset = pyarrow.dataset.dataset(names, schema=schema, format=_format(kind, schema), **parted)
         return dataset, schema
     except (pa.ArrowException, OSError) as problem:
         raise ValueError(f"{files[0]} could not be read: {str(problem).splitlines()[0]}") from problem
@@ -194,6 +204,17 @@ def _unified(dataset: Any, kind: str) -> Any:
         numbers = [pa.float64() if pa.types.is_integer(field.type) else field.type for field in schema]
         schema = pa.schema(list(zip(schema.names, numbers, strict=True)))
     return schema
+
+
+def _with_said(batch: Any, said: dict[str, Any], schema: Any) -> Any:
+    """With the columns that have one value in all of a file, that of its folder's name."""
+    import pyarrow as pa
+
+    columns = [
+        pa.array([said[field.name]] * len(batch), field.type) if field.name in said else batch.column(field.name)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=schema.names)
 
 
 def _alike(own: Any, wanted: Any) -> bool:
