@@ -201,7 +201,15 @@ def test_a_scheduler_that_is_lost_is_one_clear_error(tmp_path):
         np.testing.assert_array_equal(model.predict(X), predicted)
 
 
-def test_an_interrupt_ends_the_work(client, tmp_path):
+@pytest.fixture
+def interruptible():
+    """A process in the background of a shell ignores interrupts, and so do those it starts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_ends_the_work(client, interruptible, tmp_path):
     X, y = numbers(3000)
     model = clone(GIVEN)
     before = dict(vars(model))

@@ -234,6 +234,8 @@ def test_two_fits_in_two_threads_leave_the_limits_and_equal_fits_alone():
 
 
 INTERRUPTED = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background of a shell
 import numpy as np
 from mlkm import MLKMRegressor
 rng = np.random.default_rng(0)
