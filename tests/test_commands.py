@@ -253,7 +253,7 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path):
     X = pd.DataFrame(rng.standard_normal((6000, 12)), columns=[f"x{j}" for j in range(12)])
     X.assign(y=X["x0"]).to_csv(tmp_path / "t.csv", index=False)
     heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # ignored in the background
-    code = f"{heard}; from mlkm.cli import main; print('ready', flush=True); main()"
+    code = f"{heard}; import mlkm.cli.commands; from mlkm.cli import main; print('ready', flush=True); main()"
     words = ["fit", "t.csv", "--target", "y", "--effort", "best", "--report", "r.html"]
     process = subprocess.Popen(
         [sys.executable, "-c", code, *words], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE,
