@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge
+from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, load, save
 from mlkm.datasets import make_example1
 
 callback = pytest.importorskip("sklearn.callback", reason="callbacks come with scikit-learn 1.9")
@@ -72,3 +72,12 @@ def test_the_bar_of_scikit_learn_runs(capsys):
     model = MLKMRegressor(random_state=0).set_callbacks(callback.ProgressBar()).fit(X, y)
     assert model.predict(X).shape == (150,)
     assert "MLKMRegressor" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("keep_rows", [True, False])
+def test_files_of_models_do_not_hold_them(keep_rows, tmp_path):
+    model = RandomFeatureRidge(20, random_state=0).set_callbacks(Recorder()).fit(X, y)
+    save(model, tmp_path / "model.mlkm", keep_rows=keep_rows)
+    found = load(tmp_path / "model.mlkm")
+    np.testing.assert_array_equal(found.predict(X), model.predict(X))
+    assert not hasattr(found, "_skl_callbacks")

@@ -15,6 +15,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from ..base import KernelMachine
 
+_CALLBACKS = "_skl_callbacks"  # of scikit-learn
 _ROWS = "_rows_of_fit"  # where a kernel machine keeps its training rows
 
 
@@ -43,11 +44,10 @@ class _Writer(pickle.Pickler):
         return key
 
     def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, KernelMachine) and not self.keep_rows:
-            state = {name: part for name, part in obj.__getstate__().items() if name != _ROWS}
+        if isinstance(obj, KernelMachine):
+            left = {_CALLBACKS} if self.keep_rows else {_CALLBACKS, _ROWS}  # who listened is not of the model
+            state = {name: part for name, part in obj.__getstate__().items() if name not in left}
             return _with_state(obj, state | {"verbose": 0} if callable(state.get("verbose")) else state)
-        if isinstance(obj, KernelMachine) and callable(getattr(obj, "verbose", 0)):  # who listened is not of the model
-            return _with_state(obj, {**obj.__getstate__(), "verbose": 0})
         if isinstance(obj, CountVectorizer) and hasattr(obj, "vocabulary_"):
             # Places that are numbers of numpy's own would be a file each.
             places = {run: int(place) for run, place in obj.vocabulary_.items()}
