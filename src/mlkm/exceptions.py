@@ -9,9 +9,12 @@ import sys
 import warnings
 from pathlib import Path
 
+import sklearn
+
 __all__ = ["NoSignalWarning", "OutsideWarning", "warn"]
 
-_HERE = str(Path(__file__).parent)
+# files of calls on the way: those of this package, and what scikit-learn puts around a fit for its callbacks
+_PASSED = str(Path(__file__).parent), str(Path(sklearn.__file__).parent / "callback")
 
 
 class NoSignalWarning(UserWarning):
@@ -25,6 +28,6 @@ class OutsideWarning(UserWarning):
 def warn(words: str, category: type[Warning] = UserWarning) -> None:
     """A warning at the line that called this package."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PASSED):
         frame, level = frame.f_back, level + 1
     warnings.warn(words, category, stacklevel=level)
