@@ -1,5 +1,7 @@
 """Landmarks, ranks, joint maps, the blocked ridge, and depth by variable projection."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import rankdata
@@ -13,7 +15,7 @@ from mlkm.model.machine import Machine, layer_shapes
 from mlkm.model.warp import fit_warp, warped
 from mlkm.rows import plain_rows
 from mlkm.solvers import VariableProjection
-from mlkm.solvers.blocked import blocked_ridge, path, products, solve
+from mlkm.solvers.blocked import best_penalty, blocked_ridge, path, products, solve
 from mlkm.solvers.data import seen_by
 from mlkm.solvers.penalty import best_near
 from mlkm.solvers.reduced import project, reduced_objective
@@ -99,6 +101,21 @@ def test_the_penalty_is_the_global_minimum(seed):
         [blocked_ridge(lambda rows: F[rows].copy(), Y, np.ones(len(F)), penalty).loo_error[0] for penalty in grid]
     )
     assert blocked.loo_error[0] < left_out.min() * (1 + 16e-4)
+
+
+def test_the_penalty_is_one_that_products_of_low_precision_can_be_solved_at():
+    """An eigenvalue that rounding made negative, where leave-one-out asks for no penalty at all."""
+    rng = np.random.default_rng(0)
+    F = rng.normal(size=(400, 6))
+    Y = F.sum(axis=1, keepdims=True)
+    sums = products(lambda rows: F[rows].copy(), Y, np.ones(400))
+    values, V = np.linalg.eigh(sums.gram)
+    values[0] = -1e-3
+    broken = replace(sums, gram=(V * values) @ V.T)
+    assert solve(broken, 1e-9) is None
+    fit = best_penalty(broken)
+    assert fit.penalty >= 1e-3 / 400
+    assert np.isfinite(fit.coefficients).all()
 
 
 def test_a_path_is_its_solutions():

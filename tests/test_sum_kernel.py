@@ -83,6 +83,23 @@ def test_the_gradient_of_the_joint_evidence_is_that_of_differences(turned):
         assert close(gradient[k], difference, 1e-6, step), k
 
 
+def test_the_evidence_without_a_rough_part_is_that_of_next_to_none():
+    """It is left out, and its parameters stay where they are."""
+    _, rows = kernel_and_rows(n=50)
+    ranks = warped(fit_warp(rows.X, rows.weights), rows.X)
+    sample = joint.Sample(rows.X, ranks, rows.Y, rows.weights, np.zeros(3, bool))
+    without = joint.start(3, linear=True, parts=("amplitude1", "full"))
+    nearly = without | {"rough": without["rough"] + 1e-9}
+    short, long = (JointEvidence(sample, p, Policy()) for p in (without, nearly))
+    assert len(short.gaps) == 0
+    assert len(long.gaps) == 3
+    at = short.ravel(without)
+    (value, gradient), (exact, of_exact) = short(at), long(at)
+    assert value == pytest.approx(exact, abs=1e-6)
+    np.testing.assert_allclose(gradient, of_exact, atol=1e-6)
+    assert not any(short.unravel(gradient)["relevance"])
+
+
 def test_the_gradient_of_leave_one_out_is_that_of_differences():
     kernel, rows = kernel_and_rows(n=40, outputs=2)
     matrices = kernel.matrices(rows.X, rows.X)

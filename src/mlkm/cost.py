@@ -22,7 +22,7 @@ import numpy as np
 from ._config import memory_budget
 from ._threads import blas_threads, limited
 from .auto.first_layer import width_of
-from .auto.leftover import left_samples
+from .auto.leftover import left_samples, left_share
 from .auto.policy import Policy
 from .rows.pieces import piece_rows
 from .solvers.conjugate import landmarks
@@ -106,16 +106,19 @@ def _seconds(work: Callable[[], Any]) -> float:
     return max(min(times), 1e-6)
 
 
-def cost_of_features(n: int, d: int, D: int, *, in_memory: bool = True, searched: bool = True, policy: Policy) -> Cost:
-    """One layer of D features in closed form."""
+def cost_of_features(
+    n: int, d: int, D: int, *, given: bool = True, in_memory: bool = True, searched: bool = True, policy: Policy
+) -> Cost:
+    """One layer of D features in closed form, their number being given or the default's."""
     at = speed()
     solve = 6.0 * D**3 / at.products
     pass_over = 1.6 * n * D**2 / at.products + n * D * (1 / at.exponentials + d / at.products)  # sums are in float64
     once = replace(policy, draws=1)
-    search = searched * (_search(n, d, once) + _weigh(n, d, once))
+    left_memory, left_seconds = _leftovers(d, left_share(n, D if given else None, policy), policy)
+    search = searched * (_search(n, d, once) + _weigh(n, d, once) + left_seconds)
     rows = 8.0 * n * (2 * d + 4) if in_memory else 8.0 * 40_000 * d
     block = 8.0 * piece_rows(d) * (4 * d + 4) + 3 * 4 * 2048 * D
-    memory = _WORKING + rows + 4 * block + 6 * 8.0 * D**2
+    memory = _WORKING + rows + 4 * block + 6 * 8.0 * D**2 + searched * left_memory
     passes = 1 if in_memory or n <= EXACT_ROWS else 2
     return Cost(memory, search + pass_over + solve, f"{D} features on {n:,} rows", passes, pass_over + solve)
 
@@ -171,10 +174,10 @@ def _after(n: int, d: int, policy: Policy) -> float:
     return _BOTH * (_weigh(n, d, policy) + pairs + solve) + relevances
 
 
-def _leftovers(d: int, policy: Policy) -> tuple[float, float]:
+def _leftovers(d: int, share: float, policy: Policy) -> tuple[float, float]:
     """Bytes and seconds of a second search, on several samples of what fits to half of them leave of the others."""
     n, at, kept = policy.kernel_rows[0], speed(), min(d, policy.most_inputs)
-    number, m = left_samples(n, d, policy)
+    number, m = left_samples(n, d, policy, share)
     half = number * m / 2
     climb = _EVALUATIONS * sum(policy.joint_steps) * number * _evaluation(m, kept)
     fits = 2 * (half**2 * _TERMS * (3 + 0.25 * min(d, _SEEN)) / at.exponentials + half**3 / at.products)
@@ -208,6 +211,4 @@ def cost_of_default(n: int, d: int, policy: Policy, in_memory: bool = True) -> C
     if n <= policy.kernel_rows[0]:
         return cost_of_kernels(min(n, policy.kernel_rows[1]), d, policy)
     width = width_of(n, policy)
-    cost = cost_of_features(n, d, 2 * width + 2 * d, in_memory=in_memory, policy=policy)
-    memory, seconds = _leftovers(d, policy)
-    return replace(cost, memory=cost.memory + memory, seconds=cost.seconds + seconds)
+    return cost_of_features(n, d, 2 * width + 2 * d, given=False, in_memory=in_memory, policy=policy)

@@ -125,7 +125,10 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         if is_auto(given) and hasattr(self, "widths"):
             return cost_of_default(n, d, policy, in_memory)
         D = width_of(n, policy) if is_auto(given) else int(np.atleast_1d(given)[0])
-        return cost_of_features(n, d, D, in_memory=in_memory, policy=policy)
+        searched = is_auto(getattr(self, "scale", getattr(self, "scales", "auto")))
+        return cost_of_features(
+            n, d, D, given=not is_auto(given), in_memory=in_memory, searched=searched, policy=policy
+        )
 
     def _announced(self, n: int, d: int, policy: Policy, in_memory: bool) -> tuple[str, float]:
         cost = self._cost(n, d, policy, in_memory)

@@ -22,7 +22,7 @@ from ..model.prior import Part, Prior
 from ..model.sum_kernel import SumKernel, Term
 from ..rows import Rows
 from .kernels import LearnedKernel, learn_kernel
-from .leftover import with_leftovers
+from .leftover import left_share, with_leftovers
 from .plan import Plan
 from .policy import Policy
 
@@ -38,8 +38,9 @@ def learn_first_layer(rows: Rows, plan: Plan) -> Prior:
     waves = plan.policy.joint_frequencies if several else int(np.clip(most // (2 * d), 1, _WAVES))
     once = replace(plan, policy=replace(plan.policy, draws=1, joint_frequencies=waves))
     learned = learn_kernel(rows, once)
-    if several and plan.n_features is None and (plan.n_rows or len(rows)) > plan.policy.kernel_rows[0]:
-        learned = with_leftovers(learned, rows, once)
+    if several:
+        share = left_share(plan.n_rows or len(rows), plan.n_features, plan.policy)
+        learned = with_leftovers(learned, rows, share, once)
     return features_of(learned, rows, plan)
 
 
@@ -60,12 +61,16 @@ def _by_kind(kernel: SumKernel) -> tuple[list[Term], ...]:
     """Terms of single inputs, smooth ones of numbers, linear ones, and all others."""
     kinds: tuple[list[Term], ...] = [], [], [], []
     for term in kernel.terms:
-        of_numbers = isinstance(term.phi, GaussianMap) and term.phi.texts is None and not len(seen_levels(term.unlike))
-        which = (
-            0 if isinstance(term.phi, FeatureMap) else 1 if of_numbers else 2 if isinstance(term.phi, LinearMap) else 3
-        )
-        kinds[which].append(term)
+        kinds[_kind(term)].append(term)
     return kinds
+
+
+def _kind(term: Term) -> int:
+    if isinstance(term.phi, FeatureMap):
+        return 0
+    if isinstance(term.phi, GaussianMap) and term.phi.texts is None and not len(seen_levels(term.unlike)):
+        return 1
+    return 2 if isinstance(term.phi, LinearMap) else 3
 
 
 def shared(terms: list[Term], D: int) -> Iterator[tuple[Term, int]]:

@@ -50,9 +50,11 @@ class JointEvidence:
         self.levels, self.numbers = sample.levels, ~sample.levels
         self.texts = np.hstack([np.zeros((len(self.X), 0)), *sample.texts])
         self.text_of = np.repeat(np.arange(len(sample.texts)), [text.shape[1] for text in sample.texts])
-        self.gaps = np.stack([_gaps(r, level) for r, level in zip(sample.ranks.T, self.levels, strict=True)])
-        self.unlike = self.gaps[self.levels]
-        self.apart = np.stack([_apart(text) for text in sample.texts]) if sample.texts else self.gaps[:0]
+        self.is_rough = not is_missing(like, "rough")
+        looked_at = np.flatnonzero(self.levels | self.is_rough)
+        self.gaps = _stacked([_gaps(sample.ranks[:, j], bool(self.levels[j])) for j in looked_at], len(self.X))
+        self.unlike = self.gaps[self.levels[looked_at]]
+        self.apart = _stacked([_apart(text) for text in sample.texts], len(self.X))
         self.q = frequencies(policy.joint_frequencies)
         self.names, self.sizes = list(like), [value.size for value in like.values()]
         origin = start(d, "linear" in like, PARTS, len(sample.texts))
@@ -83,29 +85,27 @@ class JointEvidence:
         smooth = float(np.exp(2 * p["full"][0])) * _gaussian(self.X @ B.T)
         if self.levels.any():
             smooth *= np.exp(-_squares(p["scale"][self.levels]) @ self.unlike).reshape(m, m)
-        gamma: Array = np.exp(p["relevance"]).astype(np.float32)
-        exponent = gamma @ self.gaps
         if "text" in p:
             smooth *= np.exp(-_squares(p["text_smooth"]) @ self.apart).reshape(m, m)
-            exponent += _squares(p["text_rough"]) @ self.apart
-        rough: Array = np.float32(np.exp(2 * p["rough"][0])) * np.exp(-exponent).reshape(m, m)
         noise = float(np.exp(2 * p["noise"][0]))
         K = F @ F.T
         K += smooth
-        K += rough
+        rough = self._rough(p) if self.is_rough else None
+        if rough is not None:
+            K += rough
         if self.levels.any():
             effects = _squares(p["amplitude1"][self.levels])
             K += effects.sum() - (effects @ self.unlike).reshape(m, m)
         K[np.diag_indices(m)] += (noise + LEAST_NOISE) / self.weights
         value, G = kernel_evidence(K, self.Y)
         gradient = self._of_features(p, waves, linear, 2 * G @ F)
-        Q, P = G * smooth, G.astype(np.float32) * rough
-        gradient |= self._of_smooth(p, B, Q) | self._of_rough(gamma, P)
+        Q = G * smooth
+        gradient |= self._of_smooth(p, B, Q)
         if self.levels.any():
             self._add_levels(gradient, p, G, Q)
         if "text" in p:
-            for name, M in (("text_smooth", Q.astype(np.float32)), ("text_rough", P)):
-                gradient[name] = -2 * _squares(p[name]) * (self.apart @ M.ravel())
+            gradient["text_smooth"] = self._of_texts(p["text_smooth"], Q.astype(np.float32))
+        gradient |= self._of_rough(p, None if rough is None else G.astype(np.float32) * rough)
         gradient["noise"] = np.array([2 * noise * float(np.diag(G) @ (1 / self.weights))])
         away, scale = vector - self.origin, 1 / (self.n_samples * m * k)
         flat = np.concatenate([np.asarray(gradient[name], np.float64) for name in self.names])
@@ -163,8 +163,28 @@ class JointEvidence:
         gradient = {"full": np.array([2 * Q.sum()]), "scale": (dB * B).sum(axis=0)}
         return gradient | {"turn": (dB * np.exp(p["scale"])).ravel()} if "turn" in p else gradient
 
-    def _of_rough(self, gamma: Array, P: Array) -> Parameters:
-        return {"rough": np.array([2 * P.sum(dtype=np.float64)]), "relevance": -(self.gaps @ P.ravel()) * gamma}
+    def _rough(self, p: Parameters) -> Array:
+        exponent = np.exp(p["relevance"]).astype(np.float32) @ self.gaps
+        if "text" in p:
+            exponent += _squares(p["text_rough"]) @ self.apart
+        m = len(self.X)
+        return np.asarray(np.float32(np.exp(2 * p["rough"][0])) * np.exp(-exponent).reshape(m, m))
+
+    def _of_rough(self, p: Parameters, P: Array | None) -> Parameters:
+        """Zeros where that kernel is not wanted."""
+        if P is None:
+            return {name: np.zeros(p[name].size) for name in ("rough", "relevance", "text_rough") if name in p}
+        gamma = np.exp(p["relevance"]).astype(np.float32)
+        gradient = {"rough": np.array([2 * P.sum(dtype=np.float64)]), "relevance": -(self.gaps @ P.ravel()) * gamma}
+        return gradient | {"text_rough": self._of_texts(p["text_rough"], P)} if "text" in p else gradient
+
+    def _of_texts(self, logs: Array, M: Array) -> Array:
+        return np.asarray(-2 * _squares(logs) * (self.apart @ M.ravel()))
+
+
+def _stacked(pairs: Sequence[Array], m: int) -> Array:
+    """One row of m^2 numbers for each."""
+    return np.stack(pairs) if pairs else np.zeros((0, m * m), np.float32)
 
 
 def _gaps(column: Array, is_level: bool) -> Array:

@@ -101,6 +101,7 @@ class Path:
     rotated: Array  # V'FY
     left_out: Array  # the left-out rows in that basis
     sums: Products
+    least: float = 0.0  # the penalty below which products of low precision need not be positive definite
 
     def error(self, penalty: float) -> float:
         """As `loo(solve(sums, penalty))`."""
@@ -114,7 +115,7 @@ class Path:
 def path(sums: Products) -> Path:
     values, V = eigen(sums.gram)
     left_out = (sums.left_out @ V.astype(sums.left_out.dtype)).astype(np.float64)
-    return Path(np.maximum(values, 0), V.T @ sums.FY, left_out, sums)
+    return Path(np.maximum(values, 0), V.T @ sums.FY, left_out, sums, max(0.0, -2 * float(values[0])) / sums.n)
 
 
 def scaled(sums: Products, relative: Array) -> Products:
@@ -126,9 +127,9 @@ def scaled(sums: Products, relative: Array) -> Products:
 
 
 def global_penalty(sums: Products, least: float = 0.0) -> float:
-    """The penalty with the least leave-one-out error of all, not below `least`."""
+    """The penalty with the least leave-one-out error of all that the system can be factorised at, not below `least`."""
     every = path(sums)
-    return best_on_grid(candidates(float(every.values[-1]) / sums.n or 1.0), every.error, least)
+    return best_on_grid(candidates(float(every.values[-1]) / sums.n or 1.0), every.error, max(least, every.least))
 
 
 def blocked_ridge(
