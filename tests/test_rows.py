@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from mlkm.rows.distinct import distinct_rows
+from mlkm.rows import Inputs
+from mlkm.rows.distinct import distinct_rows, merged_in_order
 
 
 @st.composite
@@ -113,3 +114,14 @@ def test_the_order_has_nothing_to_do_with_the_values():
 def test_no_weight_at_all_is_explained():
     with pytest.raises(ValueError, match="All sample weights are zero, so there is no row to fit"):
         distinct_rows(np.ones((3, 1)), np.ones((3, 1)), np.zeros(3))
+
+
+def test_equal_rows_are_merged_into_the_first_in_the_order_given():
+    X = np.array([[3.0, 1.0], [0.0, 2.0], [3.0, 1.0], [-0.0, 2.0], [5.0, 1.0], [0.0, 2.0], [7.0, 7.0]])
+    Y = np.array([[1.0], [4.0], [1.0], [4.0], [1.0], [5.0], [2.0]])
+    weights = np.array([1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 0.0])
+    rows = merged_in_order(X, Y, weights, Inputs.numbers_only(2))
+    np.testing.assert_array_equal(rows.X, [[3, 1], [0, 2], [5, 1], [0, 2]])
+    np.testing.assert_array_equal(rows.Y[:, 0], [1, 4, 1, 5])
+    np.testing.assert_allclose(rows.weights, np.array([2, 3, 1, 1]) * 4 / 7)
+    np.testing.assert_array_equal(rows.copies, [2, 3, 1, 1])

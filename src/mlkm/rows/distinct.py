@@ -7,7 +7,7 @@ still there would interpolate. Sorting by a hash of the columns' ranks makes any
 independent of the order in which rows were given, and of the units and origins of the columns.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,7 +88,7 @@ def distinct_rows(
         raise ValueError(
             "All sample weights are zero, so there is no row to fit; give at least one row a positive weight."
         )
-    first, total = _merged([*X.T, *Y.T] + ([] if fold is None else [fold]), weights)
+    first, total = _merged([*X.T, *Y.T] + ([] if fold is None else [fold]), weights, _ranks)
     own = None if fold is None else fold[first]
     return Rows(X[first], Y[first], total * (len(first) / total.sum()), _copies(total), own, kinds)
 
@@ -96,7 +96,7 @@ def distinct_rows(
 def merged_in_order(X: Array, Y: Array, weights: Array, kinds: Inputs) -> Rows:
     """Merge equal rows into the first of them, and leave the order as it is: of so many rows that no sample is taken
     from their beginning."""
-    first, total = _merged([*X.T, *Y.T], weights)
+    first, total = _merged([*X.T, *Y.T], weights, _bits)
     order = np.argsort(first, kind="stable")
     first, total = first[order], total[order]
     if len(first) < len(X):
@@ -104,12 +104,24 @@ def merged_in_order(X: Array, Y: Array, weights: Array, kinds: Inputs) -> Rows:
     return Rows(X, Y, total * (len(first) / total.sum()), _copies(total), None, kinds)
 
 
-def _merged(columns: list[NDArray[Any]], weights: Array) -> tuple[IntArray, Array]:
-    """One row of each kind, in the order of their hashes, and the weight of all of that kind."""
+def _ranks(column: NDArray[Any]) -> NDArray[np.uint64]:
+    """The same in any units."""
+    return np.unique(column, return_inverse=True)[1].astype(np.uint64)
+
+
+def _bits(column: Array) -> NDArray[np.uint64]:
+    """As they are stored, which takes no sorting."""
+    return (column + 0.0).view(np.uint64)  # zero has a sign
+
+
+def _merged(
+    columns: list[NDArray[Any]], weights: Array, numbers: Callable[[NDArray[Any]], NDArray[np.uint64]]
+) -> tuple[IntArray, Array]:
+    """One row of each kind, in the order of the hashes of their numbers, and the weight of all of that kind."""
     kept = np.flatnonzero(weights)
     h = np.full(len(kept), 0x9E3779B97F4A7C15, dtype=np.uint64)
     for column in columns:
-        mix(h, np.unique(column[kept], return_inverse=True)[1].astype(np.uint64))
+        mix(h, numbers(column[kept]))
     order = np.argsort(h, kind="stable")
     h, at = h[order], kept[order]
     same = h[1:] == h[:-1]
