@@ -61,6 +61,31 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals are those of POSIX")
+def test_a_terminal_sees_how_far_a_fit_is_and_a_pipe_nothing(folder, tmp_path):
+    words = ["fit", folder / "table.csv", "--target", "price", "--out", tmp_path / "model.mlkm", "--effort", "fast"]
+    quiet = program(*words)
+    assert quiet.returncode == 0
+    assert "search" not in quiet.stderr
+    here, there = os.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", "from mlkm.cli import main; main()", *map(str, words)],
+        stdout=subprocess.DEVNULL, stderr=there, env={**ENVIRONMENT, "TERM": "xterm"},
+    ) as process:  # fmt: skip
+        os.close(there)
+        shown = b""
+        try:
+            while more := os.read(here, 65536):
+                shown += more
+        except OSError:  # the other side is closed, as Linux says it
+            pass
+        finally:
+            os.close(here)
+    assert process.returncode == 0
+    assert b"fitting" in shown
+    assert b": search" in shown
+
+
 def test_fit_says_what_was_done(folder):
     said = (folder / "said.txt").read_text()
     assert "3 rows have no price and were left out." in said

@@ -78,11 +78,12 @@ def words_of(event: Event) -> str:
     if event.left == 0:
         return f"{event.stage}: {event.seconds:.1f} s"
     of = "" if event.total is None else f" of {event.total}"
-    rest = f", {_left(event)}" if _left(event) else ""
+    rest = f", {left_in_words(event)}" if left_in_words(event) else ""
     return f"{event.stage}: {event.done}{of}, {event.seconds:.1f} s{rest}"
 
 
-def _left(event: Event) -> str:
+def left_in_words(event: Event) -> str:
+    """What is left of a stage, where it is worth saying."""
     worth = event.left is not None and event.seconds + event.left >= _WORTH
     return f"about {event.left:.0f} s left" if worth else ""
 
@@ -171,7 +172,7 @@ class RichBars:
             task = self.tasks[event.stage] = self.progress.add_task(event.stage, total=event.total, left="")
         done = event.done or 1 if event.left == 0 else event.done
         total = done if event.left == 0 else event.total
-        self.progress.update(task, completed=done, total=total, left=_left(event) if event.left else "")
+        self.progress.update(task, completed=done, total=total, left=left_in_words(event) if event.left else "")
         if event.left == 0:
             self.progress.stop_task(self.tasks.pop(event.stage))
 

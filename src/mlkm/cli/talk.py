@@ -8,12 +8,16 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import typer
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
+
+from .._progress import Event, telling
+from .._shown import left_in_words
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
@@ -39,11 +43,14 @@ class Talk:
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
-        """Shown while something takes long, on a terminal only."""
-        columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-        quiet = self.as_json or not self.errors.is_terminal
-        with Progress(*columns, console=self.errors, transient=True, disable=quiet) as progress:
-            progress.add_task(what, total=None)
+        """Shown while something takes long, with a bar for the stage that a fit is in; on a terminal only."""
+        if self.as_json or not self.errors.is_terminal:
+            yield
+            return
+        columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), TimeElapsedColumn()
+        progress = Progress(*columns, console=self.errors, transient=True)
+        task = progress.add_task(_plain(what), total=None)
+        with progress, telling(_Stages(progress, task, _plain(what))):
             yield
 
     def result(self, data: dict[str, Any], rows: Sequence[tuple[str, str]] = (), last: str = "") -> None:
@@ -62,6 +69,26 @@ class Talk:
                 typer.echo(f"{name:<{width}}  {value}")
         if last:
             typer.echo(last)
+
+
+@dataclass(frozen=True)
+class _Stages:
+    """The bar of one piece of work, moved by the stages of fits inside it."""
+
+    progress: Progress
+    task: TaskID
+    what: str
+
+    def tell(self, event: Event) -> None:
+        left = left_in_words(event)
+        description = f"{self.what}: {event.stage}" + (f", {left}" if left else "")
+        self.progress.update(self.task, description=description, completed=event.done, total=event.total)
+
+    def say(self, line: str, event: Event) -> None:
+        """The command says itself how long it will take."""
+
+    def close(self) -> None:
+        pass
 
 
 def _plain(text: str) -> str:
