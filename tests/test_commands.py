@@ -128,7 +128,7 @@ def test_predict_takes_another_level_and_writes_parquet(folder, tmp_path):
 
 
 def test_columns_are_matched_by_name_and_a_difference_is_shown(folder, tmp_path):
-    new = pd.read_csv(folder / "new.csv")
+    new = pd.read_csv(folder / "new.csv", dtype=str)  # as numbers, pandas 2 may miss their last bit
     new[["when", "old", "city", "size", "x"]].assign(more=1).to_csv(tmp_path / "moved.csv", index=False)
     for name in ("moved", "new"):
         path = (folder if name == "new" else tmp_path) / f"{name}.csv"
@@ -158,6 +158,7 @@ def test_report_judges_new_rows_and_says_when_they_are_not_new(folder, tmp_path)
 
 
 def test_export_writes_onnx_that_predicts_the_same(folder, tmp_path):
+    pytest.importorskip("onnx")
     result = run("export", folder / "model.mlkm", "--onnx", tmp_path / "model.onnx", "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["outputs"] == ["mean", "lower", "upper"]

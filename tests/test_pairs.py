@@ -180,6 +180,7 @@ def test_landmarks_grow_with_the_rows_up_to_a_gigabyte():
 
 def test_pairs_on_a_cluster_are_those_here():
     """The threads of dask are cluster enough for the tasks and their sum."""
+    pytest.importorskip("dask")
     from mlkm.solvers.pairs import pairs_elsewhere
     from mlkm.sources.pairs import ClusterPairs
 

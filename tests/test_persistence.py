@@ -34,6 +34,7 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from threadpoolctl import threadpool_info
 
 import mlkm
 from mlkm import (
@@ -134,6 +135,9 @@ def test_pipelines_and_searches_are_the_same(tmp_path):
     )
     pipeline = make_pipeline(columns, ridge()).fit(TABLE, TARGETS)
     same(round_trip(pipeline, tmp_path).predict(NEW_TABLE), pipeline.predict(NEW_TABLE))
+    columns.set_params(remainder="passthrough")
+    pipeline = make_pipeline(columns, ridge()).fit(TABLE[["x", "city"]], TARGETS)
+    same(round_trip(pipeline, tmp_path).predict(NEW_TABLE), pipeline.predict(NEW_TABLE))
     search = GridSearchCV(
         make_pipeline(StandardScaler(), FunctionTransformer(np.tanh), ridge()),
         {"randomfeatureridge__scale": [0.5, 1.0]},
@@ -230,16 +234,25 @@ def test_another_process_predicts_the_same_and_imports_skops_late(tmp_path):
 
 
 STORED = sorted((Path(__file__).parent / "files").glob("*/*.mlkm"))
+SINGLE = ("default", "skewed", "table")  # models with kernels in float32
+FUSED = {"Haswell", "SkylakeX", "Zen"}  # processors that add as the one did on which the files were written
+
+
+def limit(name):
+    """How far another processor may lead away. Kernels in float32 differ by up to 2e-5 where products are not fused
+    with sums (OPENBLAS_CORETYPE=Sandybridge), and by 2e-10 where they are."""
+    blas = [part for part in threadpool_info() if part["user_api"] == "blas"]
+    fused = all(part.get("architecture") in FUSED for part in blas)
+    return 1e-4 if name in SINGLE and not fused else 1e-6
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.InconsistentVersionWarning")
 @pytest.mark.parametrize("path", STORED, ids=lambda path: f"{path.parent.name} {path.stem}")
 def test_files_of_earlier_versions_predict_what_they_did(path):
-    """Up to what another processor adds differently."""
     said = json.loads((path.parent / "answers.json").read_text())[path.stem]
     assert path.stat().st_size < 100_000
     for now, then in zip(make.answers(path.stem, mlkm.load(path)), said, strict=True):
-        np.testing.assert_allclose(now, then, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(now, then, rtol=limit(path.stem), atol=limit(path.stem))
 
 
 def test_every_kind_of_model_has_a_stored_file():

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
+import sklearn
 from mixed_table import mixed
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression
@@ -219,6 +220,10 @@ def test_a_fitted_regressor_shows_its_facts(band):
     names = [name for name, _ in summary_rows(band)]
     assert names == ["rows", "inputs kept", "relevance", "leave-one-out error", "band"]
     assert "Facts of the fit" not in MLKMRegressor()._repr_html_()
+    assert "Facts of the fit" in band._repr_mimebundle_()["text/html"]
+    with sklearn.config_context(display="text"):
+        assert list(band._repr_mimebundle_()) == ["text/plain"]
+        assert not hasattr(band, "_repr_html_")
     assert "<script>alert" not in shown.split("</table>")[0]
 
 

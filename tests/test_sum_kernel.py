@@ -190,6 +190,32 @@ def test_convex_weights_are_convex_and_find_the_better_member():
     assert found[0] > 0.9
 
 
+@pytest.mark.parametrize("apart", [0.0, 1e-15, 1e-12, 1e-8, 1e-4])
+@pytest.mark.parametrize("noise", [0.0, 1e-8, 0.1])
+def test_convex_weights_of_members_that_say_nearly_the_same(apart, noise):
+    rng = np.random.default_rng(0)
+    Y = rng.standard_normal((60, 1))
+    one, other = Y + noise * rng.standard_normal(Y.shape), apart * rng.standard_normal(Y.shape)
+    found = convex_weights(np.stack([one, one + other, np.zeros_like(Y)]), Y, np.ones(60), rng, 20)
+    assert found.min() >= 0
+    assert found.sum() == pytest.approx(1)
+    assert found[:2].sum() > 0.9
+
+
+@pytest.mark.parametrize("error", [RuntimeError, np.linalg.LinAlgError])
+def test_convex_weights_do_not_need_nnls_to_succeed(error, monkeypatch):
+    def fails(*_):
+        raise error
+
+    rng = np.random.default_rng(0)
+    Y = rng.standard_normal((200, 1))
+    members = np.stack([Y + 0.5 * rng.standard_normal(Y.shape), 1 + Y, -Y, np.zeros_like(Y)])
+    expected = convex_weights(members, Y, np.ones(200), np.random.default_rng(1), 20)
+    monkeypatch.setattr("mlkm.auto.stack.nnls", fails)
+    found = convex_weights(members, Y, np.ones(200), np.random.default_rng(1), 20)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
 def test_targets_are_drawn_in():
     y = np.exp(2 * np.random.default_rng(0).standard_normal((500, 1)))
     z = drawn_in(y, 3.0)

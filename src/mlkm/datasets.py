@@ -81,9 +81,9 @@ def make_example1(
 
 def example2_truth(X: Array, exponent: float = -1.0) -> Array:
     """f(x) = f_1(x_1) + sum_{j=2..4} a_j(x_1) f_j(x_j): interactions with the first input."""
-    x1 = X[:, 0]
+    x1, x4 = X[:, 0], X[:, 3].copy()  # NumPy 1.26 may round exp of a view otherwise from call to call
     a2, a3 = np.sqrt(2 / np.pi) * np.exp(-((x1 - 1) ** 2) / 2), 3 * np.cos(2 * np.pi * x1)
-    f4 = np.exp(X[:, 3]) + np.exp(exponent) - 1
+    f4 = np.exp(x4) + np.exp(exponent) - 1
     f: Array = -2 * np.sin(2 * np.pi * x1) + a2 * (X[:, 1] ** 2 - 1 / 3) + a3 * (X[:, 2] - 0.5) + 4 * f4
     return f
 

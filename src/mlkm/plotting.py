@@ -147,7 +147,7 @@ def plot_coverage_by_bin(
     figure = Figure(figsize=(1.1 * len(bins) + 1.5, 3.6), layout="constrained")
     ax = figure.subplots()
     at = np.arange(len(bins))
-    ax.errorbar(at, shares, yerr=[shares - ends[:, 0], ends[:, 1] - shares], fmt="o", color=_INK, capsize=4)
+    ax.errorbar(at, shares, yerr=np.array([shares - ends[:, 0], ends[:, 1] - shares]), fmt="o", color=_INK, capsize=4)
     ax.axhline(confidence_level, color=_MISS, linewidth=1, linestyle="--", label=f"level {confidence_level:g}")
     ax.set_xticks(at, [f"{low:.3g}\nto {high:.3g}" for low, high, _ in bins])
     ax.set(

@@ -5,7 +5,8 @@ rows can hardly decide share the weight.
 """
 
 import numpy as np
-from scipy.optimize import nnls
+from numpy.linalg import LinAlgError
+from scipy.optimize import lsq_linear, nnls
 
 from .._types import Array
 
@@ -43,6 +44,15 @@ def _averaged(
         b = (own * (Y - mean)).ravel()
         held = _SUM * (np.abs(A).max() or 1.0)
         rows = [A, np.sqrt(drawn) * A, np.full((1, A.shape[1]), held)]
-        found = nnls(np.vstack(rows), np.concatenate([b, np.zeros(len(A)), [held]]))[0]
+        found = _non_negative(np.vstack(rows), np.concatenate([b, np.zeros(len(A)), [held]]))
         total += found / (found.sum() or 1.0)
     return np.asarray(total / bootstraps)
+
+
+def _non_negative(A: Array, b: Array) -> Array:
+    """The x >= 0 with the least ||A x - b||. Where two members say nearly the same, `nnls` of SciPy 1.13, which squares
+    A, goes round in circles or meets a singular matrix; `lsq_linear` is slower and does not square."""
+    try:
+        return np.asarray(nnls(A, b)[0])
+    except (RuntimeError, LinAlgError):
+        return np.asarray(lsq_linear(A, b, (0, np.inf), method="bvls").x)

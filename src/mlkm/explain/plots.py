@@ -87,4 +87,4 @@ def _levels(ax: "Axes", words: RawColumn, curves: Array) -> None:
 def _bars(ax: "Axes", at: Any, curves: Array) -> None:
     value, low, high, lowest, highest = curves
     ax.vlines(at, lowest, highest, color=_BAND, linewidth=3)
-    ax.errorbar(at, value, yerr=[value - low, high - value], fmt="o", color=_INK, capsize=4)
+    ax.errorbar(at, value, yerr=np.array([value - low, high - value]), fmt="o", color=_INK, capsize=4)

@@ -6,6 +6,7 @@ its arrays with the model, and the model stays as it is.
 
 import io
 import pickle
+from collections import UserList
 from hashlib import sha256
 from typing import Any
 
@@ -16,6 +17,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from ..base import KernelMachine
 
 _CALLBACKS = "_skl_callbacks"  # of scikit-learn
+_COLUMNS = "sklearn.compose._column_transformer"
 _ROWS = "_rows_of_fit"  # where a kernel machine keeps its training rows
 
 
@@ -52,6 +54,9 @@ class _Writer(pickle.Pickler):
             # Places that are numbers of numpy's own would be a file each.
             places = {run: int(place) for run, place in obj.vocabulary_.items()}
             return _with_state(obj, {**obj.__getstate__(), "vocabulary_": places})
+        if isinstance(obj, UserList) and type(obj).__module__ == _COLUMNS:
+            # scikit-learn 1.6 keeps the columns that are left in a type of its own; as a list, newer versions read it.
+            return list, (obj.data,)
         return NotImplemented
 
 

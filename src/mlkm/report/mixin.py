@@ -4,6 +4,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:  # the page is made at its first use; every fit would wait for its import
@@ -45,7 +46,7 @@ class Reporting:
         return report
 
     def _html_repr(self) -> str:
-        diagram = str(super()._html_repr())  # type: ignore[misc]
+        diagram = str(estimator_html_repr(self))
         try:
             check_is_fitted(self)
         except NotFittedError:
@@ -53,3 +54,11 @@ class Reporting:
         from .summary import summary_html
 
         return summary_html(self) + diagram
+
+    # scikit-learn 1.6 does not ask for `_html_repr`, but makes its diagram in these two.
+    def _repr_html_inner(self) -> str:
+        return self._html_repr()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        shown: dict[str, str] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        return shown | {"text/html": self._html_repr()} if "text/html" in shown else shown
