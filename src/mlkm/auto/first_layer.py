@@ -2,8 +2,9 @@
 of features that was given, hidden layers, rotations.
 
 The kernels are those of the default (`kernels`), and features stand for them: cosines of single inputs stay as they
-are, the Gaussian kernel on learned directions becomes cosines of random frequencies, the rough one its values at
-landmarks, whitened. Ridge on all rows follows, with the penalty by leave-one-out.
+are, the sum of all other kernels becomes its values at landmarks, whitened. Where cosines were asked for, by their
+number or as the paper's random features, the Gaussian kernel on learned directions is cosines of random frequencies.
+Ridge on all rows follows, with the penalty by leave-one-out.
 """
 
 from collections.abc import Iterator
@@ -11,14 +12,14 @@ from dataclasses import replace
 from typing import cast
 
 import numpy as np
-import scipy.linalg
+from scipy.linalg import lapack
 
 from .._seeds import Purpose, generator
 from .._types import Array
-from ..model.features import FeatureMap, LinearMap, draw_features, features
+from ..model.features import FeatureMap, LinearMap, draw_features
 from ..model.gaussians import GaussianMap
 from ..model.levels import seen_levels
-from ..model.prior import Part, Prior
+from ..model.prior import Part, Prior, SumPart
 from ..model.sum_kernel import SumKernel, Term
 from ..rows import Rows
 from .kernels import LearnedKernel, learn_kernel
@@ -28,7 +29,8 @@ from .policy import Policy
 
 _PRECISE = 1e-3  # noise variance, y having 1, below which sums over many rows are in float64
 _WAVES = 12  # frequencies of a single input where there is nothing else, at most
-_FLOOR = 1e-4  # keeps the factor of nearly equal landmarks finite
+_LANDMARKS = 2  # times the number of features of one kind
+_FLOORS = (1e-4, 1e-7)  # of the variance, which keep the factor of nearly equal landmarks finite, in float32 or float64
 
 
 def learn_first_layer(rows: Rows, plan: Plan) -> Prior:
@@ -45,16 +47,19 @@ def learn_first_layer(rows: Rows, plan: Plan) -> Prior:
 
 
 def features_of(learned: LearnedKernel, rows: Rows, plan: Plan) -> Prior:
-    """D features in the place of kernels; the rough ones are those at some of the rows."""
+    """Features in the place of kernels: where all kinds of them are wanted, their sum at landmarks, else D cosines."""
     d, D, most = rows.X.shape[1], *_widths(rows, plan)
     waves, smooth, linear, rough = _by_kind(learned.kernel)
+    precise = learned.noise < _PRECISE
     maps = [_waves(term, most // len(waves)) for term in waves] if most > 0 else []
-    left = max(D - sum(phi.n_features for phi in maps), 1)
-    maps += [_cosines(k, term, n, plan) for k, (term, n) in enumerate(shared(smooth, left))]
-    parts = [Part(None, _side_by_side(maps, d), 1.0)]
+    if not plan.rough:
+        left = max(D - sum(phi.n_features for phi in maps), 1)
+        maps += [_cosines(k, term, n, plan) for k, (term, n) in enumerate(shared(smooth, left))]
+    parts: list[Part | SumPart] = [Part(None, _side_by_side(maps, d), 1.0)]
     parts += [Part(None, term.phi, float(np.sqrt(term.variance))) for term in linear]
-    parts += [_landmarks(term, rows.X[:n]) for term, n in shared(rough, D)]
-    return Prior(tuple(parts), learned.kernel.linear, learned.noise + 1e-12, precise=learned.noise < _PRECISE)
+    if plan.rough and smooth + rough:
+        parts.append(_landmarks(SumKernel((*smooth, *rough)), rows.X[: _LANDMARKS * D], _FLOORS[precise]))
+    return Prior(tuple(parts), learned.kernel.linear, learned.noise + 1e-12, precise=precise)
 
 
 def _by_kind(kernel: SumKernel) -> tuple[list[Term], ...]:
@@ -140,11 +145,9 @@ def _side_by_side(maps: list[FeatureMap], d: int) -> FeatureMap:
     )
 
 
-def _landmarks(term: Term, X: Array) -> Part:
-    """The values of a rough kernel, or of one with levels, at the rows of X, whitened."""
-    phi, points = term.at(X, np.float64), term.seen(X)
-    K = features(phi, points)
-    K[np.diag_indices(len(K))] += _FLOOR
-    root = np.linalg.cholesky(K)
-    whitening = scipy.linalg.solve_triangular(root, np.eye(len(K)), lower=True, check_finite=False).T
-    return Part(term.warp, phi, np.sqrt(term.variance) * whitening)
+def _landmarks(kernel: SumKernel, X: Array, floor: float) -> SumPart:
+    """The values of the kernel at the rows of X, whitened."""
+    K = kernel.gram(X)
+    K[np.diag_indices(len(K))] += floor * np.trace(K) / len(K)
+    inverse, _ = lapack.dtrtri(np.linalg.cholesky(K), lower=1)
+    return SumPart(kernel, X, inverse.T)

@@ -49,7 +49,7 @@ def hidden_layers(problem: Problem, plan: Plan) -> Hidden:
     fit = one_layer(prior, rows, problem.penalty)
     alone = prior.machine(fit.coefficients, fit.intercept)
     n_runs = 1 if problem.parts is None else len(problem.parts)
-    starts = starts_near(alone, (prior.parts[0].phi, *deeper_maps(plan)), rows.X, n_runs, plan)
+    starts = starts_near(alone, (prior.parts[0].maps[0][1], *deeper_maps(plan)), rows.X, n_runs, plan)
     solution = plan.solver.solve(replace(problem, starts=starts, guess=fit.penalty))
     pays = problem.parts is not None or _pays(solution, prior, fit.penalty, rows, plan)
     return Hidden(solution, prior, fit, pays)

@@ -6,11 +6,11 @@ import numpy as np
 
 from .._seeds import Purpose, generator
 from .._types import Array
-from ..auto.first_layer import learn_first_layer, relevant_scales, width_of
+from ..auto.first_layer import learn_first_layer, relevant_scales, scale_of_kernel, width_of
 from ..auto.plan import Plan
 from ..auto.scale import scale_by_leave_one_out
 from ..model.features import FeatureMap, draw_features
-from ..model.prior import Part, Prior
+from ..model.prior import Part, Prior, SumPart
 from ..rows import Rows
 
 _LEAST = 3  # rows from which there is something to learn
@@ -53,7 +53,11 @@ def _drawn(rows: Rows, plan: Plan, relative: Array) -> Prior:
 
 
 def scale_of(first: Prior) -> Array:
-    """The scales of the first layer's inputs: root mean square frequencies over the features that see them."""
-    frequencies = next(part.phi.frequencies for part in first.parts if isinstance(part.phi, FeatureMap))
+    """The scales of the first layer's inputs: those of its kernels, or root mean square frequencies over the features
+    that see them."""
+    for part in first.parts:
+        if isinstance(part, SumPart):
+            return scale_of_kernel(part.kernel, part.points.shape[1])
+    frequencies = next(phi.frequencies for part in first.parts for _, phi in part.maps if isinstance(phi, FeatureMap))
     seen = np.maximum((frequencies != 0).sum(axis=1), 1)
     return np.asarray(np.sqrt((frequencies**2).sum(axis=1) / seen))

@@ -71,8 +71,7 @@ def _one_layer(prior: Prior, sample: Rows, of_all: Piece, pieces: Pieces, plan: 
     with stage("solve"):
         fit = best_penalty(products) if plan.penalty is None else solved(products, plan.penalty)
     solution = one_layer_solution(prior, [fit])
-    widths = (solution.machines[0].maps[0].n_features,)
-    return FittedInPieces(fitted_one(sample, solution, widths, (scale_of(prior),), prior), (prior,), (sums,))
+    return FittedInPieces(fitted_one(sample, solution, (prior.width,), (scale_of(prior),), prior), (prior,), (sums,))
 
 
 def _one_layer_by_parts(
@@ -86,7 +85,7 @@ def _one_layer_by_parts(
         for (own, _), part in zip(found, parts, strict=True)
     ]
     solution = one_layer_solution(prior, fits)
-    fitted = fitted_one(sample, solution, (solution.machines[0].maps[0].n_features,), (scale_of(prior),))
+    fitted = fitted_one(sample, solution, (prior.width,), (scale_of(prior),))
     return _averaged(fitted, layers, [every for _, every in found], pieces)
 
 

@@ -114,7 +114,7 @@ def one_layer(problem: Problem, plan: Plan, prior: Prior | None = None) -> Fitte
     """The closed form, with a first layer of its own unless it is given."""
     prior = first_layer(problem.rows, plan) if prior is None else prior
     solution = plan.solver.solve(replace(problem, prior=prior))
-    return fitted_one(problem.rows, solution, (solution.machines[0].maps[0].n_features,), (scale_of(prior),), prior)
+    return fitted_one(problem.rows, solution, (prior.width,), (scale_of(prior),), prior)
 
 
 def _deep(problem: Problem, plan: Plan) -> Fitted:

@@ -1,20 +1,18 @@
-"""The first layer of the default: one or two parts, a linear term, and the prior variance of every feature."""
+"""The first layer of the default: its parts, a linear term, and the prior variance of every feature."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from .._types import Array
-from .features import FeatureMap, JointMap, LinearMap, features
-from .gaussians import GaussianMap
-from .landmarks import LandmarkMap
-from .levels import LevelMap
+from .features import JointMap, features
 from .machine import Machine
+from .sum_kernel import Map, SumKernel
 from .warp import Warp, warped
 
-Map: TypeAlias = FeatureMap | LinearMap | GaussianMap | LandmarkMap | LevelMap
+Maps: TypeAlias = tuple[tuple[Warp | None, Any], ...]
 
 
 @dataclass(frozen=True)
@@ -23,49 +21,105 @@ class Part:
 
     warp: Warp | None
     phi: Map
-    factor: Array | float  # a matrix whitens landmarks
+    factor: Array | float
+
+    @property
+    def n_features(self) -> int:
+        return self.phi.n_features
+
+    @property
+    def maps(self) -> Maps:
+        return ((self.warp, self.phi),)
+
+    def features(self, X: Array, out: Array) -> None:
+        """Features with unit prior variance."""
+        F = features(self.phi, X if self.warp is None else warped(self.warp, X).astype(X.dtype, copy=False))
+        np.multiply(F, np.asarray(self.factor, X.dtype), out=out)
+
+    def scaled(self, B: Array) -> Array:
+        """B T, with T the factors on the diagonal: from the features of the maps to those of unit variance."""
+        return np.asarray(B * self.factor)
+
+    def folded(self, B: Array) -> Array:
+        """B T': from weights of these features to weights of the maps."""
+        return np.asarray(B * self.factor)
+
+
+@dataclass(frozen=True)
+class SumPart:
+    """The values of a sum of kernels at landmarks, whitened by an upper triangular factor. As maps, the kernels stand
+    side by side."""
+
+    kernel: SumKernel
+    points: Array
+    factor: Array
+
+    @property
+    def n_features(self) -> int:
+        return len(self.points)
+
+    @property
+    def maps(self) -> Maps:
+        return tuple((term.warp, term.at(self.points, np.float64)) for term in self.kernel.terms)
+
+    def features(self, X: Array, out: Array) -> None:
+        K = self.kernel.between(self.kernel.codes(X), self.kernel.codes(self.points.astype(X.dtype)), X.dtype)
+        _times_triangle(K, self.factor, out)
+
+    def scaled(self, B: Array) -> Array:
+        each = np.split(B, len(self.kernel.terms), axis=1)
+        return np.asarray(
+            sum(term.variance * own for term, own in zip(self.kernel.terms, each, strict=True)) @ self.factor
+        )
+
+    def folded(self, B: Array) -> Array:
+        every = B @ self.factor.T
+        return np.hstack([term.variance * every for term in self.kernel.terms])
 
 
 @dataclass(frozen=True)
 class Prior:
     """phi_1 with the prior variances of its features, and the noise variance."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[Part | SumPart, ...]
     linear: Array | None
     noise: float
     precise: bool = False  # whether sums over many rows are in float64, for fits with next to no noise
 
-    def columns(self) -> Iterator[tuple[Part | None, Array | float, slice]]:
-        """The walk over the parts: each with its factor and its columns; the linear term, part None, comes last."""
-        at = 0
-        for part in self.parts:
-            yield part, part.factor, slice(at, at + part.phi.n_features)
-            at += part.phi.n_features
-        if self.linear is not None:
-            yield None, self.linear, slice(at, at + len(self.linear))
+    @property
+    def width(self) -> int:
+        """How many features there are beside the linear term."""
+        return sum(part.n_features for part in self.parts)
 
     @property
     def n_features(self) -> int:
-        return int(max(at.stop for _, _, at in self.columns()))
+        return self.width + (0 if self.linear is None else len(self.linear))
 
     def rows_of_features(self, X: Array) -> Array:
         """Features with unit prior variance."""
         result = np.empty((len(X), self.n_features), X.dtype)
-        for part, factor, at in self.columns():
-            F = X if part is None else _features(part, X)
-            if np.ndim(factor) == 2:
-                _times_triangle(F, np.asarray(factor), result[:, at])
-            else:
-                np.multiply(F, np.asarray(factor, X.dtype), out=result[:, at])
+        at = 0
+        for part in self.parts:
+            part.features(X, result[:, at : at + part.n_features])
+            at += part.n_features
+        if self.linear is not None:
+            np.multiply(X, self.linear.astype(X.dtype), out=result[:, at:])
         return result
 
     def scaled(self, B: Array, transposed: bool = False) -> Array:
-        """B T, or B T', with T the factors on the diagonal."""
-        result = np.empty_like(B)
-        for _, factor, at in self.columns():
-            T = np.asarray(factor)
-            result[:, at] = B[:, at] @ (T.T if transposed else T) if T.ndim == 2 else B[:, at] * T
-        return result
+        """B T, or B T', with T the factors on the diagonal: from the features of the maps to those of unit variance,
+        and back."""
+        pieces, at = [], 0
+        for part, width in self._walk(transposed):
+            own = B[:, at : at + width]
+            pieces.append(part.folded(own) if transposed else part.scaled(own))
+            at += width
+        return np.hstack(pieces if self.linear is None else [*pieces, B[:, at:] * self.linear])
+
+    def _walk(self, transposed: bool) -> Iterator[tuple[Part | SumPart, int]]:
+        """The parts, each with its number of features, or of those of its maps."""
+        for part in self.parts:
+            yield part, part.n_features if transposed else sum(phi.n_features for _, phi in part.maps)
 
     def inputs(self, X: Array) -> Array:
         """X in the precision that sums over many rows are taken in."""
@@ -74,12 +128,8 @@ class Prior:
     def machine(self, coefficients: Array, intercept: Array) -> Machine:
         """The one-layer machine of a ridge on those features; prior variances are folded into the weights."""
         W = self.scaled(coefficients.T, transposed=True).T
-        phi = JointMap(tuple((part.warp, part.phi) for part in self.parts))
+        phi = JointMap(tuple(both for part in self.parts for both in part.maps))
         return Machine((phi,), ((np.vstack([W, intercept]),),), linear=self.linear is not None)
-
-
-def _features(part: Part, X: Array) -> Array:
-    return features(part.phi, X if part.warp is None else warped(part.warp, X).astype(X.dtype, copy=False))
 
 
 def _times_triangle(F: Array, U: Array, out: Array, width: int = 500) -> None:

@@ -9,7 +9,7 @@ f(x) = sum_i alpha_i K(x, z_i) + a: one layer whose features are the terms'.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -30,9 +30,9 @@ from .levels import (
     seen_levels,
 )
 from .machine import Machine
-from .prior import Map
 from .warp import Warp, warped
 
+Map: TypeAlias = FeatureMap | LinearMap | GaussianMap | LandmarkMap | LevelMap
 PRODUCTS = (FeatureMap, LinearMap)  # maps whose kernel is the product of their features
 _TALL, _WIDE = 128, 2048  # rows and columns of a piece
 

@@ -28,7 +28,7 @@ OWN = (
     *_of("mlkm.model.levels", "LevelMap"),
     *_of("mlkm.model.link", "Link", "Power"),
     *_of("mlkm.model.machine", "Machine"),
-    *_of("mlkm.model.prior", "Part", "Prior"),
+    *_of("mlkm.model.prior", "Part", "Prior", "SumPart"),
     *_of("mlkm.model.scales", "Geometric"),
     *_of("mlkm.model.sum_kernel", "SumKernel", "Term"),
     *_of("mlkm.model.warp", "Warp"),

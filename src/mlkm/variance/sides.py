@@ -133,10 +133,11 @@ def factorise(gradients: Gradients, rows: Rows, penalty: float, largest_side: in
 
 
 def _primal(gradients: Gradients, rows: Rows) -> Primal:
-    n, p = float(rows.counts.sum()), gradients.n_parameters
-    nothing = np.zeros((len(rows), 0))
-    sums = gram(lambda at: gradients.rows(rows.X[at])[1], nothing, rows.counts, block=block_size(p))
+    n, nothing = float(rows.counts.sum()), np.zeros((len(rows), 0))
+    block = block_size(gradients.n_parameters)
+    sums = gram(lambda at: gradients.rows(rows.X[at])[1], nothing, rows.counts, block=block)
     A = gradients.scaled(gradients.scaled(sums.FF).T)
+    p = len(A)  # fewer than parameters where several of them share one
     A[np.diag_indices(p)] += n
     inverse, _ = lapack.dtrtri(cholesky(A), lower=1, overwrite_c=1)
     degrees = p - n * float(np.einsum("ij,ij->", inverse, inverse))
