@@ -17,6 +17,7 @@ from .._types import Array
 from ..base import KernelMachine
 from ..sources.apply import sendable
 from ..sources.base import Block, Source
+from .cross import Cross
 from .rank import rank
 from .request import Request, Shift, as_interval
 from .scores import Scored, least_unit, unit_of_outputs
@@ -127,9 +128,18 @@ class Widened:
 
 def to_send(band: Any, request: Request) -> Any:
     """The band as it is sent to rows."""
-    if not isinstance(band, (Split, Selected)):
-        return band
-    return Widened(sent(band.scored), band.thresholds(request, 1)[0])
+    if isinstance(band, (Split, Selected)):
+        return Widened(sent(band.scored), band.thresholds(request, 1)[0])
+    return with_scores_to_send(band)
+
+
+def with_scores_to_send(band: Any) -> Any:
+    """The band with all its scores, as it is sent to rows."""
+    if isinstance(band, Split):
+        return replace(band, scored=sent(band.scored))
+    if isinstance(band, Cross):
+        return replace(band, model=sendable(band.model), fits=tuple(map(sent, band.fits)))
+    return band
 
 
 def sent(scored: Scored) -> Scored:

@@ -25,20 +25,21 @@ from ..sources.prepare import as_source
 from ..tables.frames import Table
 from .bootstrap import Bootstrap, fit_bootstrap
 from .cross import Cross, fit_cross
+from .distribution import Quantiles
 from .elsewhere import IntervalOf, Selected, calibrate_elsewhere, fit_elsewhere, to_send
 from .inside import check_regressor
 from .kept import FitRows, Kept, to_calibrate
 from .leave_one_out import LeaveOneOut, fit_leave_one_out
 from .naming import WithScoreParameter
 from .outside import look_outside
-from .request import Request
+from .request import Request, limits_of
 from .scores import Recipe, as_targets, check_folds, check_groups, fit_scored, score_for
 from .split import Split, calibrate, rows_kept
 
 Band: TypeAlias = Split | Selected | Cross | LeaveOneOut | Bootstrap
 
 
-class ConformalRegressor(Reporting, WithScoreParameter, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class ConformalRegressor(Reporting, Quantiles, WithScoreParameter, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A prediction band around any regressor, with coverage that holds for finite samples, whatever the model and the
     noise.
 
@@ -256,7 +257,7 @@ class ConformalRegressor(Reporting, WithScoreParameter, MetaEstimatorMixin, Regr
         """
         check_is_fitted(self, "estimator_")
         look_outside(self.estimator_, X, outside)
-        limits = _limits(y_min, y_max)
+        limits = limits_of(y_min, y_max)
         levels = exact_levels(self.confidence_level if confidence_level is None else confidence_level)
         if is_elsewhere(X):
             if groups is not None or sample_weight is not None:
@@ -280,10 +281,7 @@ class ConformalRegressor(Reporting, WithScoreParameter, MetaEstimatorMixin, Regr
 
     def _tail(self) -> tuple[int, ...]:
         """The shape of the prediction of a row."""
-        if self._single_output:
-            return ()
-        band = self._band
-        return (band.n_outputs if isinstance(band, (Split, Selected)) else len(self.estimator_.y_scaler_.mean),)
+        return () if self._single_output else (self._band.n_outputs,)
 
     def predict_int(
         self,
@@ -315,14 +313,3 @@ class ConformalRegressor(Reporting, WithScoreParameter, MetaEstimatorMixin, Regr
         tags.target_tags.multi_output = of_estimator.target_tags.multi_output
         tags.input_tags = of_estimator.input_tags
         return tags
-
-
-def _limits(y_min: Any, y_max: Any) -> tuple[float, float]:
-    """The values y cannot pass, infinite where there are none."""
-    for name, limit in (("y_min", y_min), ("y_max", y_max)):
-        if limit is not None and not isinstance(limit, Real):
-            raise TypeError(f"{name} must be a number, or None for no limit; got {limit!r}.")
-    low, high = -np.inf if y_min is None else float(y_min), np.inf if y_max is None else float(y_max)
-    if not low < high:
-        raise ValueError(f"y_min must be below y_max; got {y_min} and {y_max}.")
-    return low, high
