@@ -226,6 +226,32 @@ def test_rows_elsewhere_must_have_the_targets_of_the_model(rows, outputs, kind, 
         right.score(opened(["u", "v", "w"]))
 
 
+def test_a_band_knows_its_columns_wherever_rows_are(rows, tmp_path):
+    """As a fit in memory does; after `conformalize` they are those of the model."""
+    da = pytest.importorskip("dask.array")
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(rows[0], columns=list("abc"))
+    frame.assign(y=rows[1]).to_parquet(tmp_path / "rows.parquet")
+    table, X, y = open_table(tmp_path / "rows.parquet", "y"), *(da.from_array(own, chunks=150) for own in rows)
+    model = clone(FAST).fit(frame, rows[1])
+    for band in (
+        ConformalRegressor(FAST, random_state=0).fit(table),
+        ConformalRegressor(model).conformalize(table),
+        ConformalRegressor(FrozenEstimator(model)).conformalize(frame, rows[1]),
+        ConformalRegressor(FAST, random_state=0).fit(frame, rows[1]).conformalize(table),
+    ):
+        assert band.n_features_in_ == 3
+        assert list(band.feature_names_in_) == ["a", "b", "c"]
+    band = ConformalRegressor(FAST, random_state=0).fit(X, y)
+    assert band.n_features_in_ == 3
+    assert not hasattr(band, "feature_names_in_")
+    named = ConformalRegressor(FAST, random_state=0).fit(frame, rows[1])
+    two = Ridge().fit(rows[0][:, :2], rows[1])
+    named.set_params(estimator=two, score="absolute").conformalize(rows[0][:, :2], rows[1])
+    assert named.n_features_in_ == 2
+    assert not hasattr(named, "feature_names_in_")
+
+
 class NoSpread(DummyRegressor):
     """A standard deviation of zero, save where x_1 is large."""
 

@@ -156,7 +156,8 @@ class ConformalRegressor(Reporting, Quantiles, WithScoreParameter, MetaEstimator
         salt = root_seed(self.random_state)
         fitted, others = (PartSource(source, salt, *ends) for ends in ((float(share), 1.1), (0.0, float(share))))
         scored = fit_elsewhere(clone(estimator), score, fitted)
-        return self._store(calibrate_elsewhere(scored, others, exact_levels(self.confidence_level)), None, source)
+        band = calibrate_elsewhere(scored, others, exact_levels(self.confidence_level))
+        return self._store(band, None, source)._with_columns_of_model()
 
     def _checked_inside(self) -> tuple[Any, str]:
         """The regressor to fit and its score, if all that can be wrong before a fit is right."""
@@ -202,7 +203,8 @@ class ConformalRegressor(Reporting, Quantiles, WithScoreParameter, MetaEstimator
             if groups is not None:
                 raise ValueError("Rows in files or on a cluster are calibrated without groups.")
             scored, kept = to_calibrate(getattr(self, "_kept", None), self.estimator, self.score)
-            return self._store(calibrate_elsewhere(scored, source, exact_levels(self.confidence_level)), kept, source)
+            elsewhere = calibrate_elsewhere(scored, source, exact_levels(self.confidence_level))
+            return self._store(elsewhere, kept, source)._with_columns_of_model()
         Y = as_targets(y)
         check_consistent_length(X, Y)
         weights = given_weights(sample_weight, len(Y))
@@ -210,12 +212,22 @@ class ConformalRegressor(Reporting, Quantiles, WithScoreParameter, MetaEstimator
             groups_of(groups, len(Y))
             groups = np.asarray(groups)
         scored, kept = to_calibrate(getattr(self, "_kept", None), self.estimator, self.score)
-        return self._store(calibrate(scored, X, Y, weights, groups), kept, Y)
+        return self._store(calibrate(scored, X, Y, weights, groups), kept, Y)._with_columns_of_model()
 
     def _store(self, band: Band, kept: Kept | None, Y: Array | Source) -> Self:
         self._band, self._kept = band, kept
         self._single_output = Y.ndim == 1 if isinstance(Y, np.ndarray) else Y.single_output
         self.estimator_, self.n_calibration_ = band.model, band.n_calibration
+        return self
+
+    def _with_columns_of_model(self) -> Self:
+        """Number and names of the columns are the model's, save where it is one that `fit` trained on rows in memory,
+        whose columns it has seen."""
+        if self._kept is None:
+            for name in ("n_features_in_", "feature_names_in_"):
+                self.__dict__.pop(name, None)
+                if hasattr(self.estimator_, name):
+                    setattr(self, name, getattr(self.estimator_, name))
         return self
 
     calibrate = conformalize
