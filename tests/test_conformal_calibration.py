@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 
-from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, metrics
+from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, metrics, open_table
 from mlkm.rows import checked_weights
 from mlkm.solvers import GradientDescent
 
@@ -190,6 +190,66 @@ def test_joint_widths_are_of_the_order_of_the_separate_ones(rows, case):
     each, joint = (band.predict_interval(X, 0.8, joint=joint)[1] for joint in (False, True))
     ratio = [metrics.mean_width(joint[..., k]) / metrics.mean_width(each[..., k]) for k in range(2)]
     assert 0.9 < min(ratio) <= max(ratio) < 2.5
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("kind", [Ridge, lambda: clone(FAST)])
+def test_rows_elsewhere_must_have_the_targets_of_the_model(rows, outputs, kind, tmp_path):
+    """None was accepted once, and two of them were both compared with the one output there is."""
+    da = pytest.importorskip("dask.array")
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(rows[0], columns=list("abc"))
+    Y = np.column_stack([rows[1], -rows[1], rows[1] ** 2])
+    frame.assign(u=Y[:, 0], v=Y[:, 1], w=Y[:, 2]).to_parquet(tmp_path / "rows.parquet")
+    model = FrozenEstimator(kind().fit(frame, Y[:, 0] if outputs == 1 else Y[:, :2]))
+    band = ConformalRegressor(model, score="absolute")
+    dX = da.from_array(rows[0], chunks=(150, 3))
+
+    def opened(target):
+        return open_table(tmp_path / "rows.parquet", target=target, features=list("abc"))
+
+    wrong = r"those that the model predicts, which are {}; got {} of every row"
+    with pytest.raises(ValueError, match="The table has no target; name it, as in open_table"):
+        band.conformalize(opened(None))
+    with pytest.raises(ValueError, match=wrong.format(outputs, 3)):
+        band.conformalize(opened(["u", "v", "w"]))
+    by_place = ConformalRegressor(FrozenEstimator(kind().fit(rows[0], Y[:, 0] if outputs == 1 else Y[:, :2])))
+    with pytest.raises(ValueError, match="The table has no target; name it, as in open_table"):
+        by_place.conformalize(dX)
+    with pytest.raises(ValueError, match=wrong.format(outputs, 3 - outputs)):
+        by_place.conformalize(dX, da.from_array(Y[:, 0] if outputs == 2 else Y[:, :2], chunks=150))
+    assert not hasattr(band, "estimator_")
+    right = band.conformalize(opened("u" if outputs == 1 else ["u", "v"]))
+    here = ConformalRegressor(model, score="absolute").conformalize(frame, Y[:, 0] if outputs == 1 else Y[:, :2])
+    np.testing.assert_allclose(right.predict_interval(frame)[1], here.predict_interval(frame)[1])
+    with pytest.raises(ValueError, match=wrong.format(outputs, 3)):
+        right.score(opened(["u", "v", "w"]))
+
+
+def test_a_band_knows_its_columns_wherever_rows_are(rows, tmp_path):
+    """As a fit in memory does; after `conformalize` they are those of the model."""
+    da = pytest.importorskip("dask.array")
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(rows[0], columns=list("abc"))
+    frame.assign(y=rows[1]).to_parquet(tmp_path / "rows.parquet")
+    table, X, y = open_table(tmp_path / "rows.parquet", "y"), *(da.from_array(own, chunks=150) for own in rows)
+    model = clone(FAST).fit(frame, rows[1])
+    for band in (
+        ConformalRegressor(FAST, random_state=0).fit(table),
+        ConformalRegressor(model).conformalize(table),
+        ConformalRegressor(FrozenEstimator(model)).conformalize(frame, rows[1]),
+        ConformalRegressor(FAST, random_state=0).fit(frame, rows[1]).conformalize(table),
+    ):
+        assert band.n_features_in_ == 3
+        assert list(band.feature_names_in_) == ["a", "b", "c"]
+    band = ConformalRegressor(FAST, random_state=0).fit(X, y)
+    assert band.n_features_in_ == 3
+    assert not hasattr(band, "feature_names_in_")
+    named = ConformalRegressor(FAST, random_state=0).fit(frame, rows[1])
+    two = Ridge().fit(rows[0][:, :2], rows[1])
+    named.set_params(estimator=two, score="absolute").conformalize(rows[0][:, :2], rows[1])
+    assert named.n_features_in_ == 2
+    assert not hasattr(named, "feature_names_in_")
 
 
 class NoSpread(DummyRegressor):

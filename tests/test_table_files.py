@@ -145,6 +145,8 @@ def test_predictions_read_the_columns_of_the_model_alone(tmp_path):
     assert model.predict(open_table(tmp_path / "none.parquet")).shape == (0,)
     with pytest.raises(ValueError, match="score needs targets"):
         model.score(open_table(path))
+    with pytest.raises(ValueError, match=r"those that the model predicts, which are 1; got 2 of every row"):
+        model.score(open_table(write(tmp_path / "two.parquet", frame, y, z=y), target=["y", "z"]))
     with pytest.raises(TypeError, match="effects looks at rows in memory"):
         model.effects(open_table(path))
     with pytest.raises(FileNotFoundError, match="no folder"):

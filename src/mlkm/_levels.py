@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 
-def exact_level(confidence_level: Any) -> Fraction:
-    """The level as the rational number that its shortest decimal form stands for.
+def exact_level(confidence_level: Any, name: str = "confidence_level") -> Fraction:
+    """The level as the rational number that its shortest decimal form stands for; `name` is what messages call it.
 
     >>> exact_level(0.95)
     Fraction(19, 20)
@@ -25,13 +25,18 @@ def exact_level(confidence_level: Any) -> Fraction:
         elif np.isfinite(float(confidence_level)):  # of a NumPy number too: the shortest form in its own precision
             level = Fraction(str(confidence_level))
     if not 0 < level < 1:
-        raise ValueError(f"confidence_level must be a number between 0 and 1, as in 0.95; got {confidence_level!r}.")
+        raise ValueError(f"{name} must be a number between 0 and 1, as in 0.95; got {confidence_level!r}.")
     return level
 
 
-def exact_levels(confidence_level: Any) -> list[Fraction]:
+def exact_levels(confidence_level: Any, name: str = "confidence_level") -> list[Fraction]:
     """One level or several, as a list."""
-    several = isinstance(confidence_level, (list, tuple, np.ndarray)) and np.ndim(confidence_level) == 1
+    several = are_several(confidence_level)
     if several and not len(confidence_level):
-        raise ValueError("confidence_level must name at least one level, as in 0.95 or [0.8, 0.95]; got none.")
-    return [exact_level(level) for level in (confidence_level if several else [confidence_level])]
+        raise ValueError(f"{name} must name at least one level, as in 0.95 or [0.8, 0.95]; got none.")
+    return [exact_level(level, name) for level in (confidence_level if several else [confidence_level])]
+
+
+def are_several(confidence_level: Any) -> bool:
+    """Whether it is a sequence of levels rather than one."""
+    return isinstance(confidence_level, (list, tuple, np.ndarray)) and np.ndim(confidence_level) == 1

@@ -28,7 +28,7 @@ from .fit.in_pieces import features_summed, train_in_pieces
 from .fit.train import Fitted, train
 from .rows import Inputs, Rows, checked_weights, distinct_rows, fit_fence, folds_of, parts_elsewhere, standardiser
 from .sources.arrays import TableSource
-from .sources.base import Source
+from .sources.base import NO_TARGET, Source
 from .sources.pairs import pairs_on
 from .sources.prepare import as_source, prepared, split
 from .sources.scan import Scan, gathered, scan
@@ -146,7 +146,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         categorical = category_mask(self.categorical_features, source.names, source.n_columns)
         found = scan(source, categorical, seed)
         if found.targets is None:
-            raise ValueError("The table has no target; name it, as in open_table(path, target='price'), or pass y.")
+            raise ValueError(NO_TARGET)
         return categorical, found
 
     def _gathered(self, source: Source, found: Scan) -> tuple[Table, Array, Array | None]:

@@ -29,7 +29,7 @@ from .policy import Policy
 
 _PRECISE = 1e-3  # noise variance, y having 1, below which sums over many rows are in float64
 _WAVES = 12  # frequencies of a single input where there is nothing else, at most
-_LANDMARKS = 2  # times the number of features of one kind
+_LANDMARKS = 1.5  # times the number of cosines that there would be
 _FLOORS = (1e-4, 1e-7)  # of the variance, which keep the factor of nearly equal landmarks finite, in float32 or float64
 
 
@@ -58,7 +58,7 @@ def features_of(learned: LearnedKernel, rows: Rows, plan: Plan) -> Prior:
     parts: list[Part | SumPart] = [Part(None, _side_by_side(maps, d), 1.0)]
     parts += [Part(None, term.phi, float(np.sqrt(term.variance))) for term in linear]
     if plan.rough and smooth + rough:
-        parts.append(_landmarks(SumKernel((*smooth, *rough)), rows.X[: _LANDMARKS * D], _FLOORS[precise]))
+        parts.append(_landmarks(SumKernel((*smooth, *rough)), rows.X[: int(_LANDMARKS * D)], _FLOORS[precise]))
     return Prior(tuple(parts), learned.kernel.linear, learned.noise + 1e-12, precise=precise)
 
 

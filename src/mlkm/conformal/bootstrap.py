@@ -23,6 +23,10 @@ class Bootstrap:
     replicates: tuple[Any, ...]
     n_calibration: int
 
+    @property
+    def n_outputs(self) -> int:
+        return len(self.model.y_scaler_.mean)
+
     def interval(self, X: Any, request: Request) -> tuple[Array, Array]:
         """f and [2f - q_high, 2f - q_low]: without the noise of y, it covers y less often than its level says."""
         if request.groups is not None or request.joint:

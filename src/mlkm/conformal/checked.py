@@ -31,7 +31,7 @@ def conformalize_checked(band: ConformalRegressor, X: Any, y: Any, folds: Iterab
     scored, (_, lower, upper, unit) = settle(scored, X)
     Y = columns(targets)
     split = Split(scored, (lower - Y) / unit, (Y - upper) / unit)
-    band._store(split, kept, targets)
+    band._store(split, kept, targets)._with_columns_of_model()
     request = Request(exact_levels(band.confidence_level), "both", False, None, None)
     result = np.full((len(Y), 2), np.nan)
     for others, own in folds:

@@ -8,7 +8,7 @@ probability at least 1 - 2 alpha, and close to 1 - alpha where fits are stable. 
 formed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -20,8 +20,9 @@ from sklearn.utils.validation import _num_samples
 
 from .._types import Array, IntArray
 from ..rows.folds import keeps_groups_together, splits_of
+from ..tables.frames import Table
 from .inside import fit_regressor
-from .rank import rank
+from .rank import rank, warn_no_rows
 from .request import Request, Shift, as_interval, check_weights, same_group, side_scores
 from .scores import Recipe, Scored, columns, fit_scored, settle
 from .split import warn_infinite
@@ -43,6 +44,10 @@ class RowScores:
     labels: Any = None
     optional: bool = False
 
+    @property
+    def n_outputs(self) -> int:
+        return int(self.above.shape[1])
+
     def interval(self, base: Callable[[Any], LeftOutBase], X: Any, request: Request) -> Array:
         """(n, 2, levels, k); `base` gives the fits without each row at a block of X."""
         check_weights(self.shift, request)
@@ -50,16 +55,38 @@ class RowScores:
         (n, k), n_new = scores.shape, _num_samples(X)
         result = np.empty((n_new, 2, len(request.levels), k))
         for where, old, new in same_group(self.labels, request.groups, n, n_new, self.optional):
-            asked = None if request.weights is None else request.weights[new]
-            pair = None if self.shift is None else (self.shift.weights[old], self.shift.at(asked, len(new), old))
-            size = max(1, _ENTRIES // max(len(old), 1))
-            for begin in range(0, len(new), size):
-                part = slice(begin, begin + size)
-                own = None if pair is None else (pair[0], pair[1][part])
-                result[new[part]] = _block(base(_safe_indexing(X, new[part])), scores[old], old, request, own)
+            for rows, own in self._blocks(old, new, request):
+                result[rows] = _block(base(_taken(X, rows)), scores[old], old, request, own)
             ends = result[new, 0 if request.side == "lower" else 1]
             warn_infinite(np.isinf(ends).any(axis=2), len(old), request, where)
         return result
+
+    def shares(self, base: Callable[[Any], LeftOutBase], X: Any, y: Array, request: Request) -> Array:
+        """Of the numbers whose order statistics are upper bounds, upper_{-i}(x) + s_i u_{-i}(x), the share up to every
+        y (n, points, k)."""
+        check_weights(self.shift, request)
+        result = np.empty(y.shape)
+        for where, old, new in same_group(self.labels, request.groups, len(self.above), len(y), self.optional):
+            for rows, own in self._blocks(old, new, request):
+                at = base(_taken(X, rows))
+                for output in range(self.n_outputs):
+                    _, upper, unit = at(output, old)
+                    values = upper + self.above[old, output] * unit
+                    result[rows, :, output] = _shares(values, y[rows, :, output], own)
+            if not len(old):
+                warn_no_rows(where)
+        return result
+
+    def _blocks(
+        self, old: IntArray, new: IntArray, request: Request
+    ) -> Iterator[tuple[IntArray, tuple[Array, Array] | None]]:
+        """The new rows a block at a time, with the weights of the old rows and of the block where there are any."""
+        asked = None if request.weights is None else request.weights[new]
+        pair = None if self.shift is None else (self.shift.weights[old], self.shift.at(asked, len(new), old))
+        size = max(1, _ENTRIES // max(len(old), 1))
+        for begin in range(0, len(new), size):
+            part = slice(begin, begin + size)
+            yield new[part], None if pair is None else (pair[0], pair[1][part])
 
 
 @dataclass(frozen=True)
@@ -75,9 +102,17 @@ class Cross:
     def n_calibration(self) -> int:
         return len(self.fold)
 
+    @property
+    def n_outputs(self) -> int:
+        return self.scores.n_outputs
+
     def interval(self, X: Any, request: Request) -> tuple[Array, Array]:
         """f (n, k), and the interval (n, 2, levels, k)."""
         return columns(self.model.predict(X)), self.scores.interval(self._base, X, request)
+
+    def shares(self, X: Any, y: Array, request: Request) -> Array:
+        """At every y (n, points, k) the share of the distribution up to it."""
+        return self.scores.shares(self._base, X, y, request)
 
     def _base(self, X: Any) -> LeftOutBase:
         bases = [fit.base(X)[1:] for fit in self.fits]
@@ -116,6 +151,11 @@ def fit_cross(
     return Cross(fit_regressor(estimator, X, y, weights)[0], tuple(fits), fold, scores)
 
 
+def _taken(X: Any, rows: IntArray) -> Any:
+    """Some rows of X, which may be a piece of a table in files."""
+    return X.take(rows) if isinstance(X, Table) else _safe_indexing(X, rows)
+
+
 def _block(
     base: LeftOutBase, scores: Array, old: IntArray, request: Request, weights: tuple[Array, Array] | None
 ) -> Array:
@@ -146,3 +186,14 @@ def _order_statistics(values: Array, levels: Sequence[Fraction], weights: tuple[
         sorted_place = np.take_along_axis(order, np.minimum(place, n - 1)[:, None], axis=1)[:, 0] if n else place
         result[:, number] = padded[np.arange(len(values)), np.where(place < n, sorted_place, n)]
     return result
+
+
+def _shares(values: Array, y: Array, weights: tuple[Array, Array] | None) -> Array:
+    """Of every row, the share of its values up to each of its y, by weight, and the row itself counted."""
+    if weights is None:
+        counts = [np.count_nonzero(values <= point[:, None], axis=1) for point in y.T]
+        return np.asarray(np.stack(counts, axis=1) / (values.shape[1] + 1))
+    old, new = weights
+    below = np.stack([(values <= point[:, None]) @ old for point in y.T], axis=1)
+    total = (old.sum() + new)[:, None]
+    return np.asarray(np.divide(below, total, out=np.zeros_like(below), where=total > 0))

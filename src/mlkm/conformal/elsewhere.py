@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from .._types import Array
 from ..base import KernelMachine
 from ..sources.apply import sendable
-from ..sources.base import Block, Source
+from ..sources.base import Block, Source, check_predicted
+from .cross import Cross
 from .rank import rank
 from .request import Request, Shift, as_interval
 from .scores import Scored, least_unit, unit_of_outputs
@@ -46,11 +47,12 @@ class UnitsOf:
 
     def __call__(self, block: Block) -> tuple[int, Array, Array, Array, bool]:
         f, _, _, unit = self.scored.base(block.table)
+        check_predicted(block.Y, f)
         return len(f), unit.max(axis=0), f.sum(axis=0), (f**2).sum(axis=0), bool((block.weights != 1).any())
 
 
 def calibrate_elsewhere(scored: Scored, source: Source, levels: Sequence[Any]) -> "Split | Selected":
-    """Score the rows of a source."""
+    """Score the rows of a source, whose targets must be those of the model."""
     n, largest, first, second, weighted = source.reduce(UnitsOf(sent(scored)), _added)
     if scored.score == "variance":
         scored = replace(scored, least=least_unit(largest[None]))
@@ -127,9 +129,18 @@ class Widened:
 
 def to_send(band: Any, request: Request) -> Any:
     """The band as it is sent to rows."""
-    if not isinstance(band, (Split, Selected)):
-        return band
-    return Widened(sent(band.scored), band.thresholds(request, 1)[0])
+    if isinstance(band, (Split, Selected)):
+        return Widened(sent(band.scored), band.thresholds(request, 1)[0])
+    return with_scores_to_send(band)
+
+
+def with_scores_to_send(band: Any) -> Any:
+    """The band with all its scores, as it is sent to rows."""
+    if isinstance(band, Split):
+        return replace(band, scored=sent(band.scored))
+    if isinstance(band, Cross):
+        return replace(band, model=sendable(band.model), fits=tuple(map(sent, band.fits)))
+    return band
 
 
 def sent(scored: Scored) -> Scored:

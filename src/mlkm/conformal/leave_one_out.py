@@ -30,9 +30,17 @@ class LeaveOneOut:
     def n_calibration(self) -> int:
         return len(self.place)
 
+    @property
+    def n_outputs(self) -> int:
+        return self.scores.n_outputs
+
     def interval(self, X: Any, request: Request) -> tuple[Array, Array]:
         """f (n, k), and the interval (n, 2, levels, k)."""
         return columns(self.model.predict(X)), self.scores.interval(self._base, X, request)
+
+    def shares(self, X: Any, y: Array, request: Request) -> Array:
+        """At every y (n, points, k) the share of the distribution up to it."""
+        return self.scores.shares(self._base, X, y, request)
 
     def _base(self, X: Any) -> LeftOutBase:
         seen, last = seen_by_last(self.model, X), last_step(self.model)

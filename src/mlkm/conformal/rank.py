@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .._types import Array
+from .._types import Array, IntArray
 
 _PACKAGE = str(Path(__file__).parents[1])
 
@@ -57,21 +57,53 @@ def weighted_quantiles(scores: Array, weights: Array, new_weights: Array, levels
     return np.append(scores, np.inf)[at]
 
 
-def warn_too_few(m: int, level: Fraction, where: str = "") -> None:
-    """Say that the interval is infinite, and how many rows would make it finite."""
+def counts_up_to(scores: Array, base: Array, unit: Array, y: Array) -> IntArray:
+    """How many of base + scores unit are at most y, all of one shape; scores in increasing order.
+
+    A binary search among the very numbers that quantiles are, so that rounding cannot tell a quantile from itself.
+
+    >>> counts_up_to(np.array([-1.0, 0.0, 0.0, 2.0]), np.zeros(3), np.ones(3), np.array([-1.5, 0.0, 5.0])).tolist()
+    [0, 3, 4]
+    """
+    m = len(scores)
+    padded = np.append(scores, np.inf)
+    low, high = np.zeros(y.shape, np.int64), np.full(y.shape, m, np.int64)
+    for _ in range(m.bit_length()):
+        middle = (low + high) // 2
+        reached = base + padded[middle] * unit <= y
+        low, high = np.where(reached, middle + 1, low), np.where(reached, high, middle)
+    return np.minimum(low, m)
+
+
+def shares_up_to(counts: IntArray, weights: Array, new_weights: Array) -> Array:
+    """Of all weight, that of the new row of weight w included, the share of the first scores, so many of them as
+    `counts` (rows, points) says."""
+    total = np.append(0.0, np.cumsum(weights))
+    if not total[-1] > 0:
+        return np.zeros(counts.shape)
+    return np.asarray(total[counts] / (total[-1] + new_weights[:, None]))
+
+
+def warn_too_few(m: int, level: Fraction, where: str = "", what: str = "interval") -> None:
+    """Say that the interval or bound is infinite, and how many rows would make it finite."""
     warn(
-        f"{m} calibration rows{where} are too few for the level {float(level):g}, so its interval is infinite;"
+        f"{m} calibration rows{where} are too few for the level {float(level):g}, so its {what} is infinite;"
         f" {rows_needed(level)} rows would do."
     )
 
 
-def warn_too_heavy(rows: int, n: int, level: Fraction, where: str = "") -> None:
-    """Say that the weights leave some intervals infinite."""
+def warn_too_heavy(rows: int, n: int, level: Fraction, where: str = "", what: str = "interval") -> None:
+    """Say that the weights leave some intervals or bounds infinite."""
     warn(
         f"The weights of {rows} of {n} new rows{where} are too large beside the sum of the calibration weights for the"
-        f" level {float(level):g}, so their intervals are infinite; more calibration rows, or weights that differ less,"
+        f" level {float(level):g}, so their {what}s are infinite; more calibration rows, or weights that differ less,"
         " would do."
     )
+
+
+def warn_no_rows(where: str) -> None:
+    """Say that nothing is known of a distribution."""
+    warn(f"There are no calibration rows{where}, so all of its distribution is at infinity.")
 
 
 def warn(message: str) -> None:

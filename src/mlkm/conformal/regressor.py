@@ -25,20 +25,21 @@ from ..sources.prepare import as_source
 from ..tables.frames import Table
 from .bootstrap import Bootstrap, fit_bootstrap
 from .cross import Cross, fit_cross
+from .distribution import Quantiles
 from .elsewhere import IntervalOf, Selected, calibrate_elsewhere, fit_elsewhere, to_send
 from .inside import check_regressor
 from .kept import FitRows, Kept, to_calibrate
 from .leave_one_out import LeaveOneOut, fit_leave_one_out
 from .naming import WithScoreParameter
 from .outside import look_outside
-from .request import Request
+from .request import Request, limits_of
 from .scores import Recipe, as_targets, check_folds, check_groups, fit_scored, score_for
 from .split import Split, calibrate, rows_kept
 
 Band: TypeAlias = Split | Selected | Cross | LeaveOneOut | Bootstrap
 
 
-class ConformalRegressor(Reporting, WithScoreParameter, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class ConformalRegressor(Reporting, Quantiles, WithScoreParameter, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A prediction band around any regressor, with coverage that holds for finite samples, whatever the model and the
     noise.
 
@@ -155,7 +156,8 @@ class ConformalRegressor(Reporting, WithScoreParameter, MetaEstimatorMixin, Regr
         salt = root_seed(self.random_state)
         fitted, others = (PartSource(source, salt, *ends) for ends in ((float(share), 1.1), (0.0, float(share))))
         scored = fit_elsewhere(clone(estimator), score, fitted)
-        return self._store(calibrate_elsewhere(scored, others, exact_levels(self.confidence_level)), None, source)
+        band = calibrate_elsewhere(scored, others, exact_levels(self.confidence_level))
+        return self._store(band, None, source)._with_columns_of_model()
 
     def _checked_inside(self) -> tuple[Any, str]:
         """The regressor to fit and its score, if all that can be wrong before a fit is right."""
@@ -201,7 +203,8 @@ class ConformalRegressor(Reporting, WithScoreParameter, MetaEstimatorMixin, Regr
             if groups is not None:
                 raise ValueError("Rows in files or on a cluster are calibrated without groups.")
             scored, kept = to_calibrate(getattr(self, "_kept", None), self.estimator, self.score)
-            return self._store(calibrate_elsewhere(scored, source, exact_levels(self.confidence_level)), kept, source)
+            elsewhere = calibrate_elsewhere(scored, source, exact_levels(self.confidence_level))
+            return self._store(elsewhere, kept, source)._with_columns_of_model()
         Y = as_targets(y)
         check_consistent_length(X, Y)
         weights = given_weights(sample_weight, len(Y))
@@ -209,12 +212,22 @@ class ConformalRegressor(Reporting, WithScoreParameter, MetaEstimatorMixin, Regr
             groups_of(groups, len(Y))
             groups = np.asarray(groups)
         scored, kept = to_calibrate(getattr(self, "_kept", None), self.estimator, self.score)
-        return self._store(calibrate(scored, X, Y, weights, groups), kept, Y)
+        return self._store(calibrate(scored, X, Y, weights, groups), kept, Y)._with_columns_of_model()
 
     def _store(self, band: Band, kept: Kept | None, Y: Array | Source) -> Self:
         self._band, self._kept = band, kept
         self._single_output = Y.ndim == 1 if isinstance(Y, np.ndarray) else Y.single_output
         self.estimator_, self.n_calibration_ = band.model, band.n_calibration
+        return self
+
+    def _with_columns_of_model(self) -> Self:
+        """Number and names of the columns are the model's, save where it is one that `fit` trained on rows in memory,
+        whose columns it has seen."""
+        if self._kept is None:
+            for name in ("n_features_in_", "feature_names_in_"):
+                self.__dict__.pop(name, None)
+                if hasattr(self.estimator_, name):
+                    setattr(self, name, getattr(self.estimator_, name))
         return self
 
     calibrate = conformalize
@@ -256,7 +269,7 @@ class ConformalRegressor(Reporting, WithScoreParameter, MetaEstimatorMixin, Regr
         """
         check_is_fitted(self, "estimator_")
         look_outside(self.estimator_, X, outside)
-        limits = _limits(y_min, y_max)
+        limits = limits_of(y_min, y_max)
         levels = exact_levels(self.confidence_level if confidence_level is None else confidence_level)
         if is_elsewhere(X):
             if groups is not None or sample_weight is not None:
@@ -280,10 +293,7 @@ class ConformalRegressor(Reporting, WithScoreParameter, MetaEstimatorMixin, Regr
 
     def _tail(self) -> tuple[int, ...]:
         """The shape of the prediction of a row."""
-        if self._single_output:
-            return ()
-        band = self._band
-        return (band.n_outputs if isinstance(band, (Split, Selected)) else len(self.estimator_.y_scaler_.mean),)
+        return () if self._single_output else (self._band.n_outputs,)
 
     def predict_int(
         self,
@@ -315,14 +325,3 @@ class ConformalRegressor(Reporting, WithScoreParameter, MetaEstimatorMixin, Regr
         tags.target_tags.multi_output = of_estimator.target_tags.multi_output
         tags.input_tags = of_estimator.input_tags
         return tags
-
-
-def _limits(y_min: Any, y_max: Any) -> tuple[float, float]:
-    """The values y cannot pass, infinite where there are none."""
-    for name, limit in (("y_min", y_min), ("y_max", y_max)):
-        if limit is not None and not isinstance(limit, Real):
-            raise TypeError(f"{name} must be a number, or None for no limit; got {limit!r}.")
-    low, high = -np.inf if y_min is None else float(y_min), np.inf if y_max is None else float(y_max)
-    if not low < high:
-        raise ValueError(f"y_min must be below y_max; got {y_min} and {y_max}.")
-    return low, high

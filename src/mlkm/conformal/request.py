@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -69,9 +70,9 @@ def side_scores(below: Array, above: Array, request: Request) -> Array:
 def as_interval(lower: Array, upper: Array, side: str) -> Array:
     """Both ends stacked; a side not asked for is infinite, and an empty interval is its middle."""
     if side == "upper":
-        lower = np.full_like(upper, -np.inf)
+        return np.stack([np.full_like(upper, -np.inf), upper], axis=1)
     if side == "lower":
-        upper = np.full_like(lower, np.inf)
+        return np.stack([lower, np.full_like(lower, np.inf)], axis=1)
     with np.errstate(invalid="ignore"):
         middle = (lower + upper) / 2
     empty = lower > upper
@@ -87,8 +88,8 @@ def same_group(labels: Any, new_labels: Any, m: int, n: int, optional: bool = Fa
         )
     if labels is not None and new_labels is None and not optional:
         raise ValueError(
-            "The band was calibrated by groups, so predict_interval needs the groups of its rows: predict_interval(X,"
-            " groups=...)."
+            "The band was calibrated by groups, so it needs the groups of the rows it is asked for: pass groups=...,"
+            " as in predict_interval(X, groups=...)."
         )
     if new_labels is None:
         return [("", np.arange(m), np.arange(n))]
@@ -98,3 +99,14 @@ def same_group(labels: Any, new_labels: Any, m: int, n: int, optional: bool = Fa
         (f" in group {value!s}", np.flatnonzero(old == value), np.flatnonzero(place == g))
         for g, value in enumerate(values)
     ]
+
+
+def limits_of(y_min: Any, y_max: Any) -> tuple[float, float]:
+    """The values y cannot pass, infinite where there are none."""
+    for name, limit in (("y_min", y_min), ("y_max", y_max)):
+        if limit is not None and not isinstance(limit, Real):
+            raise TypeError(f"{name} must be a number, or None for no limit; got {limit!r}.")
+    low, high = -np.inf if y_min is None else float(y_min), np.inf if y_max is None else float(y_max)
+    if not low < high:
+        raise ValueError(f"y_min must be below y_max; got {y_min} and {y_max}.")
+    return low, high

@@ -12,7 +12,16 @@ import numpy as np
 
 from .._labels import groups_of
 from .._types import Array
-from .rank import quantiles, rank, warn_too_few, warn_too_heavy, weighted_quantiles
+from .rank import (
+    counts_up_to,
+    quantiles,
+    rank,
+    shares_up_to,
+    warn_no_rows,
+    warn_too_few,
+    warn_too_heavy,
+    weighted_quantiles,
+)
 from .request import Request, Shift, as_interval, check_weights, same_group, side_scores
 from .scores import Scored, columns, settle
 
@@ -63,15 +72,36 @@ class Split:
             warn_infinite(np.isinf(q[new]).any(axis=2), len(old), request, where)
         return q
 
+    def shares(self, X: Any, y: Array, request: Request) -> Array:
+        """Of the scores above, the share up to that of every y (n, points, k)."""
+        check_weights(self.shift, request)
+        _, _, upper, unit = self.scored.base(X)
+        result = np.empty(y.shape)
+        for where, old, new in same_group(self.labels, request.groups, len(self.above), len(y)):
+            asked = None if request.weights is None else request.weights[new]
+            for output, own in enumerate(self.above[old].T):
+                order = np.argsort(own, kind="stable")
+                base, by = upper[new, output, None], unit[new, output, None]
+                counts = counts_up_to(own[order], base, by, y[new, :, output])
+                if self.shift is None:
+                    result[new, :, output] = counts / (len(old) + 1)
+                else:
+                    weights, new_weights = self.shift.weights[old][order], self.shift.at(asked, len(new), old)
+                    result[new, :, output] = shares_up_to(counts, weights, new_weights)
+            if not len(old):
+                warn_no_rows(where)
+        return result
+
 
 def warn_infinite(infinite: Any, m: int, request: Request, where: str) -> None:
     """Say why intervals are infinite, for m calibration rows; `infinite` has a row per new row and a column per
     level."""
+    what = "interval" if request.side == "both" else "bound"
     for level, rows in zip(request.levels, infinite.sum(axis=0), strict=True):
         if rows and rank(m, level) > m:
-            warn_too_few(m, level, where)
+            warn_too_few(m, level, where, what)
         elif rows:
-            warn_too_heavy(int(rows), len(infinite), level, where)
+            warn_too_heavy(int(rows), len(infinite), level, where, what)
 
 
 def rows_kept(calibration_size: Any, n: int) -> int:

@@ -12,7 +12,7 @@ from .._types import Array
 from ..rows.pieces import in_order
 from ..tables.frames import Table
 from ..variance import LayersSummary, SumsSummary
-from .base import Block, Source, is_source
+from .base import Block, Source, check_predicted, is_source
 from .cluster import chunks_of, is_dask, known_lengths
 from .files import FileSource
 
@@ -126,7 +126,10 @@ class ErrorsOf:
         w, Y = block.weights, block.Y
         if not Y.shape[1]:
             raise ValueError("A score needs targets; name them, as in open_table(path, target='price'), or pass y.")
-        missed = Y - np.asarray(self.model.predict(block.table)).reshape(Y.shape)
+        f = np.asarray(self.model.predict(block.table))
+        f = f[:, None] if f.ndim == 1 else f
+        check_predicted(Y, f)
+        missed = Y - f
         return np.stack([np.full(Y.shape[1], w.sum()), w @ Y, w @ Y**2, w @ missed**2])
 
 

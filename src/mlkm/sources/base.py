@@ -12,6 +12,8 @@ from ..tables.frames import Table
 
 T = TypeVar("T")
 
+NO_TARGET = "The table has no target; name it, as in open_table(path, target='price'), or pass y."
+
 
 @dataclass(frozen=True)
 class Block:
@@ -71,6 +73,16 @@ def checked_targets(Y: Any) -> Array:
     if not np.isfinite(result).all():
         raise ValueError("Input y contains infinity; every row needs a target that is a number.")
     return result.reshape(len(result), -1)
+
+
+def check_predicted(Y: Array, f: Array) -> None:
+    """Refuse targets of a block that are none, or not as many as a model predicts."""
+    if not Y.shape[1]:
+        raise ValueError(NO_TARGET)
+    if Y.shape[1] != f.shape[1]:
+        raise ValueError(
+            f"Targets must be those that the model predicts, which are {f.shape[1]}; got {Y.shape[1]} of every row."
+        )
 
 
 def checked_block_weights(weights: Any, n: int) -> Array:

@@ -12,7 +12,7 @@ from ..rows.pieces import Piece
 from ..tables.columns import CategoryColumn
 from ..tables.frames import Table
 from ..tables.reading import Reader
-from .base import Block, Source
+from .base import NO_TARGET, Block, Source
 from .hashes import parts, row_hashes
 from .levels import CrossedNumbers, fit_crossed
 from .scan import Scan
@@ -84,7 +84,7 @@ def fit_recipe(
     """The recipe, and the fence that holds later rows; further passes where inputs are not the columns as they are, or
     where a value is drawn in."""
     if found.targets is None:
-        raise ValueError("The table has no target; name it, as in open_table(path, target='price'), or pass y.")
+        raise ValueError(NO_TARGET)
     y_scaler = found.targets.standardiser(None)
     recipe = Recipe(reader, None, None, None, y_scaler, found.n / found.weight)
     inputs = reader.inputs
