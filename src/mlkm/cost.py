@@ -21,7 +21,7 @@ import numpy as np
 
 from ._config import memory_budget
 from ._threads import blas_threads, limited
-from .auto.first_layer import width_of
+from .auto.first_layer import summed_features
 from .auto.leftover import left_samples, left_share
 from .auto.policy import Policy
 from .rows.pieces import piece_rows
@@ -107,12 +107,23 @@ def _seconds(work: Callable[[], Any]) -> float:
 
 
 def cost_of_features(
-    n: int, d: int, D: int, *, given: bool = True, in_memory: bool = True, searched: bool = True, policy: Policy
+    n: int,
+    d: int,
+    D: int,
+    *,
+    given: bool = True,
+    landmarks: bool = False,
+    in_memory: bool = True,
+    searched: bool = True,
+    policy: Policy,
 ) -> Cost:
-    """One layer of D features in closed form, their number being given or the default's."""
+    """One layer of D features in closed form, their number being given or the default's; cosines, or kernels at
+    landmarks."""
     at = speed()
     solve = 6.0 * D**3 / at.products
-    pass_over = 1.6 * n * D**2 / at.products + n * D * (1 / at.exponentials + d / at.products)  # sums are in float64
+    values, whitening = (_TERMS, 0.5) if landmarks else (1, 0.0)
+    pass_over = (1.6 + whitening) * n * D**2 / at.products  # sums are in float64
+    pass_over += values * n * D * (1 / at.exponentials + d / at.products)
     once = replace(policy, draws=1)
     left_memory, left_seconds = _leftovers(d, left_share(n, D if given else None, policy), policy)
     search = searched * (_search(n, d, once) + _weigh(n, d, once) + left_seconds)
@@ -210,5 +221,5 @@ def cost_of_default(n: int, d: int, policy: Policy, in_memory: bool = True) -> C
     """Kernels up to so many rows, features for more."""
     if n <= policy.kernel_rows[0]:
         return cost_of_kernels(min(n, policy.kernel_rows[1]), d, policy)
-    width = width_of(n, policy)
-    return cost_of_features(n, d, 2 * width + 2 * d, given=False, in_memory=in_memory, policy=policy)
+    D = summed_features(n, d, policy)
+    return cost_of_features(n, d, D, given=False, landmarks=True, in_memory=in_memory, policy=policy)

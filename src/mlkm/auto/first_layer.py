@@ -49,7 +49,7 @@ def learn_first_layer(rows: Rows, plan: Plan) -> Prior:
 def features_of(learned: LearnedKernel, rows: Rows, plan: Plan) -> Prior:
     """Features in the place of kernels: where all kinds of them are wanted, their sum at landmarks, else D cosines."""
     d, D, most = rows.X.shape[1], *_widths(rows, plan)
-    waves, smooth, linear, rough = _by_kind(learned.kernel)
+    waves, smooth, linear, rough = by_kind(learned.kernel)
     precise = learned.noise < _PRECISE
     maps = [_waves(term, most // len(waves)) for term in waves] if most > 0 else []
     if not plan.rough:
@@ -58,11 +58,11 @@ def features_of(learned: LearnedKernel, rows: Rows, plan: Plan) -> Prior:
     parts: list[Part | SumPart] = [Part(None, _side_by_side(maps, d), 1.0)]
     parts += [Part(None, term.phi, float(np.sqrt(term.variance))) for term in linear]
     if plan.rough and smooth + rough:
-        parts.append(_landmarks(SumKernel((*smooth, *rough)), rows.X[: int(_LANDMARKS * D)], _FLOORS[precise]))
+        parts.append(landmarks_of(SumKernel((*smooth, *rough)), rows.X[: landmarks_beside(D)], precise))
     return Prior(tuple(parts), learned.kernel.linear, learned.noise + 1e-12, precise=precise)
 
 
-def _by_kind(kernel: SumKernel) -> tuple[list[Term], ...]:
+def by_kind(kernel: SumKernel) -> tuple[list[Term], ...]:
     """Terms of single inputs, smooth ones of numbers, linear ones, and all others."""
     kinds: tuple[list[Term], ...] = [], [], [], []
     for term in kernel.terms:
@@ -97,6 +97,17 @@ def width_of(n: int, policy: Policy) -> int:
     """As many features as a given number of products allows, and no more than half of the rows or some hundreds."""
     work, least, most = policy.layer_work
     return int(min(np.clip(np.sqrt(work / n), least, most), max(n // 2, least // 2)))
+
+
+def landmarks_beside(D: int) -> int:
+    """How many landmarks there are where there would be D cosines."""
+    return int(_LANDMARKS * D)
+
+
+def summed_features(n: int, d: int, policy: Policy) -> int:
+    """How many features the default has for n rows, at most: landmarks, cosines of single inputs, the inputs."""
+    D = width_of(n, policy)
+    return landmarks_beside(D) + min(D // 3, 4 * policy.joint_frequencies * d) + d
 
 
 def relevant_scales(rows: Rows, plan: Plan) -> Array:
@@ -145,9 +156,9 @@ def _side_by_side(maps: list[FeatureMap], d: int) -> FeatureMap:
     )
 
 
-def _landmarks(kernel: SumKernel, X: Array, floor: float) -> SumPart:
+def landmarks_of(kernel: SumKernel, X: Array, precise: bool) -> SumPart:
     """The values of the kernel at the rows of X, whitened."""
     K = kernel.gram(X)
-    K[np.diag_indices(len(K))] += floor * np.trace(K) / len(K)
+    K[np.diag_indices(len(K))] += _FLOORS[precise] * np.trace(K) / len(K)
     inverse, _ = lapack.dtrtri(np.linalg.cholesky(K), lower=1)
     return SumPart(kernel, X, inverse.T)

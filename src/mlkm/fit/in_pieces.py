@@ -8,7 +8,7 @@ import numpy as np
 
 from .._progress import stage
 from .._types import Array
-from ..auto.first_layer import width_of
+from ..auto.first_layer import summed_features
 from ..auto.plan import Plan
 from ..model.last import Features, LastInputs
 from ..model.prior import Prior
@@ -45,7 +45,7 @@ def features_summed(plan: Plan, d: int, n_rows: int) -> int:
         return widths[-1]
     if plan.depth > 1:
         return widths[0] + widths[-1] + d
-    return plan.n_features or 2 * width_of(n_rows, plan.policy)
+    return plan.n_features or summed_features(n_rows, d, plan.policy)
 
 
 def train_in_pieces(
