@@ -172,3 +172,16 @@ def test_folders_that_are_named_by_values_are_columns(kind, tmp_path):
     np.testing.assert_allclose(
         pd.read_csv(tmp_path / "out.csv").iloc[:, 0], memory.predict(order), rtol=1e-6, atol=1e-6
     )
+
+
+def test_hidden_and_unfinished_files_are_no_rows(tmp_path):
+    """Notebooks and Spark leave folders of their own inside; one that says a value may begin like them."""
+    rows = "a,y\n1,2\n"
+    for name in ("_k=1/1.csv", ".ipynb_checkpoints/1-checkpoint.csv", "_temporary/0/part.csv", "_k=1/.saved/1.csv"):
+        (tmp_path / "rows" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "rows" / name).write_text(rows)
+    table = open_table(tmp_path / "rows", "y")
+    assert table.dataset.files == [str(tmp_path / "rows" / "_k=1" / "1.csv")]
+    assert table.names == ("a", "_k")
+    (tmp_path / "_one.csv").write_text(rows)  # which is meant where it is named
+    assert open_table(tmp_path / "_one.csv", "y").names == ("a",)

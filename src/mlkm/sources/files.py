@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,7 @@ from .._types import Array
 from ..rows.pieces import piece_rows
 from ..tables.frames import Table, check_names, read_frame
 from .base import Block, LocalSource, checked_block_weights, checked_targets
-
-_FORMATS = {".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".arrow": "feather", ".csv": "csv"}
+from .listing import listed
 
 
 @dataclass(frozen=True)
@@ -159,22 +157,11 @@ def _dataset(path: Any) -> tuple[Any, Any]:
     import pyarrow as pa
     import pyarrow.dataset
 
-    paths = [Path(p) for p in path] if isinstance(path, (list, tuple)) else [Path(path)]
-    for one in paths:
-        if not one.exists():
-            raise FileNotFoundError(f"There is no file or folder {str(one)!r}.")
-    files = [file for one in paths for file in (sorted(one.rglob("*")) if one.is_dir() else [one])]
-    files = [file for file in files if file.is_file() and not file.name.startswith((".", "_"))]
-    forms = {_FORMATS.get(file.suffix.lower(), file.suffix) for file in files}
-    if len(forms) != 1 or not forms <= set(_FORMATS.values()):
-        raise ValueError(
-            f"A table is in files of one kind, .parquet, .feather or .csv; got {', '.join(sorted(forms)) or 'none'}."
-        )
-    kind, names = forms.pop(), [str(file) for file in files]
+    found = listed(path)
+    kind, names = found.kind, [str(file) for file in found.files]
     # folders inside the one given may say something, as in "year=2024"; those around it do not
-    parted = (
-        {"partitioning": "hive", "partition_base_dir": str(paths[0])} if [p.is_dir() for p in paths] == [True] else {}
-    )
+    alone = found.folders if not isinstance(path, (list, tuple)) or len(path) == 1 else ()
+    parted = {"partitioning": "hive", "partition_base_dir": str(alone[0])} if alone else {}
     try:
         dataset = pyarrow.dataset.dataset(names, format=_format(kind), **parted)
         schema = _unified(dataset, kind)
@@ -182,7 +169,7 @@ def _dataset(path: Any) -> tuple[Any, Any]:
             dataset = pyarrow.dataset.dataset(names, schema=schema, format=_format(kind, schema), **parted)
         return dataset, schema
     except (pa.ArrowException, OSError) as problem:
-        raise ValueError(f"{files[0]} could not be read: {str(problem).splitlines()[0]}") from problem
+        raise ValueError(f"{names[0]} could not be read: {str(problem).splitlines()[0]}") from problem
 
 
 def _unified(dataset: Any, kind: str) -> Any:
