@@ -302,6 +302,23 @@ def test_tables_are_read_as_people_write_them(tmp_path):
     assert str(read_table(tmp_path / "late.csv").schema.field("a").type) == "double"
 
 
+def test_a_folder_is_read_as_a_table_in_files(tmp_path):
+    """Types are those that hold all files, and a file that differs is named, as by `open_table`."""
+    first = pd.DataFrame({"a": [1, 2], "b": [None, None], "c": ["x", "y"]})
+    first.to_parquet(tmp_path / "0.parquet")
+    pd.DataFrame({"a": [0.5], "b": [1.5], "c": ["z"]}).to_parquet(tmp_path / "1.parquet")
+    table = read_table(tmp_path)
+    assert table.to_pydict() == {"a": [1, 2, 0.5], "b": [None, None, 1.5], "c": ["x", "y", "z"]}
+    for other, message in (
+        (first[["a", "b"]], r"2\.parquet has no column 'c', which other files"),
+        (first.assign(d=1), r"0\.parquet has no column 'd', which other files"),
+        (first.assign(a="word"), r"Column 'a' is of type .*string in .*2\.parquet and of type"),
+    ):
+        other.to_parquet(tmp_path / "2.parquet")
+        with pytest.raises(ValueError, match=message):
+            read_table(tmp_path)
+
+
 def test_features_are_named_with_commas_or_one_by_one():
     assert chosen(["a, b", "c"], ["a", "b", "c"]) == ["a", "b", "c"]
     assert chosen(["a, b"], ["a, b", "c"]) == ["a, b"]

@@ -15,6 +15,7 @@ import numpy as np
 
 from .._types import Array, BoolArray
 from ..report.words import plural
+from ..rows.pieces import piece_rows
 from ..sources.files import open_table
 from ..tables.frames import read_frame
 from .talk import UsageError
@@ -56,10 +57,8 @@ def _dataset(path: Path) -> Any:
     import pyarrow as pa
 
     source = open_table(path)
-    try:
-        return source.dataset.to_table()
-    except (pa.ArrowException, OSError) as problem:
-        raise ValueError(f"{path} could not be read: {str(problem).splitlines()[0]}") from problem
+    schema = source.schema
+    return pa.Table.from_batches(source.batches(schema.names, piece_rows(len(schema))), schema)
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:

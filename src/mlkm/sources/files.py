@@ -1,6 +1,7 @@
 """Tables in files that need not fit into memory: Parquet, Feather and CSV, one file, a folder or a PyArrow dataset."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,7 +59,7 @@ class FileSource(LocalSource):
         size = piece_rows(self.n_columns)
         kept: list[Any] = []
         n = 0
-        for batch in self._batches(wanted, size):
+        for batch in self.batches(wanted, size):
             kept.append(batch)
             n += len(batch)
             while n >= size:
@@ -69,9 +70,9 @@ class FileSource(LocalSource):
         if n:
             yield self._block(pa.Table.from_batches(kept))
 
-    def _batches(self, wanted: list[str], size: int) -> Iterator[Any]:
-        """Batches of all files, in their order, with what the names of folders say; problems are told with the name of
-        the file."""
+    def batches(self, wanted: list[str], size: int) -> Iterator[Any]:
+        """Batches of all files, in their order, each column of one type and with what the names of folders say;
+        problems are told with the name of the file."""
         import pyarrow as pa
         import pyarrow.dataset
 
@@ -177,20 +178,28 @@ def _unified(dataset: Any, kind: str) -> Any:
     numbers of a CSV file may have others below them, and are read as numbers."""
     import pyarrow as pa
 
-    schemas = []
+    schemas = [dataset.schema]
     for fragment in dataset.get_fragments():
-        try:
+        with suppress(pa.ArrowException, OSError):  # named when it is read
             schemas.append(fragment.physical_schema)
-        except (pa.ArrowException, OSError):  # named when it is read
-            continue
-    try:
-        schema = pa.unify_schemas([dataset.schema, *schemas], promote_options="permissive")
-    except pa.ArrowException:  # named when it is read
-        schema = dataset.schema
+    names = dict.fromkeys(name for schema in schemas for name in schema.names)
+    schema = pa.schema([_joined([own.field(name) for own in schemas if name in own.names]) for name in names])
     if kind == "csv":
         numbers = [pa.float64() if pa.types.is_integer(field.type) else field.type for field in schema]
         schema = pa.schema(list(zip(schema.names, numbers, strict=True)))
     return schema
+
+
+def _joined(fields: Sequence[Any]) -> Any:
+    """A column with the type that holds all of these; one that does not go with those before is left out, and named
+    when it is read."""
+    import pyarrow as pa
+
+    first, *others = {field.type: pa.schema([field.remove_metadata()]) for field in fields}.values()
+    for other in others:
+        with suppress(pa.ArrowException):
+            first = pa.unify_schemas([first, other], promote_options="permissive")
+    return first.field(0)
 
 
 def _with_said(batch: Any, said: dict[str, Any], schema: Any) -> Any:
