@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import mlkm
 from mlkm.cli import steps
 from mlkm.cli.commands import app
-from mlkm.cli.reading import chosen, read_table
+from mlkm.cli.reading import chosen, opened, read_table
 
 ENVIRONMENT = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "200"}
 
@@ -295,11 +295,11 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path):
 
 def test_tables_are_read_as_people_write_them(tmp_path):
     (tmp_path / "t.csv").write_text("a;b;c;d\n1;x;2020-01-02;\n2.5;;2020-01-03T10:00:00;NA\n;y;;7\n")
-    table = read_table(tmp_path / "t.csv")
+    table = read_table(opened(tmp_path / "t.csv"))
     assert [str(kind) for kind in table.schema.types] == ["double", "string", "timestamp[s]", "int64"]
     assert table["b"].null_count == 1
     (tmp_path / "late.csv").write_text("a,y\n" + "1,1\n" * 200_000 + "1.5,2\n")
-    assert str(read_table(tmp_path / "late.csv").schema.field("a").type) == "double"
+    assert str(read_table(opened(tmp_path / "late.csv")).schema.field("a").type) == "double"
 
 
 def test_a_folder_is_read_as_a_table_in_files(tmp_path):
@@ -307,7 +307,7 @@ def test_a_folder_is_read_as_a_table_in_files(tmp_path):
     first = pd.DataFrame({"a": [1, 2], "b": [None, None], "c": ["x", "y"]})
     first.to_parquet(tmp_path / "0.parquet")
     pd.DataFrame({"a": [0.5], "b": [1.5], "c": ["z"]}).to_parquet(tmp_path / "1.parquet")
-    table = read_table(tmp_path)
+    table = read_table(opened(tmp_path))
     assert table.to_pydict() == {"a": [1, 2, 0.5], "b": [None, None, 1.5], "c": ["x", "y", "z"]}
     for other, message in (
         (first[["a", "b"]], r"2\.parquet has no column 'c', which other files"),
@@ -316,7 +316,7 @@ def test_a_folder_is_read_as_a_table_in_files(tmp_path):
     ):
         other.to_parquet(tmp_path / "2.parquet")
         with pytest.raises(ValueError, match=message):
-            read_table(tmp_path)
+            read_table(opened(tmp_path))
 
 
 def test_features_are_named_with_commas_or_one_by_one():

@@ -185,3 +185,45 @@ def test_hidden_and_unfinished_files_are_no_rows(tmp_path):
     assert table.names == ("a", "_k")
     (tmp_path / "_one.csv").write_text(rows)  # which is meant where it is named
     assert open_table(tmp_path / "_one.csv", "y").names == ("a",)
+
+
+def test_a_csv_is_what_all_of_its_cells_are(tmp_path):
+    """Also where the first part of the file, a megabyte, says otherwise; separators and breaks as people write them."""
+    n = 150_000
+    cells = {
+        "number": ["1"] * n + ["0.5"], "late": [""] * n + ["7"], "word": ["2"] * n + ["x"], "empty": [""] * (n + 1),
+        "day": ["2024-01-01"] * n + ["2024-01-02T10:00:00"], "text": ['"a\nb"'] * (n + 1), "y": ["1"] * (n + 1),
+    }  # fmt: skip
+    lines = [";".join(row) for row in zip(*cells.values(), strict=True)]
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join([";".join(cells), *lines, ""]))
+    table = open_table(path, "y")
+    kinds = dict(zip(table.types.names, map(str, table.types.types), strict=True))
+    assert kinds == {
+        "number": "double", "late": "int64", "word": "string", "empty": "null", "day": "timestamp[s]", "text": "string",
+        "y": "int64",
+    }  # fmt: skip
+    rows = list(table.blocks())
+    assert sum(map(len, rows)) == n + 1
+    last = rows[-1].table
+    found = {name: column[-1] for name, column in zip(last.names, last.columns, strict=True)}
+    assert found == {
+        "number": 0.5, "late": 7.0, "word": "x", "empty": None, "day": np.datetime64("2024-01-02T10:00:00"),
+        "text": "a\nb",
+    }  # fmt: skip
+    assert rows[0].table.columns[2][0] == "2"
+
+
+def test_csv_files_of_one_table_are_written_alike(tmp_path):
+    (tmp_path / "a.csv").write_text('"x;1;2",y\n1,2\n')
+    (tmp_path / "b.csv").write_text('"x;1;2",y\nword,3\n')
+    assert open_table(tmp_path, "y").schema.field("x;1;2").type == pa.string()
+    (tmp_path / "b.csv").write_text('"x;1;2";y\n1;2\n')
+    with pytest.raises(ValueError, match=r"separated by ',' in .*a\.csv and by ';' in .*b\.csv"):
+        open_table(tmp_path, "y")
+    (tmp_path / "b.csv").write_text("")
+    with pytest.raises(ValueError, match=r"b\.csv is empty; a table begins with a line of names"):
+        open_table(tmp_path, "y")
+    (tmp_path / "b.csv").write_text("y,y\n1,2\n")
+    with pytest.raises(ValueError, match=r"b\.csv has more than one column 'y'"):
+        open_table(tmp_path, "y")

@@ -15,7 +15,7 @@ from ..report.words import number, percent, plural, seconds
 from .app import app
 from .opening import Json
 from .outputs import check_out
-from .reading import TargetRows, chosen, left_out, read_table, with_target
+from .reading import TargetRows, chosen, left_out, opened, with_target
 from .steps import Fit, fit_band, judged, note_facts
 from .talk import Talk, UsageError, talking
 
@@ -66,8 +66,8 @@ def fit(
         _check(out, report, table, confidence_level)
         given = _effort(effort)
         with talk.working(f"reading {table}"):
-            whole = read_table(table)
-            rows = with_target(table, whole, target, chosen(features, whole.column_names), weights)
+            source = opened(table)
+            rows = with_target(table, source, target, chosen(features, source.types.names), weights)
         if rows.left_out:
             talk.note(left_out(rows, target))
         if time_order:

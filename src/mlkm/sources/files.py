@@ -1,7 +1,6 @@
 """Tables in files that need not fit into memory: Parquet, Feather and CSV, one file, a folder or a PyArrow dataset."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +11,9 @@ from .._types import Array
 from ..rows.pieces import piece_rows
 from ..tables.frames import Table, check_names, read_frame
 from .base import Block, LocalSource, checked_block_weights, checked_targets
+from .delimited import csv_format
 from .listing import listed
+from .schemas import check_goes_with, schemas_of, unified
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class FileSource(LocalSource):
             said = pyarrow.dataset.get_partition_keys(fragment.partition_expression)
             stored = [name for name in wanted if name not in said]
             try:
-                self._check(fragment, pa.schema([schema.field(name) for name in stored]), where)
+                check_goes_with(fragment.physical_schema, pa.schema([schema.field(name) for name in stored]), where)
                 batches = fragment.to_batches(
                     schema=fragment.physical_schema, columns=stored, batch_size=size, batch_readahead=1,
                     fragment_readahead=1, fragment_scan_options=_frugal(fragment),
@@ -92,17 +93,6 @@ class FileSource(LocalSource):
                     yield whole.cast(schema) if whole.schema != schema else whole
             except (pa.ArrowException, OSError) as problem:
                 raise ValueError(f"{where} could not be read: {str(problem).splitlines()[0]}") from problem
-
-    def _check(self, fragment: Any, schema: Any, where: str) -> None:
-        own = fragment.physical_schema
-        for field in schema:
-            if field.name not in own.names:
-                raise ValueError(f"{where} has no column {field.name!r}, which other files of the table have.")
-            if not _alike(own.field(field.name).type, field.type):
-                raise ValueError(
-                    f"Column {field.name!r} is of type {own.field(field.name).type} in {where} and of type {field.type}"
-                    " elsewhere; write the files with one type."
-                )
 
     def _block(self, table: Any) -> Block:
         inputs = read_frame(table.select(list(self.names)))
@@ -159,47 +149,15 @@ def _dataset(path: Any) -> tuple[Any, Any]:
     import pyarrow.dataset
 
     found = listed(path)
-    kind, names = found.kind, [str(file) for file in found.files]
     # folders inside the one given may say something, as in "year=2024"; those around it do not
     alone = found.folders if not isinstance(path, (list, tuple)) or len(path) == 1 else ()
     parted = {"partitioning": "hive", "partition_base_dir": str(alone[0])} if alone else {}
     try:
-        dataset = pyarrow.dataset.dataset(names, format=_format(kind), **parted)
-        schema = _unified(dataset, kind)
-        if kind == "csv":  # whose types are otherwise those of the beginning of each file
-            dataset = pyarrow.dataset.dataset(names, schema=schema, format=_format(kind, schema), **parted)
-        return dataset, schema
+        form = csv_format(found.files) if found.kind == "csv" else found.kind
+        dataset = pyarrow.dataset.dataset([str(file) for file in found.files], format=form, **parted)
+        return dataset, unified(schemas_of(dataset))
     except (pa.ArrowException, OSError) as problem:
-        raise ValueError(f"{names[0]} could not be read: {str(problem).splitlines()[0]}") from problem
-
-
-def _unified(dataset: Any, kind: str) -> Any:
-    """One type per column that holds the values of all files: numbers of any size, and nothing, are alike. Whole
-    numbers of a CSV file may have others below them, and are read as numbers."""
-    import pyarrow as pa
-
-    schemas = [dataset.schema]
-    for fragment in dataset.get_fragments():
-        with suppress(pa.ArrowException, OSError):  # named when it is read
-            schemas.append(fragment.physical_schema)
-    names = dict.fromkeys(name for schema in schemas for name in schema.names)
-    schema = pa.schema([_joined([own.field(name) for own in schemas if name in own.names]) for name in names])
-    if kind == "csv":
-        numbers = [pa.float64() if pa.types.is_integer(field.type) else field.type for field in schema]
-        schema = pa.schema(list(zip(schema.names, numbers, strict=True)))
-    return schema
-
-
-def _joined(fields: Sequence[Any]) -> Any:
-    """A column with the type that holds all of these; one that does not go with those before is left out, and named
-    when it is read."""
-    import pyarrow as pa
-
-    first, *others = {field.type: pa.schema([field.remove_metadata()]) for field in fields}.values()
-    for other in others:
-        with suppress(pa.ArrowException):
-            first = pa.unify_schemas([first, other], promote_options="permissive")
-    return first.field(0)
+        raise ValueError(f"{found.files[0]} could not be read: {str(problem).splitlines()[0]}") from problem
 
 
 def _with_said(batch: Any, said: dict[str, Any], schema: Any) -> Any:
@@ -213,20 +171,6 @@ def _with_said(batch: Any, said: dict[str, Any], schema: Any) -> Any:
     return pa.RecordBatch.from_arrays(columns, names=schema.names)
 
 
-def _alike(own: Any, wanted: Any) -> bool:
-    """Whether values of one type can be read as another."""
-    import pyarrow as pa
-
-    def is_words(kind: Any) -> bool:
-        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind))
-
-    def is_number(kind: Any) -> bool:
-        return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-
-    alike = any(of(own) and of(wanted) for of in (is_words, is_number, pa.types.is_timestamp))
-    return own == wanted or bool(pa.types.is_null(own)) or alike
-
-
 def _frugal(fragment: Any) -> Any:
     """Parquet files are read page by page: PyArrow would otherwise hold all of a file that it has read."""
     import pyarrow.dataset
@@ -234,17 +178,6 @@ def _frugal(fragment: Any) -> Any:
     if not isinstance(fragment, pyarrow.dataset.ParquetFileFragment):
         return None
     return pyarrow.dataset.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
-
-
-def _format(name: str, schema: Any = None) -> Any:
-    """How PyArrow reads it; in CSV an empty cell is missing, of words as of numbers."""
-    import pyarrow.csv
-    import pyarrow.dataset
-
-    if name != "csv":
-        return name
-    options = pyarrow.csv.ConvertOptions(strings_can_be_null=True, column_types=schema)
-    return pyarrow.dataset.CsvFileFormat(convert_options=options)
 
 
 def _numbers(table: Any, name: str) -> Array:

@@ -1,0 +1,75 @@
+"""Names and types of the columns of a table in several files."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+
+def schemas_of(dataset: Any) -> list[Any]:
+    """That of a dataset, which has what the names of folders say, and those of its files."""
+    import pyarrow as pa
+
+    schemas = [dataset.schema]
+    for fragment in dataset.get_fragments():
+        with suppress(pa.ArrowException, OSError):  # named when it is read
+            check_differ(fragment.physical_schema.names, fragment.path)
+            schemas.append(fragment.physical_schema)
+    return schemas
+
+
+def unified(schemas: Sequence[Any]) -> Any:
+    """One type per column that holds the values of all files: numbers of any size, and nothing, are alike. A file that
+    does not go with those before it is named when it is read."""
+    import pyarrow as pa
+
+    types: dict[str, Any] = {}
+    for schema in schemas:
+        for name, own in zip(schema.names, schema.types, strict=True):
+            known = types.setdefault(name, own)
+            if known != own:
+                types[name] = joined([known, own]) or known
+    return pa.schema(list(types.items()))
+
+
+def joined(types: Sequence[Any]) -> Any:
+    """The type that holds the values of all of these, or None."""
+    import pyarrow as pa
+
+    try:
+        schemas = [pa.schema([("column", own)]) for own in types]
+        return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
+    except pa.ArrowException:
+        return None
+
+
+def check_differ(names: Sequence[str], where: str) -> None:
+    """Refuse two columns of one name."""
+    twice = sorted({name for name in names if list(names).count(name) > 1})
+    if twice:
+        raise ValueError(f"{where} has more than one column {', '.join(map(repr, twice))}; names must differ.")
+
+
+def check_goes_with(own: Any, wanted: Any, where: str) -> None:
+    """Refuse a file without a wanted column, or where it is of a type that cannot be read as the wanted one."""
+    for field in wanted:
+        if field.name not in own.names:
+            raise ValueError(f"{where} has no column {field.name!r}, which other files of the table have.")
+        if not _alike(own.field(field.name).type, field.type):
+            raise ValueError(
+                f"Column {field.name!r} is of type {own.field(field.name).type} in {where} and of type {field.type}"
+                " elsewhere; write the files with one type."
+            )
+
+
+def _alike(own: Any, wanted: Any) -> bool:
+    """Whether values of one type can be read as another."""
+    import pyarrow as pa
+
+    def is_words(kind: Any) -> bool:
+        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind))
+
+    def is_number(kind: Any) -> bool:
+        return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+    alike = any(of(own) and of(wanted) for of in (is_words, is_number, pa.types.is_timestamp))
+    return own == wanted or bool(pa.types.is_null(own)) or alike
