@@ -319,6 +319,22 @@ def test_a_folder_is_read_as_a_table_in_files(tmp_path):
             read_table(opened(tmp_path))
 
 
+def test_the_index_of_a_pandas_frame_is_no_feature(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.uniform(-1, 1, 200)}).assign(y=lambda f: f["x"] ** 2)
+    frame[frame["x"] < 0.8].to_parquet(tmp_path / "t.parquet")
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    model = tmp_path / "m.mlkm"
+    words = ["fit", tmp_path / "t.parquet", "--target", "y", "--out", model, "--effort", "fast"]
+    assert run(*words).exit_code == 0
+    assert mlkm.load(model).estimator_.feature_names_in_.tolist() == ["x"]
+    assert run("predict", model, tmp_path / "new.csv", "--out", tmp_path / "p.csv").exit_code == 0
+    said = run("predict", model, tmp_path / "t.parquet", "--out", tmp_path / "p.csv")
+    assert "does not use" not in said.stderr
+    assert run(*words, "--features", "x,__index_level_0__").exit_code == 0
+    assert mlkm.load(model).estimator_.feature_names_in_.tolist() == ["x", "__index_level_0__"]
+
+
 def test_features_are_named_with_commas_or_one_by_one():
     assert chosen(["a, b", "c"], ["a", "b", "c"]) == ["a", "b", "c"]
     assert chosen(["a, b"], ["a, b", "c"]) == ["a, b"]

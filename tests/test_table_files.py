@@ -227,3 +227,23 @@ def test_csv_files_of_one_table_are_written_alike(tmp_path):
     (tmp_path / "b.csv").write_text("y,y\n1,2\n")
     with pytest.raises(ValueError, match=r"b\.csv has more than one column 'y'"):
         open_table(tmp_path, "y")
+
+
+def test_the_index_of_a_pandas_frame_is_no_input(tmp_path):
+    """It is where pandas puts it when it reads the file: predictions of the frame and of the file are the same."""
+    X, y = numbers(200)
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(y=y)
+    (tmp_path / "rows").mkdir()
+    frame[:100].to_parquet(tmp_path / "rows" / "0.parquet")  # whose index is a range, and no column
+    frame[100:].sample(frac=1, random_state=0).to_parquet(tmp_path / "rows" / "1.parquet")
+    frame.set_index("d").to_parquet(tmp_path / "named.parquet")
+    assert open_table(tmp_path / "rows", "y").names == tuple("abcd")
+    assert open_table(tmp_path / "named.parquet", "y").names == tuple("abc")
+    assert open_table(pa.dataset.dataset(tmp_path / "named.parquet"), "y").names == tuple("abc")
+    model = RandomFeatureRidge(20, scale=0.5, random_state=0).fit(open_table(tmp_path / "rows", "y"))
+    again = pd.read_parquet(tmp_path / "rows" / "1.parquet")
+    np.testing.assert_allclose(model.predict(again), model.predict(open_table(tmp_path / "rows" / "1.parquet")))
+    # a column that is asked for is read
+    assert open_table(tmp_path / "named.parquet", "y", features=["a", "d"]).names == ("a", "d")
+    assert open_table(tmp_path / "named.parquet", "d").targets == ("d",)
+    np.testing.assert_allclose(model.predict(open_table(tmp_path / "named.parquet")), model.predict(frame))

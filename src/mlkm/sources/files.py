@@ -13,7 +13,7 @@ from ..tables.frames import Table, check_names, read_frame
 from .base import Block, LocalSource, checked_block_weights, checked_targets
 from .delimited import csv_format
 from .listing import listed
-from .schemas import check_goes_with, schemas_of, unified
+from .schemas import check_goes_with, index_of, schemas_of, unified
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def open_table(
     path : a Parquet, Feather or CSV file, a folder of them, a list of files, or a PyArrow dataset; folders inside the
         folder that are named "year=2024" say the value of a column
     target : the column, or columns, to predict; not needed for predictions
-    features : the columns that are inputs; by default all others
+    features : the columns that are inputs; by default all others but the index of a pandas frame
     weights : a column of sample weights
 
     Only the columns that are named are read.
@@ -127,12 +127,13 @@ def open_table(
     except ImportError:
         raise ImportError('open_table needs PyArrow: pip install "mlkm[tables]".') from None
     given = isinstance(path, pyarrow.dataset.Dataset)
-    dataset, types = (path, path.schema) if given else _dataset(path)
+    dataset, schemas = (path, [path.schema]) if given else _dataset(path)
+    types, index = unified(schemas), index_of(schemas)
     every = list(types.names)
     targets = () if target is None else (target,) if isinstance(target, str) else tuple(target)
     others = (*targets, *([weights] if weights else []))
     chosen = (features,) if isinstance(features, str) else features
-    names = tuple(name for name in every if name not in others) if chosen is None else tuple(chosen)
+    names = tuple(name for name in every if name not in {*others, *index}) if chosen is None else tuple(chosen)
     for name in (*others, *names):
         if name not in every:
             raise ValueError(f"The table has no column {name!r}; it has {', '.join(map(repr, every))}.")
@@ -143,8 +144,8 @@ def open_table(
     return FileSource(dataset, types, names, targets, weights, isinstance(target, str) or target is None)
 
 
-def _dataset(path: Any) -> tuple[Any, Any]:
-    """The dataset of files, and the types of its columns."""
+def _dataset(path: Any) -> tuple[Any, list[Any]]:
+    """The dataset of files, and their schemas."""
     import pyarrow as pa
     import pyarrow.dataset
 
@@ -155,7 +156,7 @@ def _dataset(path: Any) -> tuple[Any, Any]:
     try:
         form = csv_format(found.files) if found.kind == "csv" else found.kind
         dataset = pyarrow.dataset.dataset([str(file) for file in found.files], format=form, **parted)
-        return dataset, unified(schemas_of(dataset))
+        return dataset, schemas_of(dataset)
     except (pa.ArrowException, OSError) as problem:
         raise ValueError(f"{found.files[0]} could not be read: {str(problem).splitlines()[0]}") from problem
 

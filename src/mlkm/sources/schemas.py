@@ -31,6 +31,12 @@ def unified(schemas: Sequence[Any]) -> Any:
     return pa.schema(list(types.items()))
 
 
+def index_of(schemas: Sequence[Any]) -> set[str]:
+    """The columns that were the index of a pandas frame: labels of the rows, often their order, and no inputs."""
+    told = [(schema.pandas_metadata or {}).get("index_columns", ()) for schema in schemas]
+    return {name for own in told for name in own if isinstance(name, str)}  # a range is told by a dict, and no column
+
+
 def joined(types: Sequence[Any]) -> Any:
     """The type that holds the values of all of these, or None."""
     import pyarrow as pa
