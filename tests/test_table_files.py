@@ -247,3 +247,21 @@ def test_the_index_of_a_pandas_frame_is_no_input(tmp_path):
     assert open_table(tmp_path / "named.parquet", "y", features=["a", "d"]).names == ("a", "d")
     assert open_table(tmp_path / "named.parquet", "d").targets == ("d",)
     np.testing.assert_allclose(model.predict(open_table(tmp_path / "named.parquet")), model.predict(frame))
+
+
+def test_bytes_are_no_words(tmp_path):
+    """A CSV file that is not UTF-8, wherever in it, and binary columns; columns that are not read may be what they
+    are."""
+    words = "x,y\n" + "Munich,1\n" * 200_000
+    (tmp_path / "late.csv").write_bytes((words + "München,2\n").encode("latin-1"))
+    with pytest.raises(ValueError, match=r"Column 'x' of .*late\.csv is not text in UTF-8; save it as UTF-8"):
+        open_table(tmp_path / "late.csv", "y")
+    (tmp_path / "names.csv").write_bytes("größe,y\n1,2\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"names\.csv could not be read"):
+        open_table(tmp_path / "names.csv", "y")
+    X, y = numbers(100)
+    path = write(tmp_path / "rows.parquet", pd.DataFrame(X, columns=list("abcd")), y, picture=[b"\xff"] * 100)
+    model = RandomFeatureRidge(20, scale=0.5, random_state=0)
+    with pytest.raises(ValueError, match=r"Column 'picture' of .*rows\.parquet is not text in UTF-8"):
+        model.fit(open_table(path, "y"))
+    model.fit(open_table(path, "y", features=list("abcd"))).predict(open_table(path))

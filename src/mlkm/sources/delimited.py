@@ -11,7 +11,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from .schemas import check_differ, joined
+from .schemas import check_differ, check_text, joined
 
 _SEPARATORS = ",;\t|"
 
@@ -56,7 +56,7 @@ def _types(file: Path, parse: Any) -> Any:
                 given = _converted(dict(zip(types.names, types.types, strict=True)))
                 for batch in csv.open_csv(file, csv.ReadOptions(skip_rows_after_names=n), parse, given):
                     n += len(batch)
-                return types
+                break
             except pa.ArrowInvalid:
                 pairs = zip(types.types, _begun(file, parse, n).types, strict=True)
                 wider = pa.schema(list(zip(types.names, [_wider(a, b) for a, b in pairs], strict=True)))
@@ -65,6 +65,9 @@ def _types(file: Path, parse: Any) -> Any:
                 types = wider
     except (pa.ArrowException, UnicodeDecodeError) as problem:
         raise ValueError(f"{file} could not be read: {str(problem).splitlines()[0]}") from problem
+    for field in types:
+        check_text(field, str(file))
+    return types
 
 
 def _begun(file: Path, parse: Any, n: int) -> Any:
@@ -84,7 +87,7 @@ def _wider(a: Any, b: Any) -> Any:
     for day, time in ((a, b), (b, a)):
         if pa.types.is_date(day) and pa.types.is_timestamp(time) and time.tz is None:
             return time
-    return pa.binary() if pa.binary() in (a, b) else pa.string()
+    return pa.binary() if pa.binary() in (a, b) else pa.string()  # bytes that are no text are refused, by name
 
 
 def _parsed(mark: str) -> Any:

@@ -56,15 +56,26 @@ def check_differ(names: Sequence[str], where: str) -> None:
 
 
 def check_goes_with(own: Any, wanted: Any, where: str) -> None:
-    """Refuse a file without a wanted column, or where it is of a type that cannot be read as the wanted one."""
+    """Refuse a file without a wanted column, or where it is of a type that cannot be read as the wanted one, or at
+    all."""
     for field in wanted:
         if field.name not in own.names:
             raise ValueError(f"{where} has no column {field.name!r}, which other files of the table have.")
+        check_text(own.field(field.name), where)
         if not _alike(own.field(field.name).type, field.type):
             raise ValueError(
                 f"Column {field.name!r} is of type {own.field(field.name).type} in {where} and of type {field.type}"
                 " elsewhere; write the files with one type."
             )
+
+
+def check_text(field: Any, where: str) -> None:
+    """Refuse a column of bytes."""
+    import pyarrow as pa
+
+    own = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    if pa.types.is_binary(own) or pa.types.is_large_binary(own) or pa.types.is_fixed_size_binary(own):
+        raise ValueError(f"Column {field.name!r} of {where} is not text in UTF-8; save it as UTF-8.")
 
 
 def _alike(own: Any, wanted: Any) -> bool:
