@@ -225,6 +225,8 @@ def test_weights_count_in_the_fit(tmp_path):
         (["predict", "table.csv", "new.csv"], 1, "no file that mlkm.save wrote"),
         (["predict", "model.mlkm", "names.csv"], 1, "no rows"),
         (["predict", "model.mlkm", "new.csv", "--out", "p.xlsx"], 2, "must end in .csv or .parquet"),
+        (["predict", "model.mlkm", ".", "--out", "p.csv"], 2, "would be in '.*', whose files are read"),
+        (["fit", ".", "--target", "price"], 2, "would be in '.*', whose files are read"),
         (["predict", "model.mlkm", "words.csv"], 1, "Column 'x' held numbers in the fit; got 'a'"),
         (["inspect", "half.mlkm"], 1, "cut short or damaged"),
         (["inspect", "."], 2, "which is a folder"),

@@ -265,3 +265,25 @@ def test_bytes_are_no_words(tmp_path):
     with pytest.raises(ValueError, match=r"Column 'picture' of .*rows\.parquet is not text in UTF-8"):
         model.fit(open_table(path, "y"))
     model.fit(open_table(path, "y", features=list("abcd"))).predict(open_table(path))
+
+
+def test_predictions_do_not_replace_rows(tmp_path):
+    X, y = numbers(100)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = RandomFeatureRidge(20, scale=0.5, random_state=0).fit(frame, y)
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    path = write(folder / "0.parquet", frame, y)
+    before = path.read_bytes()
+    (tmp_path / "link.parquet").symlink_to(path)
+    for source in (path, [path], folder, tmp_path / "link.parquet", pa.dataset.dataset(path)):
+        with pytest.raises(ValueError, match=r"0\.parquet' is, or would be, one of the files that are read"):
+            predict_table(model, source, folder / "0.parquet")
+    for name in ("1.parquet", "out.csv"):
+        with pytest.raises(ValueError, match="would be, one of the files"):
+            predict_table(model, folder, folder / name)
+    assert path.read_bytes() == before
+    assert [p.name for p in folder.iterdir()] == ["0.parquet"]
+    (folder / "_out").mkdir()
+    predict_table(model, folder, folder / "_out" / "0.parquet")  # where no rows are looked for
+    predict_table(model, path, folder / "1.parquet")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,14 @@ from ..rows.pieces import piece_rows
 from ..tables.frames import Table, check_names, read_frame
 from .base import Block, LocalSource, checked_block_weights, checked_targets
 from .delimited import csv_format
-from .listing import listed
+from .listing import Listing, is_hidden, listed
 from .schemas import check_goes_with, index_of, schemas_of, unified
 
 
 @dataclass(frozen=True)
 class FileSource(LocalSource):
     """A PyArrow dataset, the types of its columns in all files, the columns that are inputs, targets, none where there
-    are none, and weights."""
+    are none, and weights; and the folders whose files it has."""
 
     dataset: Any
     types: Any
@@ -27,6 +28,7 @@ class FileSource(LocalSource):
     targets: tuple[str, ...]
     weight: str | None
     single_output: bool
+    folders: tuple[Path, ...] = ()
 
     @property
     def n_columns(self) -> int:
@@ -52,6 +54,13 @@ class FileSource(LocalSource):
             return self
         check_names(tuple(self.types.names), names)
         return replace(self, names=names)
+
+    def reads(self, path: Path) -> bool:
+        """Whether a file is one of the table's, or would be if it were written."""
+        own = path.resolve()
+        files = {Path(file).resolve() for file in getattr(self.dataset, "files", ())}
+        folders = [folder.resolve() for folder in self.folders]
+        return own in files or any(own.is_relative_to(one) and not is_hidden(own, one) for one in folders)
 
     def blocks(self) -> Iterator[Block]:
         import pyarrow as pa
@@ -127,7 +136,8 @@ def open_table(
     except ImportError:
         raise ImportError('open_table needs PyArrow: pip install "mlkm[tables]".') from None
     given = isinstance(path, pyarrow.dataset.Dataset)
-    dataset, schemas = (path, [path.schema]) if given else _dataset(path)
+    found = None if given else listed(path)
+    dataset, schemas = (path, [path.schema]) if found is None else _dataset(found)
     types, index = unified(schemas), index_of(schemas)
     every = list(types.names)
     targets = () if target is None else (target,) if isinstance(target, str) else tuple(target)
@@ -141,18 +151,17 @@ def open_table(
             raise ValueError(f"Column {name!r} is named twice; a column is a target, the weights or an input, once.")
     if not names:
         raise ValueError("The table has no column beside its targets; inputs are needed.")
-    return FileSource(dataset, types, names, targets, weights, isinstance(target, str) or target is None)
+    single, folders = isinstance(target, str) or target is None, () if found is None else found.folders
+    return FileSource(dataset, types, names, targets, weights, single, folders)
 
 
-def _dataset(path: Any) -> tuple[Any, list[Any]]:
+def _dataset(found: Listing) -> tuple[Any, list[Any]]:
     """The dataset of files, and their schemas."""
     import pyarrow as pa
     import pyarrow.dataset
 
-    found = listed(path)
     # folders inside the one given may say something, as in "year=2024"; those around it do not
-    alone = found.folders if not isinstance(path, (list, tuple)) or len(path) == 1 else ()
-    parted = {"partitioning": "hive", "partition_base_dir": str(alone[0])} if alone else {}
+    parted = {"partitioning": "hive", "partition_base_dir": str(found.base)} if found.base else {}
     try:
         form = csv_format(found.files) if found.kind == "csv" else found.kind
         dataset = pyarrow.dataset.dataset([str(file) for file in found.files], format=form, **parted)

@@ -9,11 +9,13 @@ _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".ar
 
 @dataclass(frozen=True)
 class Listing:
-    """Files of one kind in the order of their rows, and the folders that they were found in."""
+    """Files of one kind in the order of their rows, the folders that they were found in, and the one folder that has
+    all of them, where that was asked for."""
 
     files: tuple[Path, ...]
     kind: str
     folders: tuple[Path, ...]
+    base: Path | None
 
 
 def listed(path: Any) -> Listing:
@@ -28,7 +30,8 @@ def listed(path: Any) -> Listing:
         raise ValueError(
             f"A table is in files of one kind, .parquet, .feather or .csv; got {', '.join(sorted(forms)) or 'none'}."
         )
-    return Listing(files, forms.pop(), tuple(one for one in paths if one.is_dir()))
+    folders = tuple(one for one in paths if one.is_dir())
+    return Listing(files, forms.pop(), folders, folders[0] if len(paths) == len(folders) == 1 else None)
 
 
 def _inside(folder: Path) -> list[Path]:

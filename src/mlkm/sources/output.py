@@ -37,6 +37,8 @@ def predict_table(model: Any, source: Any, out: Any, *, confidence_level: float 
     table = table.narrowed(None if names is None else tuple(names))
     if not path.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {str(path.parent)!r} to write {path.name} to.")
+    if table.reads(path):
+        raise ValueError(f"{str(path)!r} is, or would be, one of the files that are read; give it another name.")
     with renamed(path) as unfinished:
         writer = None
         try:
