@@ -12,6 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from mixed_table import mixed
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from typer.testing import CliRunner
 
 import mlkm
@@ -114,6 +118,18 @@ def test_predict_gives_what_the_model_predicts(folder, tmp_path, kind):
     mean, interval = band.predict_interval(pd.read_parquet(folder / "new.parquet"))
     np.testing.assert_allclose(found["prediction"], mean, rtol=1e-9)
     np.testing.assert_allclose(found[["lower", "upper"]], interval[:, :, 0], rtol=1e-9)
+
+
+def test_predict_takes_pipelines_of_scikit_learn(folder, tmp_path):
+    frame, y = mixed(100)
+    encoded = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["city"]))
+    for model in (make_pipeline(encoded, Ridge()), LinearRegression()):
+        rows = frame[["city"]] if "steps" in vars(model) else frame[["old"]].astype(float)
+        mlkm.save(model.fit(rows, y), tmp_path / "m.mlkm")
+        rows.to_csv(tmp_path / "new.csv", index=False)
+        result = run("predict", tmp_path / "m.mlkm", tmp_path / "new.csv", "--out", tmp_path / "p.csv")
+        assert result.exit_code == 0, result.output
+        np.testing.assert_allclose(pd.read_csv(tmp_path / "p.csv")["prediction"], model.predict(rows))
 
 
 def test_predict_takes_another_level_and_writes_parquet(folder, tmp_path):

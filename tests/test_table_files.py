@@ -6,6 +6,13 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.feather
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import BaggingRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from source_rows import mixed, numbers, write
 
 from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, open_table, predict_table
@@ -42,6 +49,47 @@ def test_predictions_stream_to_a_file(kind, tmp_path):
     np.testing.assert_allclose(written[["lower", "upper"]], interval[:, :, 0])
     predict_table(band.estimator_, path, out)
     assert list((pd.read_parquet if kind == "parquet" else pd.read_csv)(out)) == ["prediction"]
+
+
+def other_regressors(frame, y):
+    """Regressors of another library, by frames and by arrays, alone and inside bands."""
+    encoded = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["kind"]), remainder="passthrough")
+    pipeline = make_pipeline(encoded, SimpleImputer(), LinearRegression())
+    plain = frame[["x", "size"]].fillna(0)
+    yield pipeline.fit(frame, y), frame, frame
+    yield LinearRegression().fit(plain, y), plain, frame.fillna({"size": 0})
+    yield BaggingRegressor(random_state=0).fit(plain, y), plain, frame.fillna({"size": 0})
+    yield LinearRegression().fit(plain.to_numpy(), y), plain.to_numpy(), plain
+    for band in (
+        ConformalRegressor(pipeline, score="residual", random_state=0).fit(frame, y),
+        ConformalRegressor(pipeline, method="cross", score="absolute", random_state=0).fit(frame, y),
+        ConformalRegressor(FrozenEstimator(pipeline), random_state=0).conformalize(frame, y),
+    ):
+        yield band, frame, frame
+
+
+@pytest.mark.parametrize("kind", range(7))
+def test_predictions_of_other_libraries_are_written(kind, tmp_path):
+    frame, y = mixed(300)
+    frame = frame[["x", "size", "kind"]].astype({"kind": "str"})
+    model, memory, written = list(other_regressors(frame, y))[kind]
+    path = tmp_path / "rows.parquet"
+    written.to_parquet(path, index=False)
+    found = pd.read_parquet(predict_table(model, path, tmp_path / "out.parquet"))
+    np.testing.assert_allclose(found["prediction"], model.predict(memory))
+    if hasattr(model, "predict_interval"):
+        written.assign(y=y).to_parquet(path, index=False)
+        np.testing.assert_allclose(found["prediction"], model.predict(open_table(path)))
+        np.testing.assert_allclose(found[["lower", "upper"]], model.predict_interval(memory)[1][:, :, 0])
+
+
+@pytest.mark.parametrize("score", ["variance", "residual", "quantile"])
+def test_bands_of_every_score_are_written(score, tmp_path):
+    frame, y = mixed(300)
+    path = write(tmp_path / "rows.parquet", frame, y)
+    band = ConformalRegressor(RandomFeatureRidge(20, random_state=0), score=score, random_state=0).fit(frame, y)
+    found = pd.read_parquet(predict_table(band, path, tmp_path / "out.parquet"))
+    np.testing.assert_allclose(found[["lower", "upper"]], band.predict_interval(frame)[1][:, :, 0])
 
 
 def test_what_fails_leaves_nothing_behind(tmp_path):

@@ -11,11 +11,12 @@ from ..onnx import to_onnx
 from ..report.facts import fit_facts, kind_of, machine_of
 from ..report.summary import summary_rows
 from ..report.words import plural
+from ..sources.apply import names_of
 from ..sources.base import Block
 from ..sources.files import FileSource
 from ..sources.output import predict_table, renamed
 from .app import app
-from .opening import Json, loaded, names_of
+from .opening import Json, loaded
 from .outputs import check_out
 from .reading import matched, opened
 from .talk import Talk, UsageError, talking
@@ -79,7 +80,7 @@ def _source(talk: Talk, fitted: Any, path: Path) -> FileSource:
     extra = [name for name in matched(path, source, wanted) if name != target]
     if extra:
         talk.note(f"Columns that the model does not use: {', '.join(map(repr, extra))}.")
-    return source.narrowed(tuple(wanted))
+    return source.narrowed(wanted)
 
 
 @dataclass(frozen=True)

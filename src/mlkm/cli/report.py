@@ -7,8 +7,9 @@ import typer
 
 from ..report.document import make_report, plotly_script
 from ..report.words import number, percent
+from ..sources.apply import names_of
 from .app import app
-from .opening import Json, loaded, names_of
+from .opening import Json, loaded
 from .outputs import check_out
 from .reading import left_out, matched, opened, with_target
 from .talk import UsageError, talking
