@@ -335,3 +335,15 @@ def test_predictions_do_not_replace_rows(tmp_path):
     (folder / "_out").mkdir()
     predict_table(model, folder, folder / "_out" / "0.parquet")  # where no rows are looked for
     predict_table(model, path, folder / "1.parquet")
+
+
+def test_a_filtered_dataset_is_the_rows_that_are_left(tmp_path):
+    X, y = numbers(400)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    write(tmp_path / "rows.parquet", frame, y)
+    dataset = pa.dataset.dataset(tmp_path / "rows.parquet").filter(pa.dataset.field("a") > 0)
+    left = (frame["a"] > 0).to_numpy()
+    expected = RandomFeatureRidge(30, random_state=0).fit(frame[left], y[left]).predict(frame)
+    model = RandomFeatureRidge(30, random_state=0, verbose=lambda event: None).fit(open_table(dataset, "y"))
+    np.testing.assert_allclose(model.predict(frame), expected)
+    assert len(model.predict(open_table(dataset))) == left.sum()

@@ -11,7 +11,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from .schemas import check_differ, check_text, joined
+from .schemas import check_differ, check_text, joined, told_with
 
 _SEPARATORS = ",;\t|"
 
@@ -48,7 +48,7 @@ def _types(file: Path, parse: Any) -> Any:
     from pyarrow import csv
 
     n = 0
-    try:
+    with told_with(str(file)):
         types = _begun(file, parse, n)
         check_differ(types.names, str(file))
         while True:
@@ -63,8 +63,6 @@ def _types(file: Path, parse: Any) -> Any:
                 if wider == types:
                     raise
                 types = wider
-    except (pa.ArrowException, UnicodeDecodeError) as problem:
-        raise ValueError(f"{file} could not be read: {str(problem).splitlines()[0]}") from problem
     for field in types:
         check_text(field, str(file))
     return types

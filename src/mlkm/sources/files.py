@@ -14,7 +14,7 @@ from ..tables.frames import Table, check_names, read_frame
 from .base import Block, LocalSource, checked_block_weights, checked_targets
 from .delimited import csv_format
 from .listing import Listing, is_hidden, listed
-from .schemas import check_goes_with, index_of, schemas_of, unified
+from .schemas import check_goes_with, fragments_of, index_of, schemas_of, told_with, unified
 
 
 @dataclass(frozen=True)
@@ -87,21 +87,24 @@ class FileSource(LocalSource):
         import pyarrow.dataset
 
         schema = pa.schema([self.types.field(name) for name in wanted])
-        for fragment in self.dataset.get_fragments():
+        frugal = {"batch_size": size, "batch_readahead": 1, "fragment_readahead": 1}
+        fragments = fragments_of(self.dataset)
+        if fragments is None:
+            with told_with("the table"):
+                check_goes_with(schema, schema, "the table")
+                yield from self.dataset.to_batches(columns=wanted, **frugal)
+            return
+        for fragment in fragments:
             where = getattr(fragment, "path", "") or "the table"
             said = pyarrow.dataset.get_partition_keys(fragment.partition_expression)
             stored = [name for name in wanted if name not in said]
-            try:
-                check_goes_with(fragment.physical_schema, pa.schema([schema.field(name) for name in stored]), where)
-                batches = fragment.to_batches(
-                    schema=fragment.physical_schema, columns=stored, batch_size=size, batch_readahead=1,
-                    fragment_readahead=1, fragment_scan_options=_frugal(fragment),
-                )  # fmt: skip
-                for batch in batches:
+            with told_with(where):
+                own = fragment.physical_schema
+                check_goes_with(own, pa.schema([schema.field(name) for name in stored]), where)
+                paged = _paged(fragment)
+                for batch in fragment.to_batches(own, columns=stored, fragment_scan_options=paged, **frugal):
                     whole = _with_said(batch, said, schema) if said else batch
                     yield whole.cast(schema) if whole.schema != schema else whole
-            except (pa.ArrowException, OSError) as problem:
-                raise ValueError(f"{where} could not be read: {str(problem).splitlines()[0]}") from problem
 
     def _block(self, table: Any) -> Block:
         inputs = read_frame(table.select(list(self.names)))
@@ -157,17 +160,14 @@ def open_table(
 
 def _dataset(found: Listing) -> tuple[Any, list[Any]]:
     """The dataset of files, and their schemas."""
-    import pyarrow as pa
     import pyarrow.dataset
 
     # folders inside the one given may say something, as in "year=2024"; those around it do not
     parted = {"partitioning": "hive", "partition_base_dir": str(found.base)} if found.base else {}
-    try:
+    with told_with(str(found.files[0])):
         form = csv_format(found.files) if found.kind == "csv" else found.kind
         dataset = pyarrow.dataset.dataset([str(file) for file in found.files], format=form, **parted)
         return dataset, schemas_of(dataset)
-    except (pa.ArrowException, OSError) as problem:
-        raise ValueError(f"{found.files[0]} could not be read: {str(problem).splitlines()[0]}") from problem
 
 
 def _with_said(batch: Any, said: dict[str, Any], schema: Any) -> Any:
@@ -181,7 +181,7 @@ def _with_said(batch: Any, said: dict[str, Any], schema: Any) -> Any:
     return pa.RecordBatch.from_arrays(columns, names=schema.names)
 
 
-def _frugal(fragment: Any) -> Any:
+def _paged(fragment: Any) -> Any:
     """Parquet files are read page by page: PyArrow would otherwise hold all of a file that it has read."""
     import pyarrow.dataset
 

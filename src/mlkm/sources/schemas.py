@@ -1,7 +1,7 @@
 """Names and types of the columns of a table in several files."""
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 
@@ -15,6 +15,25 @@ def schemas_of(dataset: Any) -> list[Any]:
             check_differ(fragment.physical_schema.names, fragment.path)
             schemas.append(fragment.physical_schema)
     return schemas
+
+
+@contextmanager
+def told_with(where: str) -> Iterator[None]:
+    """Problems of PyArrow in one line that begins with the name of the file."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
+        raise ValueError(f"{where} could not be read: {str(problem).splitlines()[0]}") from problem
+
+
+def fragments_of(dataset: Any) -> Any:
+    """The files of a dataset, or None where it is filtered: then it has rows, but no files with all of theirs."""
+    try:
+        return dataset.get_fragments()
+    except ValueError:
+        return None
 
 
 def unified(schemas: Sequence[Any]) -> Any:
