@@ -1,6 +1,7 @@
 """The files that a table is in."""
 
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ class Listing:
 
 def listed(path: Any) -> Listing:
     """The files of a path or of a list of paths: files as they are named, and all that folders hold."""
-    paths = [Path(p) for p in path] if isinstance(path, (list, tuple)) else [Path(path)]
+    paths = [_local(one) for one in (path if isinstance(path, (list, tuple)) else [path])]
     for one in paths:
         if not one.exists():
             raise FileNotFoundError(f"There is no file or folder {str(one)!r}.")
@@ -32,6 +33,21 @@ def listed(path: Any) -> Listing:
         )
     folders = tuple(one for one in paths if one.is_dir())
     return Listing(files, forms.pop(), folders, folders[0] if len(paths) == len(folders) == 1 else None)
+
+
+def _local(path: Any) -> Path:
+    """A path on this machine."""
+    if not isinstance(path, (str, PathLike)):
+        raise TypeError(
+            f"A table is opened by the name of a file or folder, or as a PyArrow dataset; got {type(path).__name__}:"
+            " rows in memory go to fit(X, y) and predict(X) as they are."
+        )
+    if isinstance(path, str) and "://" in path:
+        raise ValueError(
+            f"Names of files and folders are those of this machine; got {path!r}: open_table takes a PyArrow dataset"
+            f" of it, as in open_table(pyarrow.dataset.dataset({path!r}))."
+        )
+    return Path(path)
 
 
 def _inside(folder: Path) -> list[Path]:
