@@ -103,6 +103,8 @@ def test_what_fails_leaves_nothing_behind(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out.csv", "rows.parquet"]
     with pytest.raises(ValueError, match=r"\.parquet or \.csv"):
         predict_table(model, path, tmp_path / "out.xlsx")
+    with pytest.raises(ValueError, match="confidence_level is for models with a band"):
+        predict_table(model, path, tmp_path / "out.csv", confidence_level=0.9)
 
 
 @pytest.mark.parametrize("problem", [KeyboardInterrupt(), OSError(28, "No space left on device")])

@@ -34,6 +34,8 @@ def predict_table(model: Any, source: Any, out: Any, *, confidence_level: float 
     path = Path(out)
     if path.suffix.lower() not in _KINDS:
         raise ValueError(f"Predictions are written to a .parquet or .csv file; got {path.name!r}.")
+    if confidence_level is not None and not hasattr(model, "predict_interval"):
+        raise ValueError("confidence_level is for models with a band, and this one has none.")
     table = source if isinstance(source, FileSource) else open_table(source)
     table = table.narrowed(names_of(model))
     if not path.parent.is_dir():
