@@ -228,6 +228,8 @@ def test_weights_count_in_the_fit(tmp_path):
         (["fit", "table.csv", "--target", "price", "--report", "r.pdf"], 2, "must end in .html"),
         (["fit", "table.csv", "--target", "price", "--confidence-level", "1.5"], 2, "--confidence-level"),
         (["fit", "table.csv", "--target", "price", "--effort", "much"], 2, "--effort must be"),
+        (["fit", "table.csv", "--target", "price", "--effort", "-1"], 2, "seconds above 0; got '-1'"),
+        (["fit", "table.csv", "--target", "price", "--effort", "nan"], 2, "seconds above 0; got 'nan'"),
         (["fit", "table.csv", "--target", "price", "--confidence-level", "0.9999"], 1, "needs 9999 rows"),
         (["fit", "table.csv", "--target", "city"], 1, "Column 'city' of table.csv must hold numbers; row 1 has"),
         (["fit", "empty.csv", "--target", "y"], 1, "empty.csv is empty"),
@@ -284,6 +286,9 @@ def test_a_real_process_has_version_help_and_exit_codes(folder):
         assert f"mlkm {command}" in text.stdout
     assert run("fit").exit_code == 2
     assert program("inspect", folder / "none.mlkm").returncode == 2
+    module = [sys.executable, "-m", "mlkm", "--version"]
+    told = subprocess.run(module, capture_output=True, text=True, env=ENVIRONMENT, check=True)
+    assert told.stdout == f"mlkm {mlkm.__version__}\n"
     done = program("inspect", folder / "model.mlkm")
     assert (done.returncode, done.stderr) == (0, "")
     assert "\x1b" not in done.stdout
@@ -318,6 +323,17 @@ def test_tables_are_read_as_people_write_them(tmp_path):
     assert table["b"].null_count == 1
     (tmp_path / "late.csv").write_text("a,y\n" + "1,1\n" * 200_000 + "1.5,2\n")
     assert str(read_table(opened(tmp_path / "late.csv")).schema.field("a").type) == "double"
+
+
+@pytest.mark.parametrize(("wrong", "shown"), [("-2", "-2"), ("", "none"), ("inf", "inf")])
+def test_weights_of_all_rows_are_checked(tmp_path, wrong, shown):
+    """Of those that calibrate too, which are the last here; a row without a target needs none."""
+    rows = "".join(f"{k},1,{k % 3}\n" for k in range(300))
+    path = tmp_path / "t.csv"
+    path.write_text(f"x,w,y\n0,,\n{rows}7,{wrong},1\n")
+    result = run("fit", path, "--target", "y", "--weights", "w", "--time-order", "--out", tmp_path / "m.mlkm")
+    assert result.exit_code == 1
+    assert f"'w' of {path} must hold weights, numbers of which none is negative; row 302 has {shown}." in result.stderr
 
 
 def test_a_folder_is_read_as_a_table_in_files(tmp_path):

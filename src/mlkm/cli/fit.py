@@ -7,6 +7,7 @@ import numpy as np
 import typer
 
 from .._levels import exact_level
+from ..auto.policy import EFFORTS, check_effort
 from ..cost import said
 from ..estimators import MLKMRegressor
 from ..persistence import save
@@ -18,8 +19,6 @@ from .outputs import check_out
 from .reading import TargetRows, chosen, left_out, opened, with_target
 from .steps import Fit, fit_band, judged, note_facts
 from .talk import Talk, UsageError, talking
-
-_EFFORTS = ("fast", "balanced", "best")
 
 
 @app.command()
@@ -107,12 +106,15 @@ def _check(out: Path, report: Path | None, table: Path, level: float) -> None:
 
 
 def _effort(word: str) -> Any:
-    if word in _EFFORTS:
+    if word in EFFORTS:
         return word
     try:
-        return float(word)
+        check_effort(float(word))
     except ValueError:
-        raise UsageError(f"--effort must be fast, balanced, best or a number of seconds; got {word!r}.") from None
+        raise UsageError(
+            f"--effort must be fast, balanced, best or a number of seconds above 0; got {word!r}."
+        ) from None
+    return float(word)
 
 
 def _long(rows: TargetRows, effort: Any) -> str:

@@ -67,8 +67,21 @@ def with_target(
     kept: BoolArray = ~np.isnan(y)
     if not kept.any():
         raise ValueError(f"{path} has no row with a number in the column {target!r}.")
-    own = None if weights is None else numbers(path, table, weights)[kept]
+    own = None if weights is None else _weights(path, table, weights, kept)
     return TargetRows(table.select(inputs).filter(kept), y[kept], own, int((~kept).sum()))
+
+
+def _weights(path: Path, table: Any, name: str, kept: BoolArray) -> Array:
+    """Weights of the rows with a target, those that fit and those that calibrate."""
+    own = numbers(path, table, name)
+    wrong = np.flatnonzero(kept & ~((own >= 0) & np.isfinite(own)))
+    if len(wrong):
+        shown = "none" if np.isnan(own[wrong[0]]) else f"{own[wrong[0]]:g}"
+        raise ValueError(
+            f"Column {name!r} of {path} must hold weights, numbers of which none is negative; row {wrong[0] + 1} has"
+            f" {shown}."
+        )
+    return own[kept]
 
 
 def left_out(rows: TargetRows, target: str) -> str:
