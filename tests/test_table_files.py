@@ -16,6 +16,7 @@ from sklearn.preprocessing import OneHotEncoder
 from source_rows import mixed, numbers, write
 
 from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, open_table, predict_table
+from mlkm.tables.columns import CategoryColumn
 
 
 def test_few_rows_of_a_file_are_fitted_as_in_memory(tmp_path):
@@ -359,3 +360,16 @@ def test_rows_in_memory_and_far_away_are_told_where_to_go(tmp_path):
     for path in ("s3://bucket/rows.parquet", ["s3://bucket/rows.parquet"]):
         with pytest.raises(ValueError, match=r"as in open_table\(pyarrow\.dataset\.dataset\('s3://bucket/rows"):
             open_table(path, "y")
+
+
+def test_categories_that_are_numbers_are_numbers_in_parquet(tmp_path):
+    """As pandas reads them; Feather keeps them, and `categorical_features` names them."""
+    X, y = numbers(300)
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(k=pd.Categorical(np.arange(300) % 5), y=y)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    frame.to_feather(tmp_path / "rows.feather")
+    assert pd.read_parquet(tmp_path / "rows.parquet")["k"].dtype == np.int64
+    for name, given, is_category in (("parquet", None, False), ("parquet", ["k"], True), ("feather", None, True)):
+        table = open_table(tmp_path / f"rows.{name}", "y")
+        model = RandomFeatureRidge(30, random_state=0, categorical_features=given).fit(table)
+        assert isinstance(model._reader.columns[4], CategoryColumn) == is_category
