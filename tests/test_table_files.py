@@ -176,6 +176,20 @@ def test_types_that_differ_from_file_to_file_are_one_where_they_can_be(tmp_path)
         assert model.feature_names_in_.tolist() == [*"abcdk", "note"]
 
 
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
+def test_categories_of_one_file_are_words_of_another(kind, tmp_path):
+    few, many = pd.Series(["a", "b"] * 100), pd.Series([f"level {k}" for k in range(200)])
+    forms = [(few.astype("category"), few.map(len)), (many, pd.Series(range(200)))]
+    for k, (words, levels) in enumerate(forms):
+        frame = pd.DataFrame({"word": words, "level": levels.astype("category"), "y": 1.0})
+        getattr(frame, f"to_{kind}")(tmp_path / f"{k}.{kind}")
+    rows = pa.concat_tables(
+        pa.table(dict(zip(b.table.names, b.table.columns, strict=True))) for b in open_table(tmp_path, "y").blocks()
+    )
+    assert rows["word"].to_pylist() == [*few, *many]
+    assert rows["level"].to_pylist()[200:202] == ([0, 1] if kind == "parquet" else ["0", "1"])
+
+
 def test_columns_are_named_once(tmp_path):
     X, y = numbers(100)
     path = write(tmp_path / "rows.parquet", pd.DataFrame(X, columns=list("abcd")), y)
@@ -247,7 +261,7 @@ def test_a_csv_is_what_all_of_its_cells_are(tmp_path):
     }  # fmt: skip
     lines = [";".join(row) for row in zip(*cells.values(), strict=True)]
     path = tmp_path / "rows.csv"
-    path.write_text("\n".join([";".join(cells), *lines, ""]))
+    path.write_text("\n".join([";".join(cells), *[""] * n, *lines, ""]))  # blank lines are no rows
     table = open_table(path, "y")
     kinds = dict(zip(table.types.names, map(str, table.types.types), strict=True))
     assert kinds == {

@@ -42,37 +42,44 @@ def separator(file: Path) -> str:
 
 
 def _types(file: Path, parse: Any) -> Any:
-    """Names and types of the columns, by all rows: where a part of the file does not go with the types so far, they are
-    widened by what that part is."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    n = 0
+    """Names and types of the columns, by all rows."""
     with told_with(str(file)):
-        types = _begun(file, parse, n)
-        check_differ(types.names, str(file))
-        while True:
-            try:
-                given = _converted(dict(zip(types.names, types.types, strict=True)))
-                for batch in csv.open_csv(file, csv.ReadOptions(skip_rows_after_names=n), parse, given):
-                    n += len(batch)
-                break
-            except pa.ArrowInvalid:
-                pairs = zip(types.types, _begun(file, parse, n).types, strict=True)
-                wider = pa.schema(list(zip(types.names, [_wider(a, b) for a, b in pairs], strict=True)))
-                if wider == types:
-                    raise
-                types = wider
+        types = _at_once(file, parse)
     for field in types:
         check_text(field, str(file))
     return types
 
 
-def _begun(file: Path, parse: Any, n: int) -> Any:
-    """Names and types by the part of the file that begins after n rows."""
+def _at_once(file: Path, parse: Any) -> Any:
+    """The types of the first part, where all others go with them; else those of every part, joined."""
+    import pyarrow as pa
     from pyarrow import csv
 
-    return csv.open_csv(file, csv.ReadOptions(skip_rows_after_names=n), parse, _converted(None)).schema
+    reader = csv.open_csv(file, parse_options=parse, convert_options=_converted(None))
+    check_differ(reader.schema.names, str(file))
+    try:
+        for _ in reader:
+            pass
+        return reader.schema
+    except pa.ArrowInvalid:
+        return _part_by_part(file, parse, reader.schema.names)
+
+
+def _part_by_part(file: Path, parse: Any, names: Sequence[str]) -> Any:
+    """The types of every part as PyArrow finds them, joined: cells are read as they are, and told anew."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    as_they_are = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), check_utf8=False)
+    types = [pa.null()] * len(names)
+    for part in csv.open_csv(file, parse_options=parse, convert_options=as_they_are):
+        text = pa.BufferOutputStream()
+        csv.write_csv(part, text)
+        told = csv.read_csv(
+            pa.BufferReader(text.getvalue()), parse_options=_parsed(","), convert_options=_converted(None)
+        )
+        types = [_wider(a, b) for a, b in zip(types, told.schema.types, strict=True)]
+    return pa.schema(list(zip(names, types, strict=True)))
 
 
 def _wider(a: Any, b: Any) -> Any:

@@ -64,7 +64,7 @@ def joined(types: Sequence[Any]) -> Any:
         schemas = [pa.schema([("column", own)]) for own in types]
         return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
     except pa.ArrowException:
-        return None
+        return pa.string() if all(map(_is_words, types)) else None
 
 
 def check_differ(names: Sequence[str], where: str) -> None:
@@ -101,11 +101,21 @@ def _alike(own: Any, wanted: Any) -> bool:
     """Whether values of one type can be read as another."""
     import pyarrow as pa
 
-    def is_words(kind: Any) -> bool:
-        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind))
-
-    def is_number(kind: Any) -> bool:
-        return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-
-    alike = any(of(own) and of(wanted) for of in (is_words, is_number, pa.types.is_timestamp))
+    if pa.types.is_dictionary(own) and pa.types.is_dictionary(wanted) and own.value_type == wanted.value_type:
+        return True
+    alike = any(of(own) and of(wanted) for of in (_is_words, _is_number, pa.types.is_timestamp))
     return own == wanted or bool(pa.types.is_null(own)) or alike
+
+
+def _is_words(kind: Any) -> bool:
+    """Text, or categories that are text."""
+    import pyarrow as pa
+
+    own = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(own) or pa.types.is_large_string(own))
+
+
+def _is_number(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
