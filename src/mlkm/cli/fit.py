@@ -23,7 +23,7 @@ from .talk import Talk, UsageError, talking
 
 @app.command()
 def fit(
-    table: Annotated[Path, typer.Argument(help="A CSV, Parquet or Feather file, or a folder of Parquet files.")],
+    table: Annotated[Path, typer.Argument(help="A CSV, Parquet or Feather file, or a folder of such files.")],
     target: Annotated[str, typer.Option(help="The column to predict.")],
     out: Annotated[Path, typer.Option(help="Where to save the model.")] = Path("model.mlkm"),
     report: Annotated[Path | None, typer.Option(help="Also write a report, an HTML file.")] = None,

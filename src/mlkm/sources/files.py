@@ -132,7 +132,8 @@ def open_table(
     features : the columns that are inputs; by default all others but the index of a pandas frame
     weights : a column of sample weights
 
-    Only the columns that are named are read.
+    Only the columns that are named are read. A CSV file is read through once to find what its columns are; in a folder,
+    files and folders whose names begin with a dot or an underscore are left out.
     """
     try:
         import pyarrow.dataset
