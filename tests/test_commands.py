@@ -12,12 +12,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from mixed_table import mixed
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from typer.testing import CliRunner
 
 import mlkm
 from mlkm.cli import steps
 from mlkm.cli.commands import app
-from mlkm.cli.reading import chosen, read_table
+from mlkm.cli.reading import chosen, opened, read_table
 
 ENVIRONMENT = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "200"}
 
@@ -114,6 +118,18 @@ def test_predict_gives_what_the_model_predicts(folder, tmp_path, kind):
     mean, interval = band.predict_interval(pd.read_parquet(folder / "new.parquet"))
     np.testing.assert_allclose(found["prediction"], mean, rtol=1e-9)
     np.testing.assert_allclose(found[["lower", "upper"]], interval[:, :, 0], rtol=1e-9)
+
+
+def test_predict_takes_pipelines_of_scikit_learn(folder, tmp_path):
+    frame, y = mixed(100)
+    encoded = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["city"]))
+    for model in (make_pipeline(encoded, Ridge()), LinearRegression()):
+        rows = frame[["city"]] if "steps" in vars(model) else frame[["old"]].astype(float)
+        mlkm.save(model.fit(rows, y), tmp_path / "m.mlkm")
+        rows.to_csv(tmp_path / "new.csv", index=False)
+        result = run("predict", tmp_path / "m.mlkm", tmp_path / "new.csv", "--out", tmp_path / "p.csv")
+        assert result.exit_code == 0, result.output
+        np.testing.assert_allclose(pd.read_csv(tmp_path / "p.csv")["prediction"], model.predict(rows))
 
 
 def test_predict_takes_another_level_and_writes_parquet(folder, tmp_path):
@@ -213,6 +229,8 @@ def test_weights_count_in_the_fit(tmp_path):
         (["fit", "table.csv", "--target", "price", "--report", "r.pdf"], 2, "must end in .html"),
         (["fit", "table.csv", "--target", "price", "--confidence-level", "1.5"], 2, "--confidence-level"),
         (["fit", "table.csv", "--target", "price", "--effort", "much"], 2, "--effort must be"),
+        (["fit", "table.csv", "--target", "price", "--effort", "-1"], 2, "seconds above 0; got '-1'"),
+        (["fit", "table.csv", "--target", "price", "--effort", "nan"], 2, "seconds above 0; got 'nan'"),
         (["fit", "table.csv", "--target", "price", "--confidence-level", "0.9999"], 1, "needs 9999 rows"),
         (["fit", "table.csv", "--target", "city"], 1, "Column 'city' of table.csv must hold numbers; row 1 has"),
         (["fit", "empty.csv", "--target", "y"], 1, "empty.csv is empty"),
@@ -226,6 +244,8 @@ def test_weights_count_in_the_fit(tmp_path):
         (["predict", "table.csv", "new.csv"], 1, "no file that mlkm.save wrote"),
         (["predict", "model.mlkm", "names.csv"], 1, "no rows"),
         (["predict", "model.mlkm", "new.csv", "--out", "p.xlsx"], 2, "must end in .csv or .parquet"),
+        (["predict", "model.mlkm", ".", "--out", "p.csv"], 2, "would be in '.*', whose files are read"),
+        (["fit", ".", "--target", "price"], 2, "would be in '.*', whose files are read"),
         (["predict", "model.mlkm", "words.csv"], 1, "Column 'x' held numbers in the fit; got 'a'"),
         (["inspect", "half.mlkm"], 1, "cut short or damaged"),
         (["inspect", "."], 2, "which is a folder"),
@@ -267,6 +287,9 @@ def test_a_real_process_has_version_help_and_exit_codes(folder):
         assert f"mlkm {command}" in text.stdout
     assert run("fit").exit_code == 2
     assert program("inspect", folder / "none.mlkm").returncode == 2
+    module = [sys.executable, "-m", "mlkm", "--version"]
+    told = subprocess.run(module, capture_output=True, text=True, env=ENVIRONMENT, check=True)
+    assert told.stdout == f"mlkm {mlkm.__version__}\n"
     done = program("inspect", folder / "model.mlkm")
     assert (done.returncode, done.stderr) == (0, "")
     assert "\x1b" not in done.stdout
@@ -296,11 +319,55 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path):
 
 def test_tables_are_read_as_people_write_them(tmp_path):
     (tmp_path / "t.csv").write_text("a;b;c;d\n1;x;2020-01-02;\n2.5;;2020-01-03T10:00:00;NA\n;y;;7\n")
-    table = read_table(tmp_path / "t.csv")
+    table = read_table(opened(tmp_path / "t.csv"))
     assert [str(kind) for kind in table.schema.types] == ["double", "string", "timestamp[s]", "int64"]
     assert table["b"].null_count == 1
     (tmp_path / "late.csv").write_text("a,y\n" + "1,1\n" * 200_000 + "1.5,2\n")
-    assert str(read_table(tmp_path / "late.csv").schema.field("a").type) == "double"
+    assert str(read_table(opened(tmp_path / "late.csv")).schema.field("a").type) == "double"
+
+
+@pytest.mark.parametrize(("wrong", "shown"), [("-2", "-2"), ("", "none"), ("inf", "inf")])
+def test_weights_of_all_rows_are_checked(tmp_path, wrong, shown):
+    """Of those that calibrate too, which are the last here; a row without a target needs none."""
+    rows = "".join(f"{k},1,{k % 3}\n" for k in range(300))
+    path = tmp_path / "t.csv"
+    path.write_text(f"x,w,y\n0,,\n{rows}7,{wrong},1\n")
+    result = run("fit", path, "--target", "y", "--weights", "w", "--time-order", "--out", tmp_path / "m.mlkm")
+    assert result.exit_code == 1
+    assert f"'w' of {path} must hold weights, numbers of which none is negative; row 302 has {shown}." in result.stderr
+
+
+def test_a_folder_is_read_as_a_table_in_files(tmp_path):
+    """Types are those that hold all files, and a file that differs is named, as by `open_table`."""
+    first = pd.DataFrame({"a": [1, 2], "b": [None, None], "c": ["x", "y"]})
+    first.to_parquet(tmp_path / "0.parquet")
+    pd.DataFrame({"a": [0.5], "b": [1.5], "c": ["z"]}).to_parquet(tmp_path / "1.parquet")
+    table = read_table(opened(tmp_path))
+    assert table.to_pydict() == {"a": [1, 2, 0.5], "b": [None, None, 1.5], "c": ["x", "y", "z"]}
+    for other, message in (
+        (first[["a", "b"]], r"2\.parquet has no column 'c', which other files"),
+        (first.assign(d=1), r"0\.parquet has no column 'd', which other files"),
+        (first.assign(a="word"), r"Column 'a' is of type .*string in .*2\.parquet and of type"),
+    ):
+        other.to_parquet(tmp_path / "2.parquet")
+        with pytest.raises(ValueError, match=message):
+            read_table(opened(tmp_path))
+
+
+def test_the_index_of_a_pandas_frame_is_no_feature(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.uniform(-1, 1, 200)}).assign(y=lambda f: f["x"] ** 2)
+    frame[frame["x"] < 0.8].to_parquet(tmp_path / "t.parquet")
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    model = tmp_path / "m.mlkm"
+    words = ["fit", tmp_path / "t.parquet", "--target", "y", "--out", model, "--effort", "fast"]
+    assert run(*words).exit_code == 0
+    assert mlkm.load(model).estimator_.feature_names_in_.tolist() == ["x"]
+    assert run("predict", model, tmp_path / "new.csv", "--out", tmp_path / "p.csv").exit_code == 0
+    said = run("predict", model, tmp_path / "t.parquet", "--out", tmp_path / "p.csv")
+    assert "does not use" not in said.stderr
+    assert run(*words, "--features", "x,__index_level_0__").exit_code == 0
+    assert mlkm.load(model).estimator_.feature_names_in_.tolist() == ["x", "__index_level_0__"]
 
 
 def test_features_are_named_with_commas_or_one_by_one():

@@ -7,6 +7,7 @@ import numpy as np
 import typer
 
 from .._levels import exact_level
+from ..auto.policy import EFFORTS, check_effort
 from ..cost import said
 from ..estimators import MLKMRegressor
 from ..persistence import save
@@ -15,16 +16,14 @@ from ..report.words import number, percent, plural, seconds
 from .app import app
 from .opening import Json
 from .outputs import check_out
-from .reading import TargetRows, chosen, left_out, read_table, with_target
+from .reading import TargetRows, chosen, left_out, opened, with_target
 from .steps import Fit, fit_band, judged, note_facts
 from .talk import Talk, UsageError, talking
-
-_EFFORTS = ("fast", "balanced", "best")
 
 
 @app.command()
 def fit(
-    table: Annotated[Path, typer.Argument(help="A CSV, Parquet or Feather file, or a folder of Parquet files.")],
+    table: Annotated[Path, typer.Argument(help="A CSV, Parquet or Feather file, or a folder of such files.")],
     target: Annotated[str, typer.Option(help="The column to predict.")],
     out: Annotated[Path, typer.Option(help="Where to save the model.")] = Path("model.mlkm"),
     report: Annotated[Path | None, typer.Option(help="Also write a report, an HTML file.")] = None,
@@ -66,8 +65,8 @@ def fit(
         _check(out, report, table, confidence_level)
         given = _effort(effort)
         with talk.working(f"reading {table}"):
-            whole = read_table(table)
-            rows = with_target(table, whole, target, chosen(features, whole.column_names), weights)
+            source = opened(table)
+            rows = with_target(table, source, target, chosen(features, source.types.names), weights)
         if rows.left_out:
             talk.note(left_out(rows, target))
         if time_order:
@@ -107,12 +106,15 @@ def _check(out: Path, report: Path | None, table: Path, level: float) -> None:
 
 
 def _effort(word: str) -> Any:
-    if word in _EFFORTS:
+    if word in EFFORTS:
         return word
     try:
-        return float(word)
+        check_effort(float(word))
     except ValueError:
-        raise UsageError(f"--effort must be fast, balanced, best or a number of seconds; got {word!r}.") from None
+        raise UsageError(
+            f"--effort must be fast, balanced, best or a number of seconds above 0; got {word!r}."
+        ) from None
+    return float(word)
 
 
 def _long(rows: TargetRows, effort: Any) -> str:

@@ -1,5 +1,6 @@
 """`mlkm predict`, `mlkm inspect` and `mlkm export`."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,15 +11,15 @@ from ..onnx import to_onnx
 from ..report.facts import fit_facts, kind_of, machine_of
 from ..report.summary import summary_rows
 from ..report.words import plural
-from ..sources.files import open_table
+from ..sources.apply import names_of
+from ..sources.base import Block
+from ..sources.files import FileSource
 from ..sources.output import predict_table, renamed
 from .app import app
-from .opening import Json, loaded, names_of
+from .opening import Json, loaded
 from .outputs import check_out
-from .reading import matched, read_table
+from .reading import matched, opened
 from .talk import Talk, UsageError, talking
-
-_STREAMED = 500_000_000  # bytes of a file from which it is read a piece at a time
 
 
 @app.command()
@@ -42,22 +43,19 @@ def predict(
     """
     with talking(as_json) as talk:
         check_out(out, "predictions", (".csv", ".parquet"), [model, table])
-        if not table.exists():
-            raise UsageError(f"There is no file {str(table)!r}.")
         with talk.working(f"reading {model}"):
             fitted = loaded(model)
         if confidence_level is not None:
             _check_level(fitted, confidence_level)
         with talk.working(f"reading {table}"):
-            source, whole = _source(talk, fitted, table)
+            source = _source(talk, fitted, table)
         with talk.working(f"predicting {table}"):
             predict_table(fitted, source, out, confidence_level=confidence_level)
-            n, outside = _counted(fitted, whole)
+            n, outside = source.reduce(RowsOutside(machine_of(fitted)), _added)
         if outside:
             talk.note(f"{plural(outside, 'row')} outside the range of the training rows: less is known about them.")
         data: dict[str, Any] = {"predictions": str(out), "rows": n, "outside": outside}
-        lines = [] if n is None else [("rows", f"{n:,}")]
-        talk.result(data, lines, f"The predictions are in {out}.")
+        talk.result(data, [("rows", f"{n:,}")], f"The predictions are in {out}.")
 
 
 def _check_level(fitted: Any, level: float) -> None:
@@ -69,38 +67,34 @@ def _check_level(fitted: Any, level: float) -> None:
         raise UsageError(f"--confidence-level: {problem}") from None
 
 
-def _source(talk: Talk, fitted: Any, path: Path) -> tuple[Any, Any]:
-    """The columns of the fit, as a source of rows, and whole where they were read into memory."""
-    import pyarrow.dataset
-
-    large = path.is_file() and path.stat().st_size > _STREAMED
-    whole = None if large else read_table(path)
-    named = open_table(path).dataset.schema.names if whole is None else whole.column_names
-    wanted = names_of(fitted)
+def _source(talk: Talk, fitted: Any, path: Path) -> FileSource:
+    """The columns of the fit."""
+    source, wanted = opened(path), names_of(fitted)
     if wanted is None:
-        if len(named) != fitted.n_features_in_:
+        if source.n_columns != fitted.n_features_in_:
             raise ValueError(
-                f"The model takes {fitted.n_features_in_} columns by their order; {path} has {len(named)}."
+                f"The model takes {fitted.n_features_in_} columns by their order; {path} has {source.n_columns}."
             )
-        wanted = list(named)
+        return source
     target = getattr(fitted, "fit_facts_", {}).get("target")
-    extra = [name for name in matched(path, named, wanted) if name != target]
+    extra = [name for name in matched(path, source, wanted) if name != target]
     if extra:
         talk.note(f"Columns that the model does not use: {', '.join(map(repr, extra))}.")
-    if whole is None:
-        return open_table(path, features=wanted), None
-    if not len(whole):
-        raise ValueError(f"{path} has names of columns, but no rows.")
-    whole = whole.select(wanted)
-    return open_table(pyarrow.dataset.dataset(whole)), whole
+    return source.narrowed(wanted)
 
 
-def _counted(fitted: Any, whole: Any) -> tuple[int | None, int | None]:
-    """Rows, and those outside the training range, where that is known."""
-    if whole is None:
-        return None, None
-    inner = machine_of(fitted)
-    return len(whole), None if inner is None else int((inner.outside(whole) > 0).sum())
+@dataclass(frozen=True)
+class RowsOutside:
+    """How many rows a piece has, and how many of them are outside the training range, where a machine knows it."""
+
+    machine: Any
+
+    def __call__(self, block: Block) -> tuple[int, int | None]:
+        return len(block), None if self.machine is None else int((self.machine.outside(block.table) > 0).sum())
+
+
+def _added(a: tuple[int, int | None], b: tuple[int, int | None]) -> tuple[int, int | None]:
+    return a[0] + b[0], None if a[1] is None or b[1] is None else a[1] + b[1]
 
 
 @app.command()

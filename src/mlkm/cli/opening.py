@@ -1,4 +1,4 @@
-"""Models from files, and the columns that they know."""
+"""Models from files."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,10 +18,3 @@ def loaded(path: Path) -> Any:
     if path.is_dir():
         raise UsageError(f"A model is a file; got {str(path)!r}, which is a folder.")
     return load(path)
-
-
-def names_of(model: Any) -> list[str] | None:
-    """The columns that a model was fitted to, if it knows their names."""
-    inner = getattr(model, "estimator_", model)
-    found = getattr(model, "feature_names_in_", getattr(inner, "feature_names_in_", None))
-    return None if found is None else [str(name) for name in found]

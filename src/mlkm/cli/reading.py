@@ -1,9 +1,4 @@
-"""Tables from files, whole: CSV, Parquet and Feather, by PyArrow.
-
-A column of a CSV file is what all of its values allow: whole numbers, numbers, true or false, dates and times as ISO
-8601 writes them, else words; empty cells, NA and NaN are missing. Cells are separated by whichever of comma, semicolon,
-tab and bar the first line has most of.
-"""
+"""Rows of tables in files, in memory: the columns that are needed, as `open_table` reads them."""
 
 import difflib
 from collections.abc import Sequence
@@ -15,57 +10,26 @@ import numpy as np
 
 from .._types import Array, BoolArray
 from ..report.words import plural
-from ..sources.files import open_table
+from ..rows.pieces import piece_rows
+from ..sources.files import FileSource, open_table
 from ..tables.frames import read_frame
 from .talk import UsageError
 
-_SEPARATORS = ",;\t|"
 
-
-def read_table(path: Path, columns: Sequence[str] | None = None) -> Any:
-    """A PyArrow table, or some of its columns."""
+def opened(path: Path) -> FileSource:
+    """A table in files, none of whose rows is read yet."""
     if not path.exists():
         raise UsageError(f"There is no file {str(path)!r}.")
-    table = _csv(path) if path.suffix.lower() == ".csv" and path.is_file() else _dataset(path)
-    _check_names(path, table.column_names)
-    if columns is not None:
-        table = table.select(list(columns))
-    for name, kind in zip(table.column_names, table.schema.types, strict=True):
-        if str(kind) in ("binary", "large_binary"):
-            raise ValueError(f"Column {name!r} of {path} is not text in UTF-8; save the file as UTF-8.")
-    return table
+    return open_table(path)
 
 
-def _csv(path: Path) -> Any:
-    import pyarrow as pa
-    from pyarrow import csv
-
-    if not path.stat().st_size:
-        raise ValueError(f"{path} is empty; a table begins with a line of names.")
-    with path.open("rb") as file:
-        first = file.readline()
-    separator = max(_SEPARATORS, key=lambda mark: first.count(mark.encode()))
-    parse = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
-    try:
-        return csv.read_csv(path, None, parse, csv.ConvertOptions(strings_can_be_null=True))
-    except (pa.ArrowException, UnicodeDecodeError) as problem:
-        raise ValueError(f"{path} could not be read: {str(problem).splitlines()[0]}") from problem
-
-
-def _dataset(path: Path) -> Any:
+def read_table(source: FileSource, columns: Sequence[str] | None = None) -> Any:
+    """A PyArrow table of some columns, by default those of the source."""
     import pyarrow as pa
 
-    source = open_table(path)
-    try:
-        return source.dataset.to_table()
-    except (pa.ArrowException, OSError) as problem:
-        raise ValueError(f"{path} could not be read: {str(problem).splitlines()[0]}") from problem
-
-
-def _check_names(path: Path, names: Sequence[str]) -> None:
-    twice = sorted({name for name in names if list(names).count(name) > 1})
-    if twice:
-        raise ValueError(f"{path} has more than one column {', '.join(map(repr, twice))}; names must differ.")
+    wanted = list(source.names if columns is None else columns)
+    schema = pa.schema([source.types.field(name) for name in wanted])
+    return pa.Table.from_batches(source.batches(wanted, piece_rows(len(wanted))), schema)
 
 
 @dataclass(frozen=True)
@@ -85,24 +49,39 @@ class TargetRows:
 
 
 def with_target(
-    path: Path, table: Any, target: str, features: Sequence[str] | None, weights: str | None = None
+    path: Path, source: FileSource, target: str, features: Sequence[str] | None, weights: str | None = None
 ) -> TargetRows:
     """The rows of a table that have a target."""
-    named = table.column_names
+    named = source.types.names
     for option, name in (("--target", target), ("--weights", weights), *(("--features", x) for x in features or ())):
         if name is not None and name not in named:
             raise UsageError(f"{path} has no column {name!r}, which {option} names; {_known(name, named)}.")
-    inputs = [name for name in named if name not in (target, weights)] if features is None else list(features)
-    if target in inputs or (weights is not None and weights in inputs):
+    others = [target] if weights is None else [target, weights]
+    inputs = [name for name in source.names if name not in others] if features is None else list(features)
+    if set(others) & set(inputs):
         raise UsageError("The target and the weights cannot be features too.")
     if not inputs:
         raise ValueError(f"{path} has no column beside the target; inputs are needed.")
+    table = read_table(source, list(dict.fromkeys([*inputs, *others])))
     y = numbers(path, table, target)
     kept: BoolArray = ~np.isnan(y)
     if not kept.any():
         raise ValueError(f"{path} has no row with a number in the column {target!r}.")
-    own = None if weights is None else numbers(path, table, weights)[kept]
+    own = None if weights is None else _weights(path, table, weights, kept)
     return TargetRows(table.select(inputs).filter(kept), y[kept], own, int((~kept).sum()))
+
+
+def _weights(path: Path, table: Any, name: str, kept: BoolArray) -> Array:
+    """Weights of the rows with a target, those that fit and those that calibrate."""
+    own = numbers(path, table, name)
+    wrong = np.flatnonzero(kept & ~((own >= 0) & np.isfinite(own)))
+    if len(wrong):
+        shown = "none" if np.isnan(own[wrong[0]]) else f"{own[wrong[0]]:g}"
+        raise ValueError(
+            f"Column {name!r} of {path} must hold weights, numbers of which none is negative; row {wrong[0] + 1} has"
+            f" {shown}."
+        )
+    return own[kept]
 
 
 def left_out(rows: TargetRows, target: str) -> str:
@@ -138,10 +117,10 @@ def chosen(features: Sequence[str] | None, named: Sequence[str]) -> list[str] | 
     return list(dict.fromkeys(name for part in parts for name in part if name))
 
 
-def matched(path: Path, named: Sequence[str], wanted: Sequence[str]) -> list[str]:
+def matched(path: Path, source: FileSource, wanted: Sequence[str]) -> list[str]:
     """The columns beside the wanted ones; an error that shows the difference where one of these is missing."""
-    gone = [name for name in wanted if name not in named]
-    extra = [name for name in named if name not in wanted]
+    gone = [name for name in wanted if name not in source.types.names]
+    extra = [name for name in source.names if name not in wanted]
     if gone:
         raise ValueError(
             f"{path} lacks {len(gone)} of the {len(wanted)} columns that the model was fitted to. Missing:"

@@ -7,10 +7,11 @@ import typer
 
 from ..report.document import make_report, plotly_script
 from ..report.words import number, percent
+from ..sources.apply import names_of
 from .app import app
-from .opening import Json, loaded, names_of
+from .opening import Json, loaded
 from .outputs import check_out
-from .reading import left_out, matched, read_table, with_target
+from .reading import left_out, matched, opened, with_target
 from .talk import UsageError, talking
 
 
@@ -34,16 +35,17 @@ def report(
         plotly_script()
         with talk.working(f"reading {model} and {table}"):
             band = loaded(model)
-            whole = read_table(table)
+            source = opened(table)
         target = target or getattr(band, "fit_facts_", {}).get("target")
         if target is None:
             raise UsageError("The model does not say what its target is; name it with --target.")
         names = names_of(band)
         if names is not None:
-            extra = matched(table, [name for name in whole.column_names if name != target], names)
+            extra = [name for name in matched(table, source, names) if name != target]
             if extra:
                 talk.note(f"Columns that the model does not use: {', '.join(map(repr, extra))}.")
-        rows = with_target(table, whole, target, names)
+        with talk.working(f"reading {table}"):
+            rows = with_target(table, source, target, names)
         if rows.left_out:
             talk.note(left_out(rows, target))
         with talk.working("writing the report"):

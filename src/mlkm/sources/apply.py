@@ -94,15 +94,27 @@ class OfTables:
     model: Any
 
     def predict(self, rows: Any, **settings: Any) -> Any:
-        return self.model.predict(_unfolded(rows) if isinstance(rows, Table) else rows, **settings)
+        return self.model.predict(taken(self.model, rows) if isinstance(rows, Table) else rows, **settings)
 
 
-def _unfolded(table: Table) -> Any:
-    if table.names is None:
+def taken(model: Any, table: Table) -> Any:
+    """Rows as a model takes them: ours as they are; another library's as a frame, or where it was fitted to columns
+    without names as an array."""
+    if hasattr(model, "_reader"):
+        return table
+    unnamed = hasattr(model, "n_features_in_") and not hasattr(model, "feature_names_in_")
+    if table.names is None or unnamed:
         return np.stack(table.columns, axis=1)
     import pandas as pd
 
     return pd.DataFrame(dict(zip(table.names, table.columns, strict=True)))
+
+
+def names_of(model: Any) -> tuple[str, ...] | None:
+    """The columns that a model, or that inside a band, was fitted to, if it knows their names."""
+    inner = getattr(model, "estimator_", model)
+    found = getattr(model, "feature_names_in_", getattr(inner, "feature_names_in_", None))
+    return None if found is None else tuple(map(str, found))
 
 
 @dataclass(frozen=True)

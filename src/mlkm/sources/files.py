@@ -12,14 +12,15 @@ from .._types import Array
 from ..rows.pieces import piece_rows
 from ..tables.frames import Table, check_names, read_frame
 from .base import Block, LocalSource, checked_block_weights, checked_targets
-
-_FORMATS = {".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".arrow": "feather", ".csv": "csv"}
+from .delimited import csv_format
+from .listing import Listing, is_hidden, listed
+from .schemas import check_goes_with, fragments_of, index_of, schemas_of, told_with, unified
 
 
 @dataclass(frozen=True)
 class FileSource(LocalSource):
     """A PyArrow dataset, the types of its columns in all files, the columns that are inputs, targets, none where there
-    are none, and weights."""
+    are none, and weights; and the folders whose files it has."""
 
     dataset: Any
     types: Any
@@ -27,6 +28,7 @@ class FileSource(LocalSource):
     targets: tuple[str, ...]
     weight: str | None
     single_output: bool
+    folders: tuple[Path, ...] = ()
 
     @property
     def n_columns(self) -> int:
@@ -53,6 +55,13 @@ class FileSource(LocalSource):
         check_names(tuple(self.types.names), names)
         return replace(self, names=names)
 
+    def reads(self, path: Path) -> bool:
+        """Whether a file is one of the table's, or would be if it were written."""
+        own = path.resolve()
+        files = {Path(file).resolve() for file in getattr(self.dataset, "files", ())}
+        folders = [folder.resolve() for folder in self.folders]
+        return own in files or any(own.is_relative_to(one) and not is_hidden(own, one) for one in folders)
+
     def blocks(self) -> Iterator[Block]:
         import pyarrow as pa
 
@@ -60,7 +69,7 @@ class FileSource(LocalSource):
         size = piece_rows(self.n_columns)
         kept: list[Any] = []
         n = 0
-        for batch in self._batches(wanted, size):
+        for batch in self.batches(wanted, size):
             kept.append(batch)
             n += len(batch)
             while n >= size:
@@ -71,39 +80,31 @@ class FileSource(LocalSource):
         if n:
             yield self._block(pa.Table.from_batches(kept))
 
-    def _batches(self, wanted: list[str], size: int) -> Iterator[Any]:
-        """Batches of all files, in their order, with what the names of folders say; problems are told with the name of
-        the file."""
+    def batches(self, wanted: list[str], size: int) -> Iterator[Any]:
+        """Batches of all files, in their order, each column of one type and with what the names of folders say;
+        problems are told with the name of the file."""
         import pyarrow as pa
         import pyarrow.dataset
 
         schema = pa.schema([self.types.field(name) for name in wanted])
-        for fragment in self.dataset.get_fragments():
+        frugal = {"batch_size": size, "batch_readahead": 1, "fragment_readahead": 1}
+        fragments = fragments_of(self.dataset)
+        if fragments is None:
+            with told_with("the table"):
+                check_goes_with(schema, schema, "the table")
+                yield from self.dataset.to_batches(columns=wanted, **frugal)
+            return
+        for fragment in fragments:
             where = getattr(fragment, "path", "") or "the table"
             said = pyarrow.dataset.get_partition_keys(fragment.partition_expression)
             stored = [name for name in wanted if name not in said]
-            try:
-                self._check(fragment, pa.schema([schema.field(name) for name in stored]), where)
-                batches = fragment.to_batches(
-                    schema=fragment.physical_schema, columns=stored, batch_size=size, batch_readahead=1,
-                    fragment_readahead=1, fragment_scan_options=_frugal(fragment),
-                )  # fmt: skip
-                for batch in batches:
+            with told_with(where):
+                own = fragment.physical_schema
+                check_goes_with(own, pa.schema([schema.field(name) for name in stored]), where)
+                paged = _paged(fragment)
+                for batch in fragment.to_batches(own, columns=stored, fragment_scan_options=paged, **frugal):
                     whole = _with_said(batch, said, schema) if said else batch
                     yield whole.cast(schema) if whole.schema != schema else whole
-            except (pa.ArrowException, OSError) as problem:
-                raise ValueError(f"{where} could not be read: {str(problem).splitlines()[0]}") from problem
-
-    def _check(self, fragment: Any, schema: Any, where: str) -> None:
-        own = fragment.physical_schema
-        for field in schema:
-            if field.name not in own.names:
-                raise ValueError(f"{where} has no column {field.name!r}, which other files of the table have.")
-            if not _alike(own.field(field.name).type, field.type):
-                raise ValueError(
-                    f"Column {field.name!r} is of type {own.field(field.name).type} in {where} and of type {field.type}"
-                    " elsewhere; write the files with one type."
-                )
 
     def _block(self, table: Any) -> Block:
         inputs = read_frame(table.select(list(self.names)))
@@ -128,22 +129,25 @@ def open_table(
     path : a Parquet, Feather or CSV file, a folder of them, a list of files, or a PyArrow dataset; folders inside the
         folder that are named "year=2024" say the value of a column
     target : the column, or columns, to predict; not needed for predictions
-    features : the columns that are inputs; by default all others
+    features : the columns that are inputs; by default all others but the index of a pandas frame
     weights : a column of sample weights
 
-    Only the columns that are named are read.
+    Only the columns that are named are read. A CSV file is read through once to find what its columns are; in a folder,
+    files and folders whose names begin with a dot or an underscore are left out.
     """
     try:
         import pyarrow.dataset
     except ImportError:
         raise ImportError('open_table needs PyArrow: pip install "mlkm[tables]".') from None
     given = isinstance(path, pyarrow.dataset.Dataset)
-    dataset, types = (path, path.schema) if given else _dataset(path)
+    found = None if given else listed(path)
+    dataset, schemas = (path, [path.schema]) if found is None else _dataset(found)
+    types, index = unified(schemas), index_of(schemas)
     every = list(types.names)
     targets = () if target is None else (target,) if isinstance(target, str) else tuple(target)
     others = (*targets, *([weights] if weights else []))
     chosen = (features,) if isinstance(features, str) else features
-    names = tuple(name for name in every if name not in others) if chosen is None else tuple(chosen)
+    names = tuple(name for name in every if name not in {*others, *index}) if chosen is None else tuple(chosen)
     for name in (*others, *names):
         if name not in every:
             raise ValueError(f"The table has no column {name!r}; it has {', '.join(map(repr, every))}.")
@@ -151,59 +155,20 @@ def open_table(
             raise ValueError(f"Column {name!r} is named twice; a column is a target, the weights or an input, once.")
     if not names:
         raise ValueError("The table has no column beside its targets; inputs are needed.")
-    return FileSource(dataset, types, names, targets, weights, isinstance(target, str) or target is None)
+    single, folders = isinstance(target, str) or target is None, () if found is None else found.folders
+    return FileSource(dataset, types, names, targets, weights, single, folders)
 
 
-def _dataset(path: Any) -> tuple[Any, Any]:
-    """The dataset of files, and the types of its columns."""
-    import pyarrow as pa
+def _dataset(found: Listing) -> tuple[Any, list[Any]]:
+    """The dataset of files, and their schemas."""
     import pyarrow.dataset
 
-    paths = [Path(p) for p in path] if isinstance(path, (list, tuple)) else [Path(path)]
-    for one in paths:
-        if not one.exists():
-            raise FileNotFoundError(f"There is no file or folder {str(one)!r}.")
-    files = [file for one in paths for file in (sorted(one.rglob("*")) if one.is_dir() else [one])]
-    files = [file for file in files if file.is_file() and not file.name.startswith((".", "_"))]
-    forms = {_FORMATS.get(file.suffix.lower(), file.suffix) for file in files}
-    if len(forms) != 1 or not forms <= set(_FORMATS.values()):
-        raise ValueError(
-            f"A table is in files of one kind, .parquet, .feather or .csv; got {', '.join(sorted(forms)) or 'none'}."
-        )
-    kind, names = forms.pop(), [str(file) for file in files]
     # folders inside the one given may say something, as in "year=2024"; those around it do not
-    parted = (
-        {"partitioning": "hive", "partition_base_dir": str(paths[0])} if [p.is_dir() for p in paths] == [True] else {}
-    )
-    try:
-        dataset = pyarrow.dataset.dataset(names, format=_format(kind), **parted)
-        schema = _unified(dataset, kind)
-        if kind == "csv":  # whose types are otherwise those of the beginning of each file
-            dataset = pyarrow.dataset.dataset(names, schema=schema, format=_format(kind, schema), **parted)
-        return dataset, schema
-    except (pa.ArrowException, OSError) as problem:
-        raise ValueError(f"{files[0]} could not be read: {str(problem).splitlines()[0]}") from problem
-
-
-def _unified(dataset: Any, kind: str) -> Any:
-    """One type per column that holds the values of all files: numbers of any size, and nothing, are alike. Whole
-    numbers of a CSV file may have others below them, and are read as numbers."""
-    import pyarrow as pa
-
-    schemas = []
-    for fragment in dataset.get_fragments():
-        try:
-            schemas.append(fragment.physical_schema)
-        except (pa.ArrowException, OSError):  # named when it is read
-            continue
-    try:
-        schema = pa.unify_schemas([dataset.schema, *schemas], promote_options="permissive")
-    except pa.ArrowException:  # named when it is read
-        schema = dataset.schema
-    if kind == "csv":
-        numbers = [pa.float64() if pa.types.is_integer(field.type) else field.type for field in schema]
-        schema = pa.schema(list(zip(schema.names, numbers, strict=True)))
-    return schema
+    parted = {"partitioning": "hive", "partition_base_dir": str(found.base)} if found.base else {}
+    with told_with(str(found.files[0])):
+        form = csv_format(found.files) if found.kind == "csv" else found.kind
+        dataset = pyarrow.dataset.dataset([str(file) for file in found.files], format=form, **parted)
+        return dataset, schemas_of(dataset)
 
 
 def _with_said(batch: Any, said: dict[str, Any], schema: Any) -> Any:
@@ -217,38 +182,13 @@ def _with_said(batch: Any, said: dict[str, Any], schema: Any) -> Any:
     return pa.RecordBatch.from_arrays(columns, names=schema.names)
 
 
-def _alike(own: Any, wanted: Any) -> bool:
-    """Whether values of one type can be read as another."""
-    import pyarrow as pa
-
-    def is_words(kind: Any) -> bool:
-        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind))
-
-    def is_number(kind: Any) -> bool:
-        return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-
-    alike = any(of(own) and of(wanted) for of in (is_words, is_number, pa.types.is_timestamp))
-    return own == wanted or bool(pa.types.is_null(own)) or alike
-
-
-def _frugal(fragment: Any) -> Any:
+def _paged(fragment: Any) -> Any:
     """Parquet files are read page by page: PyArrow would otherwise hold all of a file that it has read."""
     import pyarrow.dataset
 
     if not isinstance(fragment, pyarrow.dataset.ParquetFileFragment):
         return None
     return pyarrow.dataset.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
-
-
-def _format(name: str, schema: Any = None) -> Any:
-    """How PyArrow reads it; in CSV an empty cell is missing, of words as of numbers."""
-    import pyarrow.csv
-    import pyarrow.dataset
-
-    if name != "csv":
-        return name
-    options = pyarrow.csv.ConvertOptions(strings_can_be_null=True, column_types=schema)
-    return pyarrow.dataset.CsvFileFormat(convert_options=options)
 
 
 def _numbers(table: Any, name: str) -> Array:

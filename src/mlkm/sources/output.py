@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ..tables.frames import Table
+from .apply import names_of, taken
 from .files import FileSource, open_table
 
 _KINDS = (".parquet", ".csv")
@@ -32,11 +34,14 @@ def predict_table(model: Any, source: Any, out: Any, *, confidence_level: float 
     path = Path(out)
     if path.suffix.lower() not in _KINDS:
         raise ValueError(f"Predictions are written to a .parquet or .csv file; got {path.name!r}.")
+    if confidence_level is not None and not hasattr(model, "predict_interval"):
+        raise ValueError("confidence_level is for models with a band, and this one has none.")
     table = source if isinstance(source, FileSource) else open_table(source)
-    names = getattr(getattr(model, "estimator_", model), "feature_names_in_", None)
-    table = table.narrowed(None if names is None else tuple(names))
+    table = table.narrowed(names_of(model))
     if not path.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {str(path.parent)!r} to write {path.name} to.")
+    if table.reads(path):
+        raise ValueError(f"{str(path)!r} is, or would be, one of the files that are read; give it another name.")
     with renamed(path) as unfinished:
         writer = None
         try:
@@ -72,10 +77,10 @@ def _umask() -> int:
     return mask
 
 
-def _columns(model: Any, rows: Any, level: float | None) -> dict[str, Any]:
+def _columns(model: Any, rows: Table, level: float | None) -> dict[str, Any]:
     if not hasattr(model, "predict_interval"):
-        return _named("prediction", np.asarray(model.predict(rows)))
-    mean, interval = model.predict_interval(rows, level)
+        return _named("prediction", np.asarray(model.predict(taken(model, rows))))
+    mean, interval = model.predict_interval(taken(model.estimator_, rows), level)
     if interval.shape[2] != 1:
         raise ValueError("predict_table writes the band of one level; give confidence_level=0.9, say.")
     return {

@@ -1,0 +1,108 @@
+"""CSV files: how their cells are separated, and what all values of a column are.
+
+PyArrow tells the type of a column by the first part of a file. Here a pass over the whole file finds it: a column is
+what all of its values allow, which is whole numbers, numbers, true or false, dates and times as ISO 8601 writes them,
+else words. Empty cells, NA and NaN are missing.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+from .schemas import check_differ, check_text, joined, told_with
+
+_SEPARATORS = ",;\t|"
+
+
+def csv_format(files: Sequence[Path]) -> Any:
+    """How PyArrow reads these files."""
+    import pyarrow.dataset
+
+    marks = {separator(file): file for file in files}
+    if len(marks) > 1:
+        (a, here), (b, there), *_ = marks.items()
+        raise ValueError(f"Cells are separated by {a!r} in {here} and by {b!r} in {there}; write the files with one.")
+    parse = _parsed(next(iter(marks)))
+    found = [dict(zip(own.names, own.types, strict=True)) for own in (_types(file, parse) for file in files)]
+    names = dict.fromkeys(name for own in found for name in own)
+    types = {name: reduce(_wider, [own[name] for own in found if name in own]) for name in names}
+    return pyarrow.dataset.CsvFileFormat(parse_options=parse, convert_options=_converted(types))
+
+
+def separator(file: Path) -> str:
+    """Whichever of comma, semicolon, tab and bar the first line has most of outside quotes."""
+    with file.open("rb") as opened:
+        first = opened.readline()
+    if not first:
+        raise ValueError(f"{file} is empty; a table begins with a line of names.")
+    plain = re.sub(rb'"[^"]*"', b"", first)
+    return max(_SEPARATORS, key=lambda mark: plain.count(mark.encode()))
+
+
+def _types(file: Path, parse: Any) -> Any:
+    """Names and types of the columns, by all rows."""
+    with told_with(str(file)):
+        types = _at_once(file, parse)
+    for field in types:
+        check_text(field, str(file))
+    return types
+
+
+def _at_once(file: Path, parse: Any) -> Any:
+    """The types of the first part, where all others go with them; else those of every part, joined."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    reader = csv.open_csv(file, parse_options=parse, convert_options=_converted(None))
+    check_differ(reader.schema.names, str(file))
+    try:
+        for _ in reader:
+            pass
+        return reader.schema
+    except pa.ArrowInvalid:
+        return _part_by_part(file, parse, reader.schema.names)
+
+
+def _part_by_part(file: Path, parse: Any, names: Sequence[str]) -> Any:
+    """The types of every part as PyArrow finds them, joined: cells are read as they are, and told anew."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    as_they_are = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), check_utf8=False)
+    types = [pa.null()] * len(names)
+    for part in csv.open_csv(file, parse_options=parse, convert_options=as_they_are):
+        text = pa.BufferOutputStream()
+        csv.write_csv(part, text)
+        told = csv.read_csv(
+            pa.BufferReader(text.getvalue()), parse_options=_parsed(","), convert_options=_converted(None)
+        )
+        types = [_wider(a, b) for a, b in zip(types, told.schema.types, strict=True)]
+    return pa.schema(list(zip(names, types, strict=True)))
+
+
+def _wider(a: Any, b: Any) -> Any:
+    """The type of a column whose cells are of one type here and of another there."""
+    import pyarrow as pa
+
+    both = joined([a, b])
+    if both is not None:
+        return both
+    for day, time in ((a, b), (b, a)):
+        if pa.types.is_date(day) and pa.types.is_timestamp(time) and time.tz is None:
+            return time
+    return pa.binary() if pa.binary() in (a, b) else pa.string()  # bytes that are no text are refused, by name
+
+
+def _parsed(mark: str) -> Any:
+    from pyarrow import csv
+
+    return csv.ParseOptions(delimiter=mark, newlines_in_values=True)
+
+
+def _converted(types: dict[str, Any] | None) -> Any:
+    """An empty cell is missing, of words as of numbers."""
+    from pyarrow import csv
+
+    return csv.ConvertOptions(strings_can_be_null=True, column_types=types)
