@@ -11,7 +11,7 @@ from ..report.facts import fit_facts, kind_of, machine_of
 from ..report.summary import summary_rows
 from ..report.words import plural
 from ..sources.files import open_table
-from ..sources.output import predict_table, renamed
+from ..sources.output import predict_table
 from .app import app
 from .opening import Json, loaded, names_of
 from .outputs import check_out
@@ -160,9 +160,7 @@ def export(
         check_out(onnx, "ONNX file", (".onnx",), [model])
         fitted = loaded(model)
         with talk.working(f"writing {onnx}"):
-            graph = to_onnx(fitted)
-            with renamed(onnx) as unfinished:
-                unfinished.write_bytes(graph.SerializeToString())
+            graph = to_onnx(fitted, onnx)
         data: dict[str, Any] = {
             "onnx": str(onnx),
             "bytes": onnx.stat().st_size,

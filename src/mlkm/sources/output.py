@@ -35,8 +35,6 @@ def predict_table(model: Any, source: Any, out: Any, *, confidence_level: float 
     table = source if isinstance(source, FileSource) else open_table(source)
     names = getattr(getattr(model, "estimator_", model), "feature_names_in_", None)
     table = table.narrowed(None if names is None else tuple(names))
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {str(path.parent)!r} to write {path.name} to.")
     with renamed(path) as unfinished:
         writer = None
         try:
@@ -54,7 +52,11 @@ def predict_table(model: Any, source: Any, out: Any, *, confidence_level: float 
 
 @contextmanager
 def renamed(path: Path) -> Iterator[Path]:
-    """A file beside `path` to write to, which gets its name when all went well and is removed when not."""
+    """A file beside `path`, behind links, to write to, which gets its name when all went well and is removed when
+    not."""
+    path = Path(os.path.realpath(path))
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {str(path.parent)!r} to write {path.name!r} to; make it first.")
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     os.close(handle)
     try:
