@@ -28,7 +28,7 @@ def sigma(graph: Graph, model: Any, Z: str) -> str:
     variance = model._sigma()
     if not isinstance(variance, (StackVariance, Variance)):
         raise ValueError(
-            "The variance of a fit to rows in pieces is not exported; take score='absolute', 'residual' or 'quantile'."
+            "The variance of a fit from sums is not exported; take score='absolute', 'residual' or 'quantile'."
         )
     std = _of_stack(graph, variance, Z) if isinstance(variance, StackVariance) else _of_layer(graph, variance, Z)
     return graph("Mul", std, model.y_scaler_.sd)
@@ -38,8 +38,7 @@ def _of_stack(graph: Graph, variance: StackVariance, Z: str) -> str:
     noise: Any = variance.noise
     if (warped := variance.fit.warped) is not None:
         f = machine_output(graph, variance.machines[1], Z, double=True)
-        most = np.ptp(variance.rows.Y, axis=0) / 2
-        spread = graph("Min", link_deviation(graph, f, warped.link), most)
+        spread = graph("Min", link_deviation(graph, f, warped.link), variance.facts.reach)
         relative = graph("Div", graph("Add", graph("Mul", spread, spread), np.array(1e-300)), variance.spread)
         v = warped.noise_share
         noise = graph("Mul", graph("Add", graph("Mul", relative, np.array(v)), np.array(1 - v)), noise)
