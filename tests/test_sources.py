@@ -5,6 +5,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold
 from source_rows import FEW, mixed, numbers, write
 
@@ -213,3 +214,43 @@ def test_relevance_of_columns_with_several_inputs_is_that_of_what_they_do():
 
 def test_an_unfitted_regressor_can_be_looked_at():
     assert "fit" in dir(MLKMRegressor())
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_wrong_number_of_columns_is_told_in_one_sentence(named, tmp_path):
+    """As scikit-learn tells it, of rows in files and on a cluster too, and before any of them is computed."""
+    da = pytest.importorskip("dask.array")
+    X, y = numbers(300)
+    two = pd.DataFrame(X[:, :2], columns=["a", "b"]) if named else X[:, :2]
+    model = RandomFeatureRidge(20, scale=1.0, random_state=0).fit(two, y)
+    band = ConformalRegressor(FrozenEstimator(model)).conformalize(two, y)
+    rows, targets = da.from_array(X[:, :3], chunks=(100, 3)), da.from_array(y, chunks=100)
+    calls = [
+        lambda: model.score(rows, targets),
+        lambda: model.partial_fit(rows, targets),
+        lambda: model.predict(rows),
+        lambda: model.predict(rows, return_std=True),
+        lambda: band.conformalize(rows, targets),
+        lambda: band.predict(rows),
+        lambda: band.predict_interval(rows),
+    ]
+    if not named:
+        table = open_table(write(tmp_path / "rows.parquet", pd.DataFrame(X[:, :3], columns=list("abc")), y), "y")
+        calls += [lambda: model.score(table), lambda: model.partial_fit(table), lambda: model.predict(table)]
+    for call in calls:
+        with pytest.raises(
+            ValueError, match=r"^X has 3 features, but RandomFeatureRidge is expecting 2 features as input\.$"
+        ):
+            call()
+
+
+def test_a_collection_without_a_column_of_the_fit_is_refused_at_once():
+    dd = pytest.importorskip("dask.dataframe")
+    X, y = numbers(300)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = RandomFeatureRidge(20, scale=1.0, random_state=0).fit(frame, y)
+    with pytest.raises(ValueError, match="The table has no column 'd', which the fit had"):
+        model.predict(dd.from_pandas(frame[list("cba")], npartitions=2))
+    more = frame.assign(e=1.0)[list("ecdba")]
+    found = model.predict(dd.from_pandas(more, npartitions=2)).compute()
+    np.testing.assert_allclose(found, model.predict(frame), rtol=1e-12)

@@ -172,8 +172,8 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         check_is_fitted(self)
         if is_elsewhere(X):
             tail = () if self._single_output else (len(self.y_scaler_.mean),)
-            of, names = Predictions(sendable(self, return_std), return_std), getattr(self, "feature_names_in_", None)
-            found = apply_rows(of, X, [tail] * (1 + return_std), names)
+            of = Predictions(sendable(self, return_std), return_std)
+            found = apply_rows(of, X, [tail] * (1 + return_std), self)
             return found if return_std else found[0]
         Z = self._inputs(self._read(X))
         if not return_std:

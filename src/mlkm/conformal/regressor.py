@@ -223,7 +223,7 @@ class ConformalRegressor(Reporting, WithScoreParameter, MetaEstimatorMixin, Regr
         """The mean of y: the prediction of `estimator_`."""
         check_is_fitted(self, "estimator_")
         if is_elsewhere(X):
-            return apply_rows(Predictions(sendable(self.estimator_)), X, [self._tail()])[0]
+            return apply_rows(Predictions(sendable(self.estimator_)), X, [self._tail()], self.estimator_)[0]
         return np.asarray(self.estimator_.predict(X))
 
     def predict_interval(
@@ -274,8 +274,7 @@ class ConformalRegressor(Reporting, WithScoreParameter, MetaEstimatorMixin, Regr
         """A collection for a collection, arrays for a table in files."""
         tail = self._tail()
         of = IntervalOf(to_send(self._band, request), request, limits, self._single_output)
-        names = getattr(self.estimator_, "feature_names_in_", None)
-        mean, interval = apply_rows(of, X, [tail, (2, len(request.levels), *tail)], names)
+        mean, interval = apply_rows(of, X, [tail, (2, len(request.levels), *tail)], self.estimator_)
         return mean, interval
 
     def _tail(self) -> tuple[int, ...]:

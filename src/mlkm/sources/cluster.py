@@ -222,6 +222,12 @@ def chunks_of(X: Any) -> tuple[tuple[Any, ...], tuple[str, ...] | None, int]:
     return tuple(X.to_delayed(optimize_graph=False).ravel()), None, int(X.shape[1]) if X.ndim > 1 else 1
 
 
+def columns_of(X: Any) -> tuple[tuple[str, ...] | None, int]:
+    """The names of the columns of a collection, and their number."""
+    columns = X.shape[1] if hasattr(X, "chunks") and X.ndim > 1 else len(X.columns) if X.ndim > 1 else 1
+    return _names(X), int(columns)
+
+
 def _names(X: Any) -> tuple[str, ...] | None:
     """Of the columns of a frame."""
     columns = tuple(getattr(X, "columns", ())) if X.ndim > 1 else ()
