@@ -60,7 +60,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, cv: Any = None, **choices: Any) -> Self:
         """Read, plan, train, store: all of it or nothing, as a task of which callbacks are told."""
         check_effort(self._effort)
-        tasks = tasks_of(self, X, y)
+        tasks = tasks_of(self, X, y, sample_weight)
         with all_or_nothing(self), listening(getattr(self, "verbose", 0), tasks):
             self._fit_to(X, y, sample_weight, cv, choices)
         if tasks is not None:
