@@ -1,5 +1,7 @@
 """Fits to rows in files and in many pieces are those of rows in memory."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -11,6 +13,7 @@ from source_rows import FEW, mixed, numbers, write
 
 import mlkm
 from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, config_context, open_table
+from mlkm._config import memory_budget
 from mlkm.auto.policy import policy_context
 from mlkm.sources.arrays import ArraySource
 from mlkm.sources.part import PartSource
@@ -254,3 +257,20 @@ def test_a_collection_without_a_column_of_the_fit_is_refused_at_once():
     more = frame.assign(e=1.0)[list("ecdba")]
     found = model.predict(dd.from_pandas(more, npartitions=2)).compute()
     np.testing.assert_allclose(found, model.predict(frame), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["n_features", "widths"])
+def test_sums_that_do_not_fit_ask_for_fewer_features(name):
+    X, y = numbers(1000)
+    model = RandomFeatureRidge(500, scale=1.0) if name == "n_features" else MLKMRegressor((500,))
+    words = rf"^The sums of 50\d features need .*, or give fewer features \({name}\)\.$"
+    with policy_context(FEW), config_context(max_memory="1MB"), pytest.raises(MemoryError, match=words):
+        model.fit(X, y)
+
+
+def test_a_limit_of_memory_is_that_of_its_thread_and_the_variable_that_of_all(monkeypatch):
+    """As docs/scale.md says."""
+    monkeypatch.setenv("MLKM_MAX_MEMORY", "3MB")
+    with config_context(max_memory="1MB"), ThreadPoolExecutor(1) as pool:
+        assert memory_budget() == 1_000_000
+        assert pool.submit(memory_budget).result() == 3_000_000

@@ -151,7 +151,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
     def _gathered(self, source: Source, found: Scan) -> tuple[Table, Array, Array | None]:
         """All rows in memory, where they fit."""
-        check_memory(_memory(source, found), "The rows of this fit")
+        check_memory(_memory(source, found), "The rows of this fit", "fit on fewer rows")
         table, Y, weights = gathered(source)
         targets = Y[:, 0] if source.single_output else Y
         return table, targets, checked_weights(weights, len(weights))
@@ -179,7 +179,8 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             self._warn_dropped()
         plan = self._plan(ready.sample.X.shape[1], cv, seed, choices, ready.pieces.n_rows)
         n_features = features_summed(plan, ready.sample.X.shape[1], ready.pieces.n_rows)
-        check_memory(_SQUARES * 8.0 * n_features**2, f"The sums of {n_features} features")
+        fewer = f"give fewer features ({'n_features' if hasattr(self, 'n_features') else 'widths'})"
+        check_memory(_SQUARES * 8.0 * n_features**2, f"The sums of {n_features} features", fewer)
         n_parts = parts_elsewhere(cv, plan.depth) or 0
         ready = split(ready, found, n_parts, seed)
         trained = train_in_pieces(ready.sample, ready.of_all, ready.pieces, plan, self.y_scaler_, n_parts)
