@@ -106,7 +106,7 @@ def test_bands_that_are_refused():
     with pytest.raises(ValueError, match="calibrated by groups"):
         mlkm.to_onnx(grouped)
     deep = ConformalRegressor(FrozenEstimator(fitted("residual")), score="variance").conformalize(X, y)
-    with pytest.raises(ValueError, match="hidden layers"):
+    with pytest.raises(ValueError, match="hidden layers, or of more than 2000 features and rows"):
         mlkm.to_onnx(deep)
     with pytest.raises(ValueError, match="dtype must be"):
         mlkm.to_onnx(fitted("ridge"), dtype="float16")

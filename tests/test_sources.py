@@ -274,3 +274,40 @@ def test_a_limit_of_memory_is_that_of_its_thread_and_the_variable_that_of_all(mo
     with config_context(max_memory="1MB"), ThreadPoolExecutor(1) as pool:
         assert memory_budget() == 1_000_000
         assert pool.submit(memory_budget).result() == 3_000_000
+
+
+def test_later_rows_without_targets_are_refused_as_by_fit(tmp_path):
+    da = pytest.importorskip("dask.array")
+    X, y = numbers(300)
+    model = RandomFeatureRidge(20, scale=1.0, random_state=0).fit(X, y)
+    for call in (model.fit, model.partial_fit, model.forget):
+        with pytest.raises(ValueError, match="RandomFeatureRidge requires y to be passed, but the target y is None"):
+            call(X)
+    table = open_table(write(tmp_path / "rows.parquet", pd.DataFrame(X), y), features=list("0123"))
+    for rows in (table, da.from_array(X, chunks=(100, 4))):
+        for call in (model.fit, model.partial_fit, model.forget):
+            with pytest.raises(ValueError, match="The table has no target; name it"):
+                call(rows)
+
+
+@pytest.mark.parametrize("kind", ["Delayed", "Bag"])
+def test_collections_without_columns_are_refused_by_name(kind):
+    dask, bag = pytest.importorskip("dask"), pytest.importorskip("dask.bag")
+    X, y = numbers(100)
+    model = RandomFeatureRidge(20, scale=1.0, random_state=0).fit(X, y)
+    rows, targets = (dask.delayed(X), dask.delayed(y)) if kind == "Delayed" else map(bag.from_sequence, (X, y))
+    calls = [
+        lambda: model.fit(rows),
+        lambda: model.fit(rows, targets),
+        lambda: model.fit(rows, y),
+        lambda: model.fit(X, targets),
+        lambda: model.fit(X, y, targets),
+        lambda: model.partial_fit(rows, y),
+        lambda: model.score(rows, y),
+        lambda: model.predict(rows),
+        lambda: ConformalRegressor(model).fit(rows, targets),
+        lambda: ConformalRegressor(FrozenEstimator(model)).conformalize(rows, y),
+    ]
+    for call in calls:
+        with pytest.raises(TypeError, match=f"^Rows on a cluster are arrays or data frames of dask; got a {kind}: "):
+            call()

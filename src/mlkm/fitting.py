@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from ._callbacks import CallbackSupportMixin, tasks_of, with_callbacks
-from ._checks import is_auto
+from ._checks import check_given, is_auto
 from ._config import check_memory, memory_budget
 from ._deadline import Deadline, ending
 from ._progress import announce
@@ -28,7 +28,7 @@ from .fit.in_pieces import features_summed, train_in_pieces
 from .fit.train import Fitted, train
 from .rows import Inputs, Rows, checked_weights, distinct_rows, fit_fence, folds_of, parts_elsewhere, standardiser
 from .sources.arrays import TableSource
-from .sources.base import Source
+from .sources.base import NO_TARGET, Source
 from .sources.pairs import pairs_on
 from .sources.prepare import as_source, prepared, split
 from .sources.scan import Scan, gathered, scan
@@ -79,8 +79,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
                     return self._fit_in_pieces(source, found, categorical, choices, seed, cv)
                 with pairs_on(source):
                     return self._fit_rows(self._gathered(source, found), cv, choices, seed)
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        check_given(self, y)
         given = checked_table(self, X, y, sample_weight)
         n, d = len(given[0]), len(given[0].columns)
         policy = choices["policy"] = self._policy(n, d, True)
@@ -146,7 +145,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         categorical = category_mask(self.categorical_features, source.names, source.n_columns)
         found = scan(source, categorical, seed)
         if found.targets is None:
-            raise ValueError("The table has no target; name it, as in open_table(path, target='price'), or pass y.")
+            raise ValueError(NO_TARGET)
         return categorical, found
 
     def _gathered(self, source: Source, found: Scan) -> tuple[Table, Array, Array | None]:

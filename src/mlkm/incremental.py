@@ -18,6 +18,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from ._checks import check_given
 from ._types import Array
 from .model.machine import Machine
 from .model.prior import Prior
@@ -26,7 +27,7 @@ from .rows.pieces import Piece
 from .solvers.sums import Sums, SumsOf, sums_of_rows
 from .sources.apply import sendable
 from .sources.arrays import TableSource
-from .sources.base import Block, Source, checked_targets
+from .sources.base import NO_TARGET, Block, Source, checked_targets
 from .sources.prepare import as_source
 from .variance import SHOWN, SumsSummary
 
@@ -79,6 +80,8 @@ class LaterSums:
 
     def __call__(self, block: Block) -> Sums:
         model, k = self.model, len(self.model.y_scaler_.mean)
+        if not block.Y.shape[1]:
+            raise ValueError(NO_TARGET)
         if block.Y.shape[1] != k:
             raise ValueError(f"y must have {k} outputs, as in the fit; got {block.Y.shape[1]}.")
         X, Y = model._inputs(model._read(block.table)), model.y_scaler_.forward(block.Y)
@@ -146,6 +149,7 @@ class Incremental:
         source = as_source(X, y, sample_weight)
         if source is not None:
             return source
+        check_given(self, y)
         inputs = cast(Any, self)._reader.table(self, X)
         Y = checked_targets(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
         check_consistent_length(inputs.columns[0], Y)

@@ -87,7 +87,7 @@ def _of_layer(graph: Graph, variance: Variance, Z: str) -> str:
             machine = getattr(side.gradients, "machine", None)
             if machine is None or machine.depth > 1:
                 raise ValueError(
-                    "The variance of hidden layers, or of more than 4096 features and rows, is not exported; take"
+                    f"The variance of hidden layers, or of more than {LARGEST} features and rows, is not exported; take"
                     " score='absolute', 'residual' or 'quantile'."
                 )
             F = _last_inputs(graph, machine, Z)
