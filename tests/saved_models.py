@@ -80,6 +80,8 @@ REGRESSORS = {
     "one row": (lambda: MLKMRegressor(random_state=0).fit(X[:1], Y[:1]), NEW),
 }
 
+LAYERED = {"mixed in layers", "projection", "rotate", "folds", "published", "residual", "published residual"}
+
 BANDS = {
     **{
         f"{score} {method}": lambda score=score, method=method: ConformalRegressor(

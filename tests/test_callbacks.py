@@ -1,6 +1,7 @@
 """scikit-learn's callbacks, where it has them."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -71,7 +72,28 @@ def test_the_bar_of_scikit_learn_runs(capsys):
     pytest.importorskip("rich")
     model = MLKMRegressor(random_state=0).set_callbacks(callback.ProgressBar()).fit(X, y)
     assert model.predict(X).shape == (150,)
-    assert "MLKMRegressor" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "MLKMRegressor" in shown
+    assert "search" in shown
+
+
+@pytest.mark.parametrize("weights", [None, np.arange(150) % 3])
+def test_the_score_of_the_training_rows_is_recorded_when_a_fit_is_over(weights):
+    monitor = callback.ScoringMonitor(scoring="r2")
+    model = RandomFeatureRidge(20, random_state=0).set_callbacks(monitor).fit(X, y, sample_weight=weights)
+    (said,) = monitor.get_logs().data
+    assert said["task_name"] == "fit"
+    assert said["r2"] == pytest.approx(model.score(X, y, weights))
+
+
+def test_the_score_is_recorded_for_frames_and_inside_bands():
+    monitor = callback.ScoringMonitor(scoring=["r2", "neg_mean_squared_error"])
+    model = MLKMRegressor(effort="fast", random_state=0).set_callbacks(monitor)
+    model.fit(pd.DataFrame(X, columns=list("abcd")), y)
+    ConformalRegressor(model, random_state=0).fit(X, y)
+    for log in monitor.get_logs(select="all"):
+        assert [set(said) >= {"r2", "neg_mean_squared_error"} for said in log.data] == [True]
+    assert len(monitor.get_logs(select="all")) == 2
 
 
 @pytest.mark.parametrize("keep_rows", [True, False])

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -114,12 +115,34 @@ def test_import_alone_opens_no_room():
     output = python("import sys, mlkm; print([name for name in sys.modules if name.startswith('mlkm.')], *dir(mlkm))")
     rooms, _, names = output.stdout.partition("]")
     assert rooms == "['mlkm._version'", output.stderr
-    assert set(mlkm.__all__) <= set(names.split())
+    shown = {name for name in names.split() if not name.startswith("__")}
+    assert shown == {*mlkm.__all__, "onnx", "plotting", "tables"} - {"__version__"}
 
 
 def test_names_that_are_not_there():
     with pytest.raises(AttributeError, match="has no attribute 'Regressor'"):
         mlkm.Regressor  # noqa: B018
+    for name in ("a.b", "solvers.Ridge", "", "1"):
+        assert not hasattr(mlkm, name)
+
+
+@pytest.mark.slow
+def test_a_checker_of_types_finds_names_that_are_not_there(tmp_path, monkeypatch):
+    api = pytest.importorskip("mypy.api")
+    home = Path(mlkm.__file__).parents[1]
+    if home.name != "site-packages":  # which it knows
+        monkeypatch.setenv("MYPYPATH", str(home))
+    (tmp_path / "right.py").write_text(
+        "import mlkm\nfrom mlkm import MLKMRegressor, merge\n"
+        "print(MLKMRegressor(), merge, mlkm.tables.TableEncoder, mlkm.plotting.plot_band, mlkm.onnx.feed)\n"
+    )
+    (tmp_path / "wrong.py").write_text("from mlkm import MLKMRegresor\nprint(MLKMRegresor)\n")
+    settings = ["--strict", "--ignore-missing-imports", f"--cache-dir={tmp_path / 'cache'}", "--follow-imports=silent"]
+    output, problems, code = api.run([*settings, str(tmp_path / "right.py")])
+    assert code == 0, output + problems
+    output, _, code = api.run([*settings, str(tmp_path / "wrong.py")])
+    assert code == 1
+    assert 'has no attribute "MLKMRegresor"' in output
 
 
 def test_the_library_works_without_any_of_them():

@@ -184,7 +184,7 @@ def test_contributions_of_an_additive_fit_are_its_main_effects():
 def test_bands_of_f_are_those_of_predict(additive):
     """A functional that is f at a place has the variance that `predict` gives f there."""
     model, X, _ = additive
-    rows, fit = model._training
+    rows, fit = model._rows_of_fit
     alone = replace(fit, shares=(1.0, 0.0, 0.0), warped=None)
     sigma, Z = StackVariance(model.machines_[:1], rows, alone), model._inputs(model._read(X[:5]))
     own = np.einsum("kcc->ck", sigma.covariance(Functionals(Z, np.ones((5, 1)), np.eye(5))))

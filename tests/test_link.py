@@ -92,7 +92,7 @@ def test_straight_targets_have_one_scale_and_skewed_ones_two():
     X, y = skewed()
     model = MLKMRegressor(random_state=0).fit(X, y)
     assert len(model.machines_) == 2
-    assert 0.1 < model._training[1].warped.share < 1
+    assert 0.1 < model._rows_of_fit[1].warped.share < 1
     plain = MLKMRegressor(random_state=0).fit(X, np.log(y))
     assert len(plain.machines_) == 1
     ones = np.ones(len(y))
@@ -146,7 +146,7 @@ def test_leave_one_out_on_both_scales_is_that_of_fits_without_the_row():
     """Kernels, variances, shares and the way back held fixed."""
     X, y = skewed(90)
     model = MLKMRegressor(random_state=0).fit(X, y)
-    rows, fit = model._training
+    rows, fit = model._rows_of_fit
     assert fit.of_warped > 0
     variance, i = model._sigma(), 7
     kept = np.delete(np.arange(len(rows)), i)
@@ -179,7 +179,7 @@ def test_the_other_scale_leaves_a_stack_of_which_it_has_next_to_nothing():
     X, y = skewed(150)
     y[:3] = 1e8
     model = MLKMRegressor(random_state=0).fit(X, y)
-    fit = model._training[1]
+    fit = model._rows_of_fit[1]
     assert fit.warped is None or fit.of_warped >= kernel._LITTLE
     assert len(model.machines_) == 1 + (fit.warped is not None)
     f, std = model.predict(X, return_std=True)

@@ -49,6 +49,20 @@ def test_an_exported_band_is_predict_interval(score, kind, dtype):
         assert_agree(got[name], expected, dtype)
 
 
+@DTYPES
+@pytest.mark.parametrize("learned", [False, True])
+def test_a_band_of_a_fit_from_sums(learned, dtype):
+    """As after partial_fit, in files or saved without rows."""
+    X, y, later = numbers(300)
+    model = RandomFeatureRidge(60, scale="auto" if learned else 0.5, random_state=0).fit(X[:100], y[:100])
+    own = ConformalRegressor(FrozenEstimator(model.partial_fit(X[100:200], y[100:200]))).conformalize(X[200:], y[200:])
+    later = later.astype(dtype)
+    got = run(mlkm.to_onnx(own, dtype=dtype), {"X": later})
+    mean, interval = own.predict_interval(later.astype(np.float64))
+    for name, expected in (("mean", mean), ("lower", interval[:, 0, 0]), ("upper", interval[:, 1, 0])):
+        assert_agree(got[name], expected, dtype)
+
+
 @cache
 def of_table_band(score):
     frame, y = mixed(200)
@@ -106,7 +120,7 @@ def test_bands_that_are_refused():
     with pytest.raises(ValueError, match="calibrated by groups"):
         mlkm.to_onnx(grouped)
     deep = ConformalRegressor(FrozenEstimator(fitted("residual")), score="variance").conformalize(X, y)
-    with pytest.raises(ValueError, match="hidden layers"):
+    with pytest.raises(ValueError, match="hidden layers, or of more than 2000 features and rows"):
         mlkm.to_onnx(deep)
     with pytest.raises(ValueError, match="dtype must be"):
         mlkm.to_onnx(fitted("ridge"), dtype="float16")

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from files import make
 from saved_models import (
     BANDS,
+    LAYERED,
     NEW,
     NEW_TABLE,
     REGRESSORS,
@@ -42,12 +44,16 @@ from mlkm import (
     Geometric,
     MLKMRegressor,
     OnlineConformal,
+    RandomFeatureRidge,
     RandomFeatures,
 )
 from mlkm.datasets import make_example1
 from mlkm.kernels import Matern
+from mlkm.report.facts import fit_facts
 from mlkm.solvers import VariableProjection
 from mlkm.tables import TableEncoder
+from mlkm.variance import StackVariance
+from mlkm.variance.stack import n_posterior
 
 
 @pytest.mark.parametrize("name", REGRESSORS)
@@ -57,7 +63,8 @@ def test_a_regressor_predicts_the_same_to_the_last_bit(name, tmp_path):
     whole = round_trip(model, tmp_path)
     for given, loaded in zip(model.predict(new, return_std=True), whole.predict(new, return_std=True), strict=True):
         same(given, loaded)
-    without = round_trip(model, tmp_path, keep_rows=False)
+    with pytest.warns(UserWarning, match="need the training rows") if name in LAYERED else nullcontext():
+        without = round_trip(model, tmp_path, keep_rows=False)
     for loaded in (whole, without):
         assert type(loaded) is type(model)
         assert described(loaded) == described(model)
@@ -71,6 +78,51 @@ def test_a_regressor_predicts_the_same_to_the_last_bit(name, tmp_path):
         target = TWO if name == "two outputs" else Y
         same(whole.leave_one_out(X, target).residuals, model.leave_one_out(X, target).residuals)
         same(whole.left_out_predictions(NEW[:5]), model.left_out_predictions(NEW[:5]))
+
+
+@pytest.mark.parametrize("name", sorted(set(REGRESSORS) - LAYERED))
+def test_standard_deviations_are_the_same_without_rows(name, tmp_path):
+    """To the last bit of kernels, which are centred on inputs of rows; of features by their sums."""
+    make, new = REGRESSORS[name]
+    model = make()
+    without = round_trip(round_trip(model, tmp_path, keep_rows=False), tmp_path, keep_rows=False)
+    same(without.predict(new), model.predict(new))
+    given, loaded = model.predict(new, return_std=True)[1], without.predict(new, return_std=True)[1]
+    if isinstance(model, RandomFeatureRidge):
+        np.testing.assert_allclose(loaded, given, rtol=1e-6)
+        np.testing.assert_allclose(without.noise_variance_, model.noise_variance_, rtol=1e-6)
+    else:
+        same(loaded, given)
+        same(without.noise_variance_, model.noise_variance_)
+        assert without._rows_of_fit[0].Y.size == 0, "targets are not kept"
+
+
+def test_of_many_rows_those_of_the_posterior_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr("mlkm.variance.stack._POSTERIOR", 50)
+    monkeypatch.setattr("mlkm.variance.stack._USUAL_ROWS", 40)
+    monkeypatch.setattr(n_posterior, "__defaults__", (60,))
+    monkeypatch.setattr(StackVariance.__init__, "__defaults__", (60,))
+    for targets in (Y, SKEWED):
+        model = MLKMRegressor(random_state=0).fit(X, targets)
+        without = round_trip(model, tmp_path, keep_rows=False)
+        assert len(without._rows_of_fit[0]) == 50
+        same(without.predict(NEW, return_std=True)[1], model.predict(NEW, return_std=True)[1])
+        assert fit_facts(without).rows == 120
+
+
+def test_rows_come_and_go_in_a_model_that_was_saved_without_them(tmp_path):
+    """As in docs/scale.md: standard deviations come from the sums, and so does what is added or merged."""
+    big, y, _ = make_example1(n=400, d=4, random_state=0)
+    model = ridge(penalty=1e-3).fit(big[:200], y[:200])
+    without = round_trip(model, tmp_path, keep_rows=False)
+    other = ridge(penalty=1e-3).fit(big[200:], y[200:])
+    both = mlkm.merge([without, round_trip(other, tmp_path, keep_rows=False)])
+    expected = mlkm.merge([model, other])
+    np.testing.assert_allclose(both.predict(NEW), expected.predict(NEW), rtol=1e-9, atol=1e-9)
+    streamed = round_trip(expected, tmp_path, keep_rows=False)
+    same(streamed.predict(NEW, return_std=True)[1], expected.predict(NEW, return_std=True)[1])
+    without.partial_fit(big[200:], y[200:])
+    np.testing.assert_allclose(without.predict(NEW), expected.predict(NEW), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", BANDS)
@@ -87,11 +139,34 @@ def test_a_band_is_the_same_to_the_last_bit(name, tmp_path):
 def test_a_band_that_needs_no_rows_is_the_same_without_them(tmp_path):
     band = ConformalRegressor(ridge(), score="absolute", random_state=0).fit(X, Y)
     same(round_trip(band, tmp_path, keep_rows=False).predict_interval(NEW)[1], band.predict_interval(NEW)[1])
-    band = ConformalRegressor(ridge(), score="variance", random_state=0).fit(X, Y)
+    for method in ("split", "cross"):
+        band = ConformalRegressor(method=method, cv=3, random_state=0).fit(X, SKEWED)
+        without = round_trip(band, tmp_path, keep_rows=False)
+        same(without.predict_interval(NEW)[1], band.predict_interval(NEW)[1])
+    few = RandomFeatureRidge(20, scale=1.0, random_state=0)
+    band = ConformalRegressor(make_pipeline(StandardScaler(), few), random_state=0).fit(X, Y)
     without = round_trip(band, tmp_path, keep_rows=False)
-    same(without.predict(NEW), band.predict(NEW))
-    with pytest.raises(ValueError, match=r"saved\s+without; save it with keep_rows=True"):
-        without.predict_interval(NEW)
+    np.testing.assert_allclose(without.predict_interval(NEW)[1], band.predict_interval(NEW)[1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["variance split", "variance cross", "loo"])
+def test_a_band_that_would_have_no_intervals_is_refused(name, tmp_path):
+    """More features than half the rows of a fit: their sums do not tell sigma."""
+    band = BANDS[name]().set_params(cv=2)
+    if name == "variance cross":
+        band.fit(X, Y)
+    with pytest.raises(ValueError, match="needs the training rows for its intervals: save it with keep_rows=True"):
+        mlkm.save(band, tmp_path / "band.mlkm", keep_rows=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_band_of_the_default_without_rows_is_exported(tmp_path):
+    pytest.importorskip("onnxruntime")
+    for targets in (Y, SKEWED):
+        band = ConformalRegressor(random_state=0).fit(X, targets)
+        without = round_trip(band, tmp_path, keep_rows=False)
+        assert mlkm.to_onnx(without).SerializeToString() == mlkm.to_onnx(band).SerializeToString()
+        assert without.report(NEW, NEW[:, 0]).facts.band is not None
 
 
 @pytest.mark.parametrize("method", ["adaptive", "decaying"])
@@ -164,19 +239,54 @@ def test_after_loading_conformalize_calibrates_the_model_there_is(tmp_path):
 
 
 def test_what_needs_rows_says_so_without_them(tmp_path):
-    model = ridge().fit(X, Y)
-    without = round_trip(model, tmp_path, keep_rows=False)
+    many = RandomFeatureRidge(100, scale=1.0, random_state=0).fit(X, Y)
+    with pytest.warns(UserWarning, match="deviations of RandomFeatureRidge need the training rows"):
+        without = round_trip(many, tmp_path, keep_rows=False)
     assert not without.has_closed_form_
-    for call in (
-        lambda: without.predict(NEW, return_std=True),
-        lambda: without.noise_variance_,
-        lambda: without.leave_one_out(X, Y),
-        lambda: without.left_out_predictions(NEW),
-    ):
-        with pytest.raises(ValueError, match="need the training rows, which this model was saved without"):
+    assert not hasattr(without, "noise_variance_")
+    calls = {
+        "return_std": lambda: without.predict(NEW, return_std=True),
+        "noise_variance_": lambda: without.noise_variance_,
+        "leave_one_out": lambda: without.leave_one_out(X, Y),
+        "left_out_predictions": lambda: without.left_out_predictions(NEW),
+        "effects": lambda: without.effects(NEW),
+        "explain": lambda: without.explain(NEW),
+        "partial_fit": lambda: without.partial_fit(X, Y),
+        "forget": lambda: without.forget(X[:5], Y[:5]),
+        "row_sums": without.row_sums,
+        "without_rows": without.without_rows,
+        "merge": lambda: mlkm.merge([without, many]),
+    }
+    for name, call in calls.items():
+        with pytest.raises(ValueError, match=f"^{name} needs the training rows, which this model was saved without"):
             call()
-    assert model.has_closed_form_, "the model that was saved keeps its rows"
+    assert many.has_closed_form_, "the model that was saved keeps its rows"
     assert without.fit(X, Y).has_closed_form_, "a new fit has rows again"
+    layered = REGRESSORS["projection"][0]()
+    with pytest.warns(UserWarning, match="need the training rows"):
+        without = round_trip(layered, tmp_path, keep_rows=False)
+    with pytest.raises(ValueError, match=r"^refit keeps a learned first layer.*or it was saved without them"):
+        without.refit(X, Y)
+
+
+@pytest.mark.parametrize("name", ["default", "ridge"])
+def test_what_looks_at_single_rows_says_so_without_them(name, tmp_path):
+    without = round_trip(REGRESSORS[name][0](), tmp_path, keep_rows=False)
+    assert not without.has_closed_form_
+    for what, arguments in (
+        ("leave_one_out", (X, Y)),
+        ("left_out_predictions", (X,)),
+        ("effects", (X,)),
+        ("explain", (X,)),
+    ):
+        with pytest.raises(ValueError, match=f"^{what} .* saved"):
+            getattr(without, what)(*arguments)
+
+
+def test_the_default_is_refitted_without_its_rows(tmp_path):
+    model = MLKMRegressor(random_state=0).fit(X, Y)
+    without = round_trip(model, tmp_path, keep_rows=False)
+    same(without.refit(X[:80], Y[:80]).predict(NEW), model.refit(X[:80], Y[:80]).predict(NEW))
 
 
 def test_equal_arrays_are_written_once(tmp_path):
@@ -188,7 +298,7 @@ def test_equal_arrays_are_written_once(tmp_path):
     mlkm.save(model, path, keep_rows=False)
     with zipfile.ZipFile(path) as archive:
         arrays = [np.load(archive.open(name)) for name in archive.namelist() if name.endswith(".npy")]
-    tables = [array for array in arrays if array.shape == maps[0].points.shape]
+    tables = [array for array in arrays if array.shape == maps[0].points.shape and array.dtype == maps[0].points.dtype]
     assert len(maps) > len(tables)
     assert len(tables) <= 2
     loaded = mlkm.load(path)

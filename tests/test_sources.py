@@ -1,15 +1,19 @@
 """Fits to rows in files and in many pieces are those of rows in memory."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold
 from source_rows import FEW, mixed, numbers, write
 
 import mlkm
 from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, config_context, open_table
+from mlkm._config import memory_budget
 from mlkm.auto.policy import policy_context
 from mlkm.sources.arrays import ArraySource
 from mlkm.sources.part import PartSource
@@ -119,7 +123,7 @@ def test_a_large_memmap_is_fitted_as_an_array_in_memory(tmp_path):
     model = RandomFeatureRidge(40, scale=0.5, penalty=1e-4, random_state=0)
     expected = model.fit(X, y).predict(X[:100])
     streamed = model.fit(mapped, y)
-    assert streamed._training[0] is None  # no copy of the rows is kept
+    assert streamed._rows_of_fit[0] is None  # no copy of the rows is kept
     np.testing.assert_array_equal(streamed.predict(X[:100]), expected)
     with pytest.raises(ValueError, match="21000 rows and y has 5"):
         model.fit(mapped, y[:5])
@@ -213,3 +217,97 @@ def test_relevance_of_columns_with_several_inputs_is_that_of_what_they_do():
 
 def test_an_unfitted_regressor_can_be_looked_at():
     assert "fit" in dir(MLKMRegressor())
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_wrong_number_of_columns_is_told_in_one_sentence(named, tmp_path):
+    """As scikit-learn tells it, of rows in files and on a cluster too, and before any of them is computed."""
+    da = pytest.importorskip("dask.array")
+    X, y = numbers(300)
+    two = pd.DataFrame(X[:, :2], columns=["a", "b"]) if named else X[:, :2]
+    model = RandomFeatureRidge(20, scale=1.0, random_state=0).fit(two, y)
+    band = ConformalRegressor(FrozenEstimator(model)).conformalize(two, y)
+    rows, targets = da.from_array(X[:, :3], chunks=(100, 3)), da.from_array(y, chunks=100)
+    calls = [
+        lambda: model.score(rows, targets),
+        lambda: model.partial_fit(rows, targets),
+        lambda: model.predict(rows),
+        lambda: model.predict(rows, return_std=True),
+        lambda: band.conformalize(rows, targets),
+        lambda: band.predict(rows),
+        lambda: band.predict_interval(rows),
+    ]
+    if not named:
+        table = open_table(write(tmp_path / "rows.parquet", pd.DataFrame(X[:, :3], columns=list("abc")), y), "y")
+        calls += [lambda: model.score(table), lambda: model.partial_fit(table), lambda: model.predict(table)]
+    for call in calls:
+        with pytest.raises(
+            ValueError, match=r"^X has 3 features, but RandomFeatureRidge is expecting 2 features as input\.$"
+        ):
+            call()
+
+
+def test_a_collection_without_a_column_of_the_fit_is_refused_at_once():
+    dd = pytest.importorskip("dask.dataframe")
+    X, y = numbers(300)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = RandomFeatureRidge(20, scale=1.0, random_state=0).fit(frame, y)
+    with pytest.raises(ValueError, match="The table has no column 'd', which the fit had"):
+        model.predict(dd.from_pandas(frame[list("cba")], npartitions=2))
+    more = frame.assign(e=1.0)[list("ecdba")]
+    found = model.predict(dd.from_pandas(more, npartitions=2)).compute()
+    np.testing.assert_allclose(found, model.predict(frame), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["n_features", "widths"])
+def test_sums_that_do_not_fit_ask_for_fewer_features(name):
+    X, y = numbers(1000)
+    model = RandomFeatureRidge(500, scale=1.0) if name == "n_features" else MLKMRegressor((500,))
+    words = rf"^The sums of 50\d features need .*, or give fewer features \({name}\)\.$"
+    with policy_context(FEW), config_context(max_memory="1MB"), pytest.raises(MemoryError, match=words):
+        model.fit(X, y)
+
+
+def test_a_limit_of_memory_is_that_of_its_thread_and_the_variable_that_of_all(monkeypatch):
+    """As docs/scale.md says."""
+    monkeypatch.setenv("MLKM_MAX_MEMORY", "3MB")
+    with config_context(max_memory="1MB"), ThreadPoolExecutor(1) as pool:
+        assert memory_budget() == 1_000_000
+        assert pool.submit(memory_budget).result() == 3_000_000
+
+
+def test_later_rows_without_targets_are_refused_as_by_fit(tmp_path):
+    da = pytest.importorskip("dask.array")
+    X, y = numbers(300)
+    model = RandomFeatureRidge(20, scale=1.0, random_state=0).fit(X, y)
+    for call in (model.fit, model.partial_fit, model.forget):
+        with pytest.raises(ValueError, match="RandomFeatureRidge requires y to be passed, but the target y is None"):
+            call(X)
+    table = open_table(write(tmp_path / "rows.parquet", pd.DataFrame(X), y), features=list("0123"))
+    for rows in (table, da.from_array(X, chunks=(100, 4))):
+        for call in (model.fit, model.partial_fit, model.forget):
+            with pytest.raises(ValueError, match="The table has no target; name it"):
+                call(rows)
+
+
+@pytest.mark.parametrize("kind", ["Delayed", "Bag"])
+def test_collections_without_columns_are_refused_by_name(kind):
+    dask, bag = pytest.importorskip("dask"), pytest.importorskip("dask.bag")
+    X, y = numbers(100)
+    model = RandomFeatureRidge(20, scale=1.0, random_state=0).fit(X, y)
+    rows, targets = (dask.delayed(X), dask.delayed(y)) if kind == "Delayed" else map(bag.from_sequence, (X, y))
+    calls = [
+        lambda: model.fit(rows),
+        lambda: model.fit(rows, targets),
+        lambda: model.fit(rows, y),
+        lambda: model.fit(X, targets),
+        lambda: model.fit(X, y, targets),
+        lambda: model.partial_fit(rows, y),
+        lambda: model.score(rows, y),
+        lambda: model.predict(rows),
+        lambda: ConformalRegressor(model).fit(rows, targets),
+        lambda: ConformalRegressor(FrozenEstimator(model)).conformalize(rows, y),
+    ]
+    for call in calls:
+        with pytest.raises(TypeError, match=f"^Rows on a cluster are arrays or data frames of dask; got a {kind}: "):
+            call()

@@ -96,7 +96,7 @@ def test_the_gradient_with_levels_is_that_of_differences():
 def test_leave_one_out_of_a_table_is_exact():
     frame, y = mixed(80)
     model = MLKMRegressor(random_state=0).fit(frame, y)
-    rows, fit = model._training
+    rows, fit = model._rows_of_fit
     assert isinstance(fit, StackSummary)
     variance = StackVariance(model.machines_, rows, fit)
     i, kept = 5, np.delete(np.arange(len(rows)), 5)

@@ -9,12 +9,15 @@
 
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ._version import __version__
 
 if TYPE_CHECKING:
     from . import datasets, exceptions, kernels, metrics, solvers
+    from . import onnx as onnx
+    from . import plotting as plotting
+    from . import tables as tables
     from ._config import config_context
     from ._progress import Event
     from .conformal import ConformalRegressor, OnlineConformal
@@ -51,6 +54,7 @@ __all__ = [
     "to_onnx",
 ]
 
+_ROOMS = ("onnx", "plotting", "tables")  # beside those above, which need no other packages
 _HOMES = {
     "ConformalRegressor": "conformal",
     "Event": "_progress",
@@ -70,17 +74,19 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """A name or a room, opened when it is first asked for: `import mlkm` alone takes no time."""
-    if name in _HOMES:
-        found = getattr(import_module(f".{_HOMES[name]}", __name__), name)
-    elif not name.startswith("_") and find_spec(f"{__name__}.{name}") is not None:
-        found = import_module(f".{name}", __name__)
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:  # a checker would take any name for one of the package
+
+    def __getattr__(name: str) -> object:
+        """A name or a room, opened when it is first asked for: `import mlkm` alone takes no time."""
+        if name in _HOMES:
+            found = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+        elif name.isidentifier() and not name.startswith("_") and find_spec(f"{__name__}.{name}") is not None:
+            found = import_module(f".{name}", __name__)
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *_ROOMS, *(name for name in globals() if name.startswith("__"))})

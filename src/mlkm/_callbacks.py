@@ -34,8 +34,9 @@ def with_callbacks(method: F) -> F:
 class Tasks:
     """Stages as tasks of a fit. The fit itself has begun when this is made, and ends with `finish`."""
 
-    def __init__(self, model: Any, X: Any, y: Any) -> None:
-        self.model, self.data = model, {"X": X, "y": y}
+    def __init__(self, model: Any, X: Any, y: Any, sample_weight: Any) -> None:
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        self.model, self.data = model, {"X": X, "y": y, "metadata": metadata}
         self.fit = model._init_callback_context(max_subtasks=None)
         self.fit.call_on_fit_task_begin(estimator=model, **self.data)
         self.open: dict[str, Any] = {}
@@ -44,7 +45,8 @@ class Tasks:
         if event.left == 0:
             self._end(event.stage)
         elif event.stage not in self.open:
-            task = self.open[event.stage] = self.fit.subcontext(task_name=event.stage)
+            # None: it has steps, how many is not known, and a bar of its own
+            task = self.open[event.stage] = self.fit.subcontext(task_name=event.stage, max_subtasks=None)
             task.call_on_fit_task_begin(estimator=self.model)
 
     def say(self, line: str, event: Event) -> None:
@@ -55,7 +57,9 @@ class Tasks:
             self._end(name)
 
     def finish(self) -> None:
-        self.fit.call_on_fit_task_end(estimator=self.model, **self.data)
+        """The model is fitted as it is, and callbacks may ask it to predict: nothing of it need be put back. A stage
+        leaves no model behind, and says nothing of this."""
+        self.fit.call_on_fit_task_end(estimator=self.model, reconstruction_attributes={}, **self.data)
 
     def _end(self, name: str) -> None:
         task = self.open.pop(name, None)
@@ -63,9 +67,9 @@ class Tasks:
             task.call_on_fit_task_end(estimator=self.model)
 
 
-def tasks_of(model: Any, X: Any, y: Any) -> Tasks | None:
+def tasks_of(model: Any, X: Any, y: Any, sample_weight: Any) -> Tasks | None:
     """Where the model has callbacks."""
-    return Tasks(model, X, y) if getattr(model, "_skl_callbacks", None) else None
+    return Tasks(model, X, y, sample_weight) if getattr(model, "_skl_callbacks", None) else None
 
 
 class Everyone:

@@ -62,3 +62,9 @@ def per_layer(name: str, value: Any, depth: int) -> list[Any]:
             )
         return list(value)
     return [value] * depth
+
+
+def check_given(estimator: Any, y: Any) -> None:
+    """Refuse a fit without targets, in scikit-learn's words."""
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")

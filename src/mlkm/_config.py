@@ -33,7 +33,8 @@ def config_context(*, max_memory: str | float | None = None, client: Any = None)
     Parameters
     ----------
     max_memory : number of bytes, or text such as "2GB" or "500 MiB"
-        By default the environment variable MLKM_MAX_MEMORY, or half of what is free.
+        By default the environment variable MLKM_MAX_MEMORY, or half of what is free. Threads that begin inside and
+        other processes do not hear of it, and all see the variable.
     client : client of `distributed`, default: the current one
 
     >>> from mlkm import config_context
@@ -67,12 +68,12 @@ def memory_budget() -> int:
     return int(_SHARE * _free()) or _UNKNOWN
 
 
-def check_memory(needed: float, what: str) -> None:
+def check_memory(needed: float, what: str, instead: str) -> None:
     """Refuse before anything is done where more memory is needed than may be taken."""
     if needed > memory_budget():
         raise MemoryError(
             f"{what} need about {_said(needed)}, and {_said(memory_budget())} may be taken; set"
-            " config_context(max_memory=...) where there is more, or fit on fewer rows."
+            f" config_context(max_memory=...) where there is more, or {instead}."
         )
 
 

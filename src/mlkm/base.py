@@ -33,6 +33,8 @@ from .variance import (
     variance_of,
 )
 
+_SAVED_WITHOUT = "needs the training rows, which this model was saved without; save it with keep_rows=True."
+
 
 class _NoRowsError(ValueError, AttributeError):
     """Also an attribute that is not there, so that `dir` and `hasattr` ask in peace."""
@@ -41,15 +43,17 @@ class _NoRowsError(ValueError, AttributeError):
 class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
     """What all regressors share: standardised distinct rows in, an average of machines out."""
 
-    @property
-    def _training(self) -> tuple[Any, Any]:
-        """The training rows, and what the variance needs to know of the fit."""
+    def _known(self, what: str) -> tuple[Any, Any]:
+        """The training rows, and what the variance needs to know of the fit, for `what` is asked for."""
         if not hasattr(self, "_rows_of_fit"):
-            raise _NoRowsError(
-                "return_std, noise_variance_ and leave-one-out need the training rows, which this model was saved"
-                " without; save it with keep_rows=True."
-            )
+            raise _NoRowsError(f"{what} {_SAVED_WITHOUT}")
         return self._rows_of_fit
+
+    @property
+    def _own_rows(self) -> Rows | None:
+        """The training rows, where they are all here, with their targets."""
+        rows, fit = getattr(self, "_rows_of_fit", (None, None))
+        return None if isinstance(fit, StackSummary) and fit.facts is not None else rows
 
     def _read(self, X: Any) -> Array:
         """The inputs of a table like that of the fit, in its units."""
@@ -64,10 +68,10 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         state.pop("_seen", None)
         return state
 
-    def _sigma(self) -> AnyVariance:
+    def _sigma(self, what: str = "A standard deviation") -> AnyVariance:
         """The factorised variance estimator, made at first use."""
         if not hasattr(self, "_variance"):
-            self._variance: AnyVariance = variance_of(self.machines_, *self._training)
+            self._variance: AnyVariance = variance_of(self.machines_, *self._known(what))
         return self._variance
 
     @property
@@ -76,7 +80,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         output."""
         check_is_fitted(self)
         with np.errstate(over="ignore", under="ignore"):  # squares of numbers beyond 1e154
-            noise = (np.sqrt(self._sigma().noise) * self.y_scaler_.sd) ** 2
+            noise = (np.sqrt(self._sigma("noise_variance_").noise) * self.y_scaler_.sd) ** 2
         return float(noise[0]) if self._single_output else noise
 
     @property
@@ -91,14 +95,15 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         """Whether the fit without a row is known exactly (`leave_one_out`, `left_out_predictions`): one layer, solved
         in closed form, with its rows."""
         check_is_fitted(self)
-        if not hasattr(self, "_rows_of_fit"):
+        rows = self._own_rows
+        if rows is None:
             return False
-        rows, fit = self._training
+        _, fit = self._rows_of_fit
         if self._numbers is not None and self._numbers.crossed:  # inputs of a training row depend on the others' y
             return False
         if isinstance(fit, StackSummary):
             return len(rows) <= LARGEST
-        return fit.prior is not None and len(self.machines_) == 1 and rows is not None
+        return fit.prior is not None and len(self.machines_) == 1
 
     def leave_one_out(self, X: ArrayLike, y: ArrayLike) -> LeftOut:
         """The rows of the fit, each seen by the fit without it: residuals y - f_{-i}(x_i) = r_i / (1 - h_i) and
@@ -108,7 +113,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         copy is left out; a row with a weight that is no number of copies, with all of it. For a row that the fit has
         not seen, f itself is the fit without it.
         """
-        variance = self._closed_form()
+        variance = self._closed_form("leave_one_out")
         inputs, targets = self._read(X), check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         check_consistent_length(inputs, targets)
         Z, Y = self._inputs(inputs), self.y_scaler_.forward(targets.reshape(len(inputs), -1).astype(float))
@@ -126,20 +131,22 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         `leave_one_out(X, y).place` says where a training row is. f_{-i}(x) = f(x) - s_i(x) r_i / (1 - h_i), with
         s_i(x) the weight of the row in the fit at x.
         """
-        variance = self._closed_form()
+        variance = self._closed_form("left_out_predictions")
         Z = self._inputs(self._read(X))
         f, _ = variance.predict(Z)
         return np.clip(self.y_scaler_.backward(f[:, None, :] - variance.left_out_changes(Z)), *self._limits)
 
-    def _closed_form(self) -> Variance | StackVariance:
+    def _closed_form(self, what: str) -> Variance | StackVariance:
         check_is_fitted(self)
-        if hasattr(self, "_rows_of_fit") and not self.has_closed_form_:
+        rows, fit = self._known(what)
+        if rows is not None and self._own_rows is None:
+            raise ValueError(f"{what} {_SAVED_WITHOUT}")
+        if not self.has_closed_form_:
             raise ValueError(
-                "Leave-one-out is known for one layer in closed form whose rows are in memory; this fit has hidden"
-                " layers, rotations, descent, means of y for levels, or rows elsewhere: take scikit-learn's"
-                " cross_val_predict."
+                f"{what} is known for one layer in closed form whose rows are in memory; this fit has hidden layers,"
+                " rotations, descent, means of y for levels, or rows that are elsewhere or were not saved: take"
+                " scikit-learn's cross_val_predict."
             )
-        rows, fit = self._training
         if isinstance(fit, SumsSummary):
             return Variance(self.machines_, rows, FitSummary(cast(Prior, fit.prior), fit.penalty, 0.0, fit.loo_error))
         found = self._sigma()
@@ -165,13 +172,13 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         check_is_fitted(self)
         if is_elsewhere(X):
             tail = () if self._single_output else (len(self.y_scaler_.mean),)
-            of, names = Predictions(sendable(self, return_std), return_std), getattr(self, "feature_names_in_", None)
-            found = apply_rows(of, X, [tail] * (1 + return_std), names)
+            of = Predictions(sendable(self, return_std), return_std)
+            found = apply_rows(of, X, [tail] * (1 + return_std), self)
             return found if return_std else found[0]
         Z = self._inputs(self._read(X))
         if not return_std:
             return self._in_units(predict_average(self.machines_, Z))
-        f, sigma = self._sigma().predict(Z)
+        f, sigma = self._sigma("return_std").predict(Z)
         return self._in_units(f), self._shaped(sigma * self.y_scaler_.sd)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -230,7 +237,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         check_is_fitted(self)
         check_here(X, "effects")
         table = self._reader.table(self, X)
-        return Effects(self._view(), self._inputs(self._read(X)), table, self._single_output, confidence_level)
+        return Effects(self._view("effects"), self._inputs(self._read(X)), table, self._single_output, confidence_level)
 
     def explain(self, X: ArrayLike) -> Contributions:
         """What every column contributes to the prediction at every row of X: `values` (n, d), or (n, d, k) of several
@@ -247,23 +254,26 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         """
         check_is_fitted(self)
         check_here(X, "explain")
-        return contributions(self._view(), self._inputs(self._read(X)), self._single_output)
+        return contributions(self._view("explain"), self._inputs(self._read(X)), self._single_output)
 
-    def _background(self) -> Rows:
+    def _background(self, what: str) -> Rows:
         """Training rows in an order by what they say."""
-        rows, fit = self._training
-        found = fit.sample if isinstance(fit, (SumsSummary, LayersSummary)) else rows
+        _, fit = self._known(what)
+        found: Rows | None = fit.sample if isinstance(fit, (SumsSummary, LayersSummary)) else self._own_rows
         if found is None:
-            raise ValueError("Effects are averages over rows of the fit, and this model was given sums without rows.")
-        return cast(Rows, found)
+            raise ValueError(
+                f"{what} averages over rows of the fit, and this model has none: it was given sums, or saved without"
+                " rows; save it with keep_rows=True."
+            )
+        return found
 
-    def _view(self) -> View:
+    def _view(self, what: str) -> View:
         """The fit as effects and contributions see it, made at first use."""
         if not hasattr(self, "_seen"):
             names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
             self._seen = View(
                 lambda Z: np.clip(self.y_scaler_.backward(predict_average(self.machines_, Z)), *self._limits),
-                self._background(), self._reader.columns, [str(name) for name in names], self._kinds.owners,
+                self._background(what), self._reader.columns, [str(name) for name in names], self._kinds.owners,
                 self._sigma, self.y_scaler_.sd, sum(machine.maps[0].n_features for machine in self.machines_),
             )  # fmt: skip
         return self._seen

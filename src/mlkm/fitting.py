@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from ._callbacks import CallbackSupportMixin, tasks_of, with_callbacks
-from ._checks import is_auto
+from ._checks import check_given, is_auto
 from ._config import check_memory, memory_budget
 from ._deadline import Deadline, ending
 from ._progress import announce
@@ -60,7 +60,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, cv: Any = None, **choices: Any) -> Self:
         """Read, plan, train, store: all of it or nothing, as a task of which callbacks are told."""
         check_effort(self._effort)
-        tasks = tasks_of(self, X, y)
+        tasks = tasks_of(self, X, y, sample_weight)
         with all_or_nothing(self), listening(getattr(self, "verbose", 0), tasks):
             self._fit_to(X, y, sample_weight, cv, choices)
         if tasks is not None:
@@ -79,8 +79,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
                     return self._fit_in_pieces(source, found, categorical, choices, seed, cv)
                 with pairs_on(source):
                     return self._fit_rows(self._gathered(source, found), cv, choices, seed)
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        check_given(self, y)
         given = checked_table(self, X, y, sample_weight)
         n, d = len(given[0]), len(given[0].columns)
         policy = choices["policy"] = self._policy(n, d, True)
@@ -151,7 +150,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
     def _gathered(self, source: Source, found: Scan) -> tuple[Table, Array, Array | None]:
         """All rows in memory, where they fit."""
-        check_memory(_memory(source, found), "The rows of this fit")
+        check_memory(_memory(source, found), "The rows of this fit", "fit on fewer rows")
         table, Y, weights = gathered(source)
         targets = Y[:, 0] if source.single_output else Y
         return table, targets, checked_weights(weights, len(weights))
@@ -179,7 +178,8 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             self._warn_dropped()
         plan = self._plan(ready.sample.X.shape[1], cv, seed, choices, ready.pieces.n_rows)
         n_features = features_summed(plan, ready.sample.X.shape[1], ready.pieces.n_rows)
-        check_memory(_SQUARES * 8.0 * n_features**2, f"The sums of {n_features} features")
+        fewer = f"give fewer features ({'n_features' if hasattr(self, 'n_features') else 'widths'})"
+        check_memory(_SQUARES * 8.0 * n_features**2, f"The sums of {n_features} features", fewer)
         n_parts = parts_elsewhere(cv, plan.depth) or 0
         ready = split(ready, found, n_parts, seed)
         trained = train_in_pieces(ready.sample, ready.of_all, ready.pieces, plan, self.y_scaler_, n_parts)

@@ -18,15 +18,16 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from ._checks import check_given
 from ._types import Array
 from .model.machine import Machine
 from .model.prior import Prior
 from .rows import Standardiser, checked_weights
 from .rows.pieces import Piece
-from .solvers.sums import Sums, SumsOf
+from .solvers.sums import Sums, SumsOf, sums_of_rows
 from .sources.apply import sendable
 from .sources.arrays import TableSource
-from .sources.base import Block, Source, checked_targets
+from .sources.base import NO_TARGET, Block, Source, checked_targets
 from .sources.prepare import as_source
 from .variance import SHOWN, SumsSummary
 
@@ -79,6 +80,8 @@ class LaterSums:
 
     def __call__(self, block: Block) -> Sums:
         model, k = self.model, len(self.model.y_scaler_.mean)
+        if not block.Y.shape[1]:
+            raise ValueError(NO_TARGET)
         if block.Y.shape[1] != k:
             raise ValueError(f"y must have {k} outputs, as in the fit; got {block.Y.shape[1]}.")
         X, Y = model._inputs(model._read(block.table)), model.y_scaler_.forward(block.Y)
@@ -101,14 +104,14 @@ class Incremental:
         to a fit to all rows with these, to rounding. `loo_error_` is then that of rows of mean leverage."""
         if not hasattr(self, "machines_"):
             return cast(Self, self.fit(X, y, sample_weight))  # type: ignore[attr-defined]
-        source = self._later(X, y, sample_weight)
-        sums, span = self.row_sums() + self._sums_of(source), source.reduce(range_of, wider)
+        ours, source = self._sums("partial_fit"), self._later(X, y, sample_weight)
+        sums, span = ours + self._sums_of(source), source.reduce(range_of, wider)
         return self._with_sums(sums)._with_span(wider(self._span, span))
 
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Take rows away again that were given before, with the weights that they had; equal to a fit without them."""
         check_is_fitted(self)
-        ours, less = self.row_sums(), self._sums_of(self._later(X, y, sample_weight))
+        ours, less = self._sums("forget"), self._sums_of(self._later(X, y, sample_weight))
         if less.n >= ours.n or less.weight > ours.weight * (1 + 1e-9):
             raise ValueError(
                 f"Only rows that the model has can be forgotten, and not all of them: it has {ours.n:g} rows of weight"
@@ -126,20 +129,19 @@ class Incremental:
         """A copy with the same features, scalings and penalty and no rows, to begin elsewhere: `partial_fit` adds some,
         `mlkm.merge` brings models together."""
         check_is_fitted(self)
-        return copy(self)._with_sums(self.row_sums().times(0.0), 0)
+        return copy(self)._with_sums(self._sums("without_rows").times(0.0), 0)
 
     def row_sums(self) -> Sums:
         """What the rows sum up to: all that must be known of them to add, forget and merge, and nothing else of them
         leaves a site."""
-        rows, fit = cast(Any, self)._training
-        if isinstance(fit, SumsSummary):
-            sums = fit.sums
-        else:
-            if fit.prior is None:
-                raise ValueError("Rows come and go in fits in closed form only.")
-            shift = fit.prior.rows_of_features(rows.X).mean(axis=0)
-            sums = SumsOf(replace(fit.prior, precise=True), shift)(Piece(rows.X, rows.Y, rows.weights))
-            sums = replace(sums, n=float(rows.copies.sum()))
+        check_is_fitted(self)
+        return self._sums("row_sums")
+
+    def _sums(self, what: str) -> Sums:
+        rows, fit = cast(Any, self)._known(what)
+        if not isinstance(fit, SumsSummary) and fit.prior is None:
+            raise ValueError("Rows come and go in fits in closed form only.")
+        sums = fit.sums if isinstance(fit, SumsSummary) else sums_of_rows(fit.prior, rows)
         return sums.times(self._total_weight / sums.weight) if sums.weight > 0 else sums
 
     def _later(self, X: Any, y: Any, sample_weight: Any) -> Source:
@@ -147,6 +149,7 @@ class Incremental:
         source = as_source(X, y, sample_weight)
         if source is not None:
             return source
+        check_given(self, y)
         inputs = cast(Any, self)._reader.table(self, X)
         Y = checked_targets(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
         check_consistent_length(inputs.columns[0], Y)
@@ -154,7 +157,7 @@ class Incremental:
         return TableSource(inputs, Y, np.ones(len(Y)) if weights is None else weights, True)
 
     def _sums_of(self, source: Source) -> Sums:
-        _, fit = cast(Any, self)._training
+        _, fit = self._rows_of_fit
         sums: Sums = source.reduce(LaterSums(sendable(self), fit.prior, self.row_sums().shift), operator.add)
         return sums
 
@@ -166,7 +169,7 @@ class Incremental:
         return self
 
     def _with_sums(self, sums: Sums, n: int | None = None) -> Self:
-        rows, fit = cast(Any, self)._training
+        rows, fit = self._rows_of_fit
         some = fit.sample if isinstance(fit, SumsSummary) else rows.take(slice(0, SHOWN))
         own, penalty = replace(sums, n=float(sums.n if n is None else n)), cast(Any, self).penalty_
         solved = solved_sums(fit.prior, own, penalty)
@@ -216,9 +219,9 @@ def merge(models: Sequence[Any]) -> Any:
         if not isinstance(model, Incremental):
             raise TypeError(f"merge takes RandomFeatureRidge models; got {type(model).__name__}.")
         check_is_fitted(model)
-    sums, span = first.row_sums(), first._span
+    sums, span = first._sums("merge"), first._span
     for other in others:
-        theirs, span = other.row_sums(), wider(span, other._span)
+        theirs, span = other._sums("merge"), wider(span, other._span)
         moved = _moved(first, other, sums, theirs)
         sums = sums + in_units(theirs, other.y_scaler_, first.y_scaler_, moved)
     return copy(first)._with_sums(sums)._with_span(span)
@@ -253,4 +256,4 @@ def _moved(first: Any, other: Any, ours: Sums, theirs: Sums) -> Array:
 
 def _shifted(model: Any, X: Array, shift: Array) -> Array:
     """Features at inputs in their own units."""
-    return np.asarray(model._training[1].prior.rows_of_features(model.x_scaler_.forward(X)) - shift)
+    return np.asarray(model._rows_of_fit[1].prior.rows_of_features(model.x_scaler_.forward(X)) - shift)

@@ -56,6 +56,6 @@ def _first_layer(model: Any) -> LearnedKernel | Prior:
     if found is None or several or nothing or not getattr(model, "_learned", True):
         raise ValueError(
             "refit keeps a learned first layer, and this model has none: its scales were given, it has hidden layers or"
-            " rotations, its rows taught nothing, or it was saved without rows; call fit."
+            " rotations, its rows taught nothing, or it was saved without them; call fit."
         )
     return found

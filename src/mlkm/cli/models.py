@@ -14,7 +14,7 @@ from ..report.words import plural
 from ..sources.apply import names_of
 from ..sources.base import Block
 from ..sources.files import FileSource
-from ..sources.output import predict_table, renamed
+from ..sources.output import predict_table
 from .app import app
 from .opening import Json, loaded
 from .outputs import check_out
@@ -154,9 +154,7 @@ def export(
         check_out(onnx, "ONNX file", (".onnx",), [model])
         fitted = loaded(model)
         with talk.working(f"writing {onnx}"):
-            graph = to_onnx(fitted)
-            with renamed(onnx) as unfinished:
-                unfinished.write_bytes(graph.SerializeToString())
+            graph = to_onnx(fitted, onnx)
         data: dict[str, Any] = {
             "onnx": str(onnx),
             "bytes": onnx.stat().st_size,

@@ -185,7 +185,7 @@ class Quantiles:
         """A collection for a collection, an array for a table in files."""
         k = 1 if self._single_output else self._band.n_outputs
         tail = np.empty((0, several, k))[of.at].shape[1:]
-        return apply_rows(of, X, [tail], getattr(self.estimator_, "feature_names_in_", None))[0]
+        return apply_rows(of, X, [tail], self.estimator_)[0]
 
 
 def _asked(X: Any, groups: Any, sample_weight: Any) -> tuple[Any, Any, Array | None]:

@@ -18,7 +18,7 @@ from .._types import Array, RandomState
 from ..estimators import MLKMRegressor
 from ..report import Reporting
 from ..rows.weights import checked_weights, given_weights
-from ..sources.apply import Predictions, apply_rows, is_elsewhere, names_of, sendable
+from ..sources.apply import Predictions, apply_rows, is_elsewhere, sendable
 from ..sources.base import Source
 from ..sources.part import PartSource
 from ..sources.prepare import as_source
@@ -236,7 +236,7 @@ class ConformalRegressor(Reporting, Quantiles, WithScoreParameter, MetaEstimator
         """The mean of y: the prediction of `estimator_`."""
         check_is_fitted(self, "estimator_")
         if is_elsewhere(X):
-            return apply_rows(Predictions(sendable(self.estimator_)), X, [self._tail()], names_of(self))[0]
+            return apply_rows(Predictions(sendable(self.estimator_)), X, [self._tail()], self.estimator_)[0]
         return np.asarray(self.estimator_.predict(X))
 
     def predict_interval(
@@ -287,7 +287,7 @@ class ConformalRegressor(Reporting, Quantiles, WithScoreParameter, MetaEstimator
         """A collection for a collection, arrays for a table in files."""
         tail = self._tail()
         of = IntervalOf(to_send(self._band, request), request, limits, self._single_output)
-        mean, interval = apply_rows(of, X, [tail, (2, len(request.levels), *tail)], names_of(self))
+        mean, interval = apply_rows(of, X, [tail, (2, len(request.levels), *tail)], self.estimator_)
         return mean, interval
 
     def _tail(self) -> tuple[int, ...]:

@@ -13,7 +13,8 @@ __all__ = ["feed", "register", "to_onnx"]
 def to_onnx(
     model: Any, path: str | PathLike[str] | None = None, *, dtype: Literal["float32", "float64"] = "float32"
 ) -> Any:
-    """A fitted regressor, band or pipeline as an `onnx.ModelProto`, written to `path` where one is given.
+    """A fitted regressor, band or pipeline as an `onnx.ModelProto`, written to `path` where one is given: all of it, or
+    the file that was there before stays.
 
     The model predicts what `predict` does: the output "mean", and for a `ConformalRegressor` with method="split" also
     "lower" and "upper" at its `confidence_level`. Inputs are one matrix "X" where all columns were numbers in the fit,

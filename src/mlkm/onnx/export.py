@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..base import KernelMachine
 from ..conformal.regressor import ConformalRegressor
+from ..sources.output import renamed
 from .bands import band_ends
 from .graph import Graph
 from .inline import before_last
@@ -25,7 +26,8 @@ def export(model: Any, path: Any, dtype: str) -> Any:
     package("onnx")
     result = as_model(graph_of(model, dtype))
     if path is not None:
-        Path(path).write_bytes(result.SerializeToString())
+        with renamed(Path(path)) as unfinished:
+            unfinished.write_bytes(result.SerializeToString())
     return result
 
 

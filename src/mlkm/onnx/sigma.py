@@ -12,8 +12,9 @@ from scipy.linalg import lapack
 from .._types import Array
 from ..model.features import features as features_at
 from ..model.machine import Machine
+from ..model.prior import Prior
 from ..model.sum_kernel import PRODUCTS, SumKernel
-from ..variance import StackVariance, Variance
+from ..variance import StackVariance, SummedVariance, Variance
 from ..variance.sides import Dual, Primal
 from .graph import Graph
 from .machines import first_features, last_inputs, machine_output
@@ -26,11 +27,17 @@ LARGEST = 2000  # rows or features of a factor: 32 MB
 def sigma(graph: Graph, model: Any, Z: str) -> str:
     """sigma_y at every standardised row, (n, k), in the units of y."""
     variance = model._sigma()
-    if not isinstance(variance, (StackVariance, Variance)):
+    if isinstance(variance, StackVariance):
+        std = _of_stack(graph, variance, Z)
+    elif isinstance(variance, Variance):
+        std = _of_layer(graph, variance, Z)
+    elif isinstance(variance, SummedVariance) and isinstance(variance.fit.prior, Prior):
+        std = _of_sums(graph, variance, variance.fit.prior, Z)
+    else:
         raise ValueError(
-            "The variance of a fit to rows in pieces is not exported; take score='absolute', 'residual' or 'quantile'."
+            "The variance of a fit to rows in pieces is not exported where it has hidden layers; take"
+            " score='absolute', 'residual' or 'quantile'."
         )
-    std = _of_stack(graph, variance, Z) if isinstance(variance, StackVariance) else _of_layer(graph, variance, Z)
     return graph("Mul", std, model.y_scaler_.sd)
 
 
@@ -38,8 +45,7 @@ def _of_stack(graph: Graph, variance: StackVariance, Z: str) -> str:
     noise: Any = variance.noise
     if (warped := variance.fit.warped) is not None:
         f = machine_output(graph, variance.machines[1], Z, double=True)
-        most = np.ptp(variance.rows.Y, axis=0) / 2
-        spread = graph("Min", link_deviation(graph, f, warped.link), most)
+        spread = graph("Min", link_deviation(graph, f, warped.link), variance.facts.reach)
         relative = graph("Div", graph("Add", graph("Mul", spread, spread), np.array(1e-300)), variance.spread)
         v = warped.noise_share
         noise = graph("Mul", graph("Add", graph("Mul", relative, np.array(v)), np.array(1 - v)), noise)
@@ -88,7 +94,7 @@ def _of_layer(graph: Graph, variance: Variance, Z: str) -> str:
             machine = getattr(side.gradients, "machine", None)
             if machine is None or machine.depth > 1:
                 raise ValueError(
-                    "The variance of hidden layers, or of more than 4096 features and rows, is not exported; take"
+                    f"The variance of hidden layers, or of more than {LARGEST} features and rows, is not exported; take"
                     " score='absolute', 'residual' or 'quantile'."
                 )
             F = _last_inputs(graph, machine, Z)
@@ -96,6 +102,16 @@ def _of_layer(graph: Graph, variance: Variance, Z: str) -> str:
     leverage = graph("Div", graph.total(leverages), np.array(float(len(leverages))))
     squared = graph("Mul", graph("Add", leverage, np.array(1.0)), variance.noise)
     return graph("Sqrt", graph("Max", squared, variance.least))
+
+
+def _of_sums(graph: Graph, variance: SummedVariance, prior: Prior, Z: str) -> str:
+    """sqrt(sigma^2 (leverage + 1)), the leverage being (|L^{-1} (T'F - mean)|^2 + 1) / n with T the prior's factors."""
+    inverse, sums = variance.inverse, variance.fit.sums
+    _check_size(len(inverse))
+    F = _last_inputs(graph, variance.machines[0], Z)
+    z = graph("Sub", graph("MatMul", F, prior.scaled(inverse, transposed=True).T), inverse @ sums.f_mean)
+    leverage = graph("Div", graph("Add", graph.row_sums(graph("Mul", z, z)), np.array(1.0)), np.array(sums.weight))
+    return graph("Sqrt", graph("Mul", graph("Add", leverage, np.array(1.0)), variance.noise))
 
 
 def _last_inputs(graph: Graph, machine: Machine, Z: str) -> str:

@@ -16,7 +16,9 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from sklearn.base import BaseEstimator
 
 from .._version import __version__
-from .prepared import prepared
+from ..conformal.regressor import ConformalRegressor
+from ..exceptions import warn
+from .prepared import NeedsRowsError, prepared
 from .trusted import TRUSTED
 
 SCHEMA = 1  # goes up where a file can no longer be read by an older version
@@ -37,9 +39,11 @@ def save(model: Any, path: PathLike, *, keep_rows: bool = True) -> None:
         Any estimator of this package, and scikit-learn's around them: pipelines, searches, bands.
     path : str or path
     keep_rows : bool, default=True
-        Whether the training rows are written. Without them the file is smaller, and `predict` and `outside` work as
-        before; `predict(X, return_std=True)`, `noise_variance_`, `leave_one_out`, `left_out_predictions`, and bands
-        with score="variance" or cv="loo" do not. It is no way to hide rows: kernels stay centred on their inputs.
+        Whether the training rows are written. Without them the file is smaller, and `predict` works as before. So do
+        `predict(X, return_std=True)` and bands of the default, of fits from sums, and of up to 500 features on twice
+        as many rows; for others there is a warning, and a band that would have no intervals is refused. What looks at
+        single rows, as `leave_one_out`, `effects` and `explain`, does not. It is no way to hide rows: kernels stay
+        centred on their inputs.
 
     Examples
     --------
@@ -56,13 +60,21 @@ def save(model: Any, path: PathLike, *, keep_rows: bool = True) -> None:
         raise TypeError(f"mlkm.save writes estimators, as in save(model, path); got {type(model).__name__}.")
     skops, target = _skops(), _target(path)
     try:
-        content = skops.dumps(prepared(model, keep_rows), compression=ZIP_DEFLATED)
+        copy, without_std = prepared(model, keep_rows)
+        content = skops.dumps(copy, compression=ZIP_DEFLATED)
+    except NeedsRowsError:
+        raise
     except Exception as error:
         raise ValueError(f"{type(model).__name__} holds what cannot be written to a file: {_words(error)}.") from error
     with _replacing(target) as file:
         file.write(content)
         with ZipFile(file, "a", ZIP_DEFLATED) as archive:
             archive.writestr(_NOTE, json.dumps({"schema": SCHEMA, "mlkm": __version__}))
+    if without_std and not isinstance(model, ConformalRegressor):  # a band that needs them was refused
+        warn(
+            f"The standard deviations of {' and '.join(sorted(without_std))} need the training rows, and without them"
+            " predict(X, return_std=True) will not work in the loaded model; keep_rows=True keeps them."
+        )
 
 
 def load(path: PathLike, *, trusted: Sequence[str] = ()) -> Any:

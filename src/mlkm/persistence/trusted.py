@@ -44,6 +44,7 @@ OWN = (
     *_of("mlkm.tables.text", "TextBasis"),
     *_of("mlkm.variance.estimator", "FitSummary"),
     *_of("mlkm.variance.layers", "LayersSummary"),
+    *_of("mlkm.variance.row_facts", "RowFacts"),
     *_of("mlkm.variance.stack", "StackSummary"),
     *_of("mlkm.variance.summed", "SumsSummary"),
     *_of("mlkm.solvers.sums", "Sums"),

@@ -81,7 +81,7 @@ def kind_of(column: Column) -> str:
 
 
 def _n_rows(inner: Any) -> int | None:
-    rows = getattr(inner, "_rows_of_fit", (None,))[0]
+    rows = inner._own_rows
     return round(float(rows.copies.sum() if rows is not None else inner._total_weight))
 
 
@@ -139,7 +139,7 @@ def _band(fit: FitFacts, y: Array, p: Array, interval: Array | None, Z: Array | 
 
 
 def _training(inner: Any, Z: Array) -> Training | None:
-    rows = getattr(inner, "_rows_of_fit", (None,))[0]
+    rows = inner._own_rows
     if rows is None:
         return None
     return Training(rows, np.asarray(inner.y_scaler_.backward(rows.Y))[:, 0], Z)

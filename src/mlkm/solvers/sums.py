@@ -6,12 +6,14 @@ of features and targets less fixed shifts near their means, so that no digits ar
 taken away by adding and subtracting such sums: exact but for rounding.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from .._types import Array
 from ..model.last import Features
+from ..model.prior import Prior
+from ..rows import Rows
 from ..rows.pieces import BLOCK, Piece
 from .gram import shifted_sums
 
@@ -87,3 +89,11 @@ class SumsOf:
 def sums_of(prior: Features, X: Array) -> SumsOf:
     """With a shift by the mean feature of some rows."""
     return SumsOf(prior, np.asarray(prior.rows_of_features(prior.inputs(X)).mean(axis=0, dtype=np.float64)))
+
+
+def sums_of_rows(prior: Prior, rows: Rows) -> Sums:
+    """In float64, with a weight that is the number of rows with all their copies."""
+    shift = prior.rows_of_features(rows.X).mean(axis=0)
+    sums = SumsOf(replace(prior, precise=True), shift)(Piece(rows.X, rows.Y, rows.weights))
+    n = float(rows.copies.sum())
+    return replace(sums, n=n).times(n / sums.weight)

@@ -13,7 +13,7 @@ from ..rows.pieces import in_order
 from ..tables.frames import Table
 from ..variance import LayersSummary, SumsSummary
 from .base import Block, Source, check_predicted, is_source
-from .cluster import chunks_of, is_dask, known_lengths
+from .cluster import chunks_of, columns_of, is_dask, known_lengths
 from .files import FileSource
 
 Tails = Sequence[tuple[int, ...]]  # the shape of a row of every result
@@ -24,12 +24,18 @@ def is_elsewhere(X: Any) -> bool:
     return is_dask(X) or is_source(X)
 
 
-def apply_rows(f: Callable[[Any], tuple[Array, ...]], X: Any, tails: Tails, names: Any = None) -> tuple[Any, ...]:
+def apply_rows(f: Callable[[Any], tuple[Array, ...]], X: Any, tails: Tails, model: Any) -> tuple[Any, ...]:
     """The results of f for all rows of X: dask arrays of a collection, which are computed when they are asked for;
-    arrays of a table in files, of which the columns of these names are read."""
+    arrays of a table in files, of which the columns of the model are read. Others than those of its fit are refused at
+    once, where it is one of this package."""
+    if isinstance(model, FrozenEstimator):
+        return apply_rows(f, X, tails, model.estimator)
+    X = narrowed(X, names_of(model))
+    if hasattr(model, "_reader"):
+        model._reader.check(model, *(columns_of(X) if is_dask(X) else (X.names, X.n_columns)))
     if is_dask(X):
         return _lazily(f, X, tails)
-    parts = list(in_order(lambda block: f(block.table), narrowed(X, names).blocks()))
+    parts = list(in_order(lambda block: f(block.table), X.blocks()))
     if not parts:
         return tuple(np.zeros((0, *tail)) for tail in tails)
     return tuple(np.concatenate(own) for own in zip(*parts, strict=True))

@@ -47,8 +47,9 @@ class Source(Protocol):
 
 
 def is_source(X: Any) -> bool:
-    """Whether X is a source of rows rather than rows."""
-    return callable(getattr(X, "reduce", None)) and callable(getattr(X, "blocks", None)) and hasattr(X, "n_columns")
+    """Whether X is a source of rows rather than rows. What has an attribute of any name, as a Delayed of dask, has no
+    number of columns."""
+    return callable(getattr(X, "reduce", None)) and isinstance(getattr(X, "n_columns", None), int)
 
 
 class LocalSource:

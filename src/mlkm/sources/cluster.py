@@ -172,6 +172,8 @@ def _table(parts: list[Any], names: Any) -> Table:
 
 def dask_source(X: Any, y: Any = None, sample_weight: Any = None) -> DaskSource:
     """Collections of dask as a source; lengths that are unknown are computed, empty chunks are left out."""
+    for given in (X, y, sample_weight):
+        _check_kind(given)
     if getattr(X, "ndim", 2) != 2:
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead; X must have rows and columns.")
     chunks, names, n_columns = chunks_of(X)
@@ -212,6 +214,7 @@ def chunks_of(X: Any) -> tuple[tuple[Any, ...], tuple[str, ...] | None, int]:
     Arrays are taken as they are written: optimised one by one, X and y that are parts of one array would each have it
     computed. Frames are optimised, which reads the columns in use alone.
     """
+    _check_kind(X)
     if not is_dask(X):
         here = X if hasattr(X, "shape") else np.asarray(X)
         return (here,), _names(here), int(here.shape[1]) if here.ndim > 1 else 1
@@ -220,6 +223,21 @@ def chunks_of(X: Any) -> tuple[tuple[Any, ...], tuple[str, ...] | None, int]:
     if X.ndim > 1 and len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
     return tuple(X.to_delayed(optimize_graph=False).ravel()), None, int(X.shape[1]) if X.ndim > 1 else 1
+
+
+def _check_kind(X: Any) -> None:
+    """Refuse collections without rows and columns."""
+    if is_dask(X) and not isinstance(getattr(X, "ndim", None), int):
+        bag = hasattr(type(X), "to_dataframe")
+        got = "Bag: take bag.to_dataframe()" if bag else "Delayed: take dask.array.from_delayed(value, shape, dtype)"
+        raise TypeError(f"Rows on a cluster are arrays or data frames of dask; got a {got}.")
+
+
+def columns_of(X: Any) -> tuple[tuple[str, ...] | None, int]:
+    """The names of the columns of a collection, and their number."""
+    _check_kind(X)
+    columns = X.shape[1] if hasattr(X, "chunks") and X.ndim > 1 else len(X.columns) if X.ndim > 1 else 1
+    return _names(X), int(columns)
 
 
 def _names(X: Any) -> tuple[str, ...] | None:

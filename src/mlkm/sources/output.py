@@ -38,8 +38,6 @@ def predict_table(model: Any, source: Any, out: Any, *, confidence_level: float 
         raise ValueError("confidence_level is for models with a band, and this one has none.")
     table = source if isinstance(source, FileSource) else open_table(source)
     table = table.narrowed(names_of(model))
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {str(path.parent)!r} to write {path.name} to.")
     if table.reads(path):
         raise ValueError(f"{str(path)!r} is, or would be, one of the files that are read; give it another name.")
     with renamed(path) as unfinished:
@@ -59,7 +57,11 @@ def predict_table(model: Any, source: Any, out: Any, *, confidence_level: float 
 
 @contextmanager
 def renamed(path: Path) -> Iterator[Path]:
-    """A file beside `path` to write to, which gets its name when all went well and is removed when not."""
+    """A file beside `path`, behind links, to write to, which gets its name when all went well and is removed when
+    not."""
+    path = Path(os.path.realpath(path))
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {str(path.parent)!r} to write {path.name!r} to; make it first.")
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     os.close(handle)
     try:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 from .._types import Array
 from ..rows import Inputs, checked_weights
 from .columns import Column, coerced, encode, fit_columns, inputs_of
-from .frames import Table, check_finite, is_frame, read_array, read_frame
+from .frames import Table, check_finite, check_names, is_frame, read_array, read_frame
 
 
 @dataclass(frozen=True)
@@ -51,17 +51,21 @@ class Reader:
         pairs = zip(self.columns, table.columns, strict=True)
         return Table(tuple(coerced(own, raw, table.called(j)) for j, (own, raw) in enumerate(pairs)), table.names)
 
-    def _table(self, estimator: Any, X: Any) -> Table:
-        if isinstance(X, Table):
-            return check_finite(X.named(self.names))
-        if not is_frame(X):
-            return _array(validate_data(estimator, _as_array(X), reset=False, **_loosely(X)))
-        table = read_frame(X, self.names)
-        if len(table.columns) != len(self.columns):
+    def check(self, estimator: Any, names: tuple[str, ...] | None, n_columns: int) -> None:
+        """Refuse columns that are not those of the fit: by their names, where both have some, else by their number."""
+        if names is not None and self.names is not None:
+            check_names(names, self.names)
+        elif n_columns != len(self.columns):
             raise ValueError(
-                f"X has {len(table.columns)} features, but {type(estimator).__name__} is expecting {len(self.columns)}"
-                " features as input."
+                f"X has {n_columns} features, but {type(estimator).__name__} is expecting {len(self.columns)} features"
+                " as input."
             )
+
+    def _table(self, estimator: Any, X: Any) -> Table:
+        if not isinstance(X, Table) and not is_frame(X):
+            return _array(validate_data(estimator, _as_array(X), reset=False, **_loosely(X)))
+        table = X.named(self.names) if isinstance(X, Table) else read_frame(X, self.names)
+        self.check(estimator, table.names, len(table.columns))
         return check_finite(table)
 
 

@@ -2,6 +2,7 @@
 
 from .estimator import FitSummary, Variance
 from .functionals import Functionals
+from .kept import kept_without_rows
 from .layers import LayersSummary, LayersVariance
 from .left_out import LeftOut, places
 from .of_fit import AnyVariance, summed_up, variance_of
@@ -22,6 +23,7 @@ __all__ = [
     "SummedVariance",
     "SumsSummary",
     "Variance",
+    "kept_without_rows",
     "places",
     "summed_up",
     "variance_of",

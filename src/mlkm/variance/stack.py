@@ -32,16 +32,19 @@ from ..rows import Rows
 from ..solvers.dual import EXACT
 from .functionals import Functionals
 from .pieces import row_blocks
+from .row_facts import RowFacts, facts_of
 from .sides import cholesky
 
 LARGEST = EXACT
 _POSTERIOR = 4000  # rows of the posterior where there are more than that: each prediction takes their square
+_USUAL_ROWS = 1000  # the first of these, at which the usual variance of f is taken
 
 
 @dataclass(frozen=True)
 class StackSummary:
     """The kernel, the noise variance of its solve, the shares of kernel, ridge and mean, the penalty of ridge, the
-    error of rows left out for every output, and the kernel for targets on another scale."""
+    error of rows left out for every output, the kernel for targets on another scale, and facts of the rows where their
+    targets are not kept."""
 
     kernel: SumKernel
     noise: float
@@ -49,6 +52,7 @@ class StackSummary:
     ridge_penalty: float
     loo_error: Array
     warped: WarpedKernel | None = None
+    facts: RowFacts | None = None
 
     @property
     def of_warped(self) -> float:
@@ -59,6 +63,11 @@ class StackSummary:
     def of_hidden(self) -> float:
         """The share of hidden layers: the rest."""
         return 1 - sum(self.shares) - self.of_warped
+
+
+def n_posterior(n: int, largest: int = LARGEST) -> int:
+    """How many of n rows the posterior is of."""
+    return n if n <= largest else min(largest, _POSTERIOR)
 
 
 class Smoother(Protocol):
@@ -154,20 +163,22 @@ class StackVariance:
     def __init__(self, machines: Sequence[Machine], rows: Rows, fit: StackSummary, largest: int = LARGEST) -> None:
         self.machines, self.rows, self.fit = machines, rows, fit
         self._there: Array | None = None
-        self.some = rows.take(slice(0, largest if len(rows) <= largest else min(largest, _POSTERIOR)))
+        self.facts = fit.facts or facts_of(rows)
+        n = self.facts.n
+        self.some = rows.take(slice(0, n_posterior(n, largest)))
         self.kernel = self._smoother(fit.kernel, fit.noise)
-        self.unit = float(fit.noise * rows.counts.sum() / len(rows))  # the noise of one copy of a row
-        at, whole = slice(0, 1000), len(self.some) == len(rows)
+        self.unit = float(fit.noise * self.facts.count / n)  # the noise of one copy of a row
+        at, whole = slice(0, _USUAL_ROWS), len(self.some) == n
         relative = self._left_out[at] if whole else self._relative(rows.X[at])
         self.usual = max(float(np.average(relative, weights=rows.weights[at])), 1e-12)
         self.spread = np.ones(1)
         if fit.warped is not None:
             self.spread = np.average(self._spread(fit.warped, rows.X[at]), axis=0, weights=rows.weights[at])
-        share = (fit.shares[0] + fit.of_warped) ** 2 * (1 - 1 / np.sqrt(len(rows))) * self.usual / (1 + self.usual)
+        share = (fit.shares[0] + fit.of_warped) ** 2 * (1 - 1 / np.sqrt(n)) * self.usual / (1 + self.usual)
         self.noise, self.of_fit = fit.loo_error * (1 - share), fit.loo_error * share
 
     def _smoother(self, kernel: SumKernel, noise: float) -> KernelSmoother:
-        return _factorised(kernel, self.some, noise * len(self.some) / len(self.rows))
+        return _factorised(kernel, self.some, noise * len(self.some) / self.facts.n)
 
     @cached_property
     def _left_out(self) -> Array:
@@ -185,8 +196,7 @@ class StackVariance:
 
     def _spread(self, warped: WarpedKernel, X: Array) -> Array:
         """The variance of y that noise of one size on the other scale has, y being within its range."""
-        most = np.ptp(self.rows.Y, axis=0) / 2
-        spread = np.minimum(warped.link.deviation(predict_linked(self.machines[1], X)), most)
+        spread = np.minimum(warped.link.deviation(predict_linked(self.machines[1], X)), self.facts.reach)
         return np.asarray(spread**2 + 1e-300)
 
     @property
@@ -215,7 +225,7 @@ class StackVariance:
         linear near what is predicted (the delta method).
         """
         fit, (_, line, _) = self.fit, self.fit.shares
-        shrunk = 1 - 1 / np.sqrt(len(self.rows))
+        shrunk = 1 - 1 / np.sqrt(self.facts.n)
         size = fit.loo_error * shrunk / ((1 + self.usual) * self.unit)  # as in `predict`: of_fit / usual
         members = [(1 - line - fit.of_warped, size[:, None, None] * self.kernel.covariance(of))]
         if line > 0:
@@ -239,7 +249,7 @@ class StackVariance:
             own = np.minimum(smoother.own / some.copies, 1 - 1e-12)
             missed = warped.power.forward(some.Y) - predict_linked(self.machines[1], some.X)
             error = np.average((missed / (1 - own)[:, None]) ** 2, axis=0, weights=some.weights)
-            unit = warped.noise * self.rows.counts.sum() / len(self.rows)
+            unit = warped.noise * self.facts.count / self.facts.n
             self._there = error / ((1 + np.average(own / (1 - own), weights=some.weights)) * unit)
         return self._there
 
