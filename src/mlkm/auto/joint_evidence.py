@@ -23,8 +23,10 @@ def learn(sample: Sample, begin: Parameters, policy: Policy, max_iter: int) -> P
 
 
 def learn_together(samples: Sequence[Sample], begin: Parameters, policy: Policy, max_iter: int) -> Parameters:
-    """Climb the mean of the evidences of several samples of the same number of rows, each by itself."""
+    """Climb the mean of the evidences of several samples of the same number of rows, each by itself. It ends where all
+    rows together gain what those of one sample would have to."""
     each = [JointEvidence(sample, begin, policy, len(samples)) for sample in samples]
+    least, window = policy.least_gain
 
     def mean_of(some: Sequence[JointEvidence], vector: Array) -> tuple[float, Array]:
         values, gradients = zip(*(one(vector) for one in some), strict=True)
@@ -34,7 +36,7 @@ def learn_together(samples: Sequence[Sample], begin: Parameters, policy: Policy,
         (a, of_a), (b, of_b) = side_by_side(lambda: mean_of(each[::2], vector), lambda: mean_of(each[1::2], vector))
         return a + b, of_a + of_b
 
-    found = climb(objective, each[0].ravel(begin), each[0].bounds, max_iter, policy.least_gain)
+    found = climb(objective, each[0].ravel(begin), each[0].bounds, max_iter, (least / len(each), window))
     return each[0].unravel(found)
 
 
