@@ -102,8 +102,8 @@ def width_of(n: int, policy: Policy) -> int:
 
 
 def landmarks_beside(D: int) -> int:
-    """How many landmarks there are where there would be D cosines."""
-    return min(2 * D, _LANDMARKS)
+    """How many landmarks take as much work as D cosines beside D landmarks: each has to be whitened."""
+    return min(8 * D // 5, _LANDMARKS)
 
 
 def summed_features(n: int, d: int, policy: Policy) -> int:
