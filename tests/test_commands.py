@@ -125,8 +125,9 @@ def test_predict_takes_pipelines_of_scikit_learn(folder, tmp_path):
     encoded = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["city"]))
     for model in (make_pipeline(encoded, Ridge()), LinearRegression()):
         rows = frame[["city"]] if "steps" in vars(model) else frame[["old"]].astype(float)
-        mlkm.save(model.fit(rows, y), tmp_path / "m.mlkm")
         rows.to_csv(tmp_path / "new.csv", index=False)
+        rows = pd.read_csv(tmp_path / "new.csv")  # with missing words as pandas reads them
+        mlkm.save(model.fit(rows, y), tmp_path / "m.mlkm")
         result = run("predict", tmp_path / "m.mlkm", tmp_path / "new.csv", "--out", tmp_path / "p.csv")
         assert result.exit_code == 0, result.output
         np.testing.assert_allclose(pd.read_csv(tmp_path / "p.csv")["prediction"], model.predict(rows))

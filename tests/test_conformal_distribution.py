@@ -233,6 +233,7 @@ def test_a_saved_band_has_the_same_distribution(score, method, cv, tmp_path):
     np.testing.assert_array_equal(loaded.predict_cdf(X, y), band.predict_cdf(X, y))
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.InconsistentVersionWarning")
 @pytest.mark.parametrize("name", ["variance", "quantile", "leave_one_out"])
 def test_a_band_of_a_file_written_before_there_were_quantiles_has_them(name):
     band, (X, _) = mlkm.load(Path(__file__).parent / "files" / "0.1.0" / f"{name}.mlkm"), drawn(20, seed=2)

@@ -10,7 +10,7 @@ from sklearn.frozen import FrozenEstimator
 
 from .._types import Array
 from ..rows.pieces import in_order
-from ..tables.frames import Table
+from ..tables.frames import Table, is_words
 from ..variance import LayersSummary, SumsSummary
 from .base import Block, Source, check_predicted, is_source
 from .cluster import chunks_of, columns_of, is_dask, known_lengths
@@ -113,7 +113,13 @@ def taken(model: Any, table: Table) -> Any:
         return np.stack(table.columns, axis=1)
     import pandas as pd
 
-    return pd.DataFrame(dict(zip(table.names, table.columns, strict=True)))
+    return pd.DataFrame({name: _as_pandas_reads(x) for name, x in zip(table.names, table.columns, strict=True)})
+
+
+def _as_pandas_reads(column: Any) -> Any:
+    """Missing words are NaN, as pandas has them from a file: before version 3 it would leave None as it is, which
+    encoders take for another value."""
+    return np.where(column == None, np.nan, column) if is_words(column) else column  # noqa: E711, elementwise
 
 
 def names_of(model: Any) -> tuple[str, ...] | None:
