@@ -33,12 +33,13 @@ def split(name: str, seed: int) -> tuple[np.ndarray, ...]:
     return X[used], y[used], X[out], y[out], np.std(y[out])
 
 
-def ours(X: np.ndarray, y: np.ndarray, sizes: dict[str, Any]) -> Any:
-    from mlkm import MLKMRegressor
+def ours(X: np.ndarray, y: np.ndarray, sizes: dict[str, Any], n_features: int | None) -> Any:
+    from mlkm import MLKMRegressor, RandomFeatureRidge
     from mlkm.auto.policy import Policy, policy_context
 
+    model = RandomFeatureRidge(n_features, random_state=0) if n_features else MLKMRegressor(random_state=0)
     with policy_context(replace(Policy(), **sizes)):
-        return MLKMRegressor(random_state=0).fit(X, y)
+        return model.fit(X, y)
 
 
 def peer(X: np.ndarray, y: np.ndarray) -> Any:
@@ -55,13 +56,16 @@ def main() -> None:
         "--sizes", type=json.loads, nargs="*", default=[{}], help="fields of the policy: '{\"draws\": 2}'"
     )
     parser.add_argument("--peer", action="store_true")
+    parser.add_argument("--features", type=int, help="so many random features instead of the default")
+    parser.add_argument("--rows", type=int, help="fitted rows, at most")
     options = parser.parse_args()
     for name in options.sets:
         for seed in options.seeds:
             X, y, X_test, target, unit = split(name, seed)
+            X, y = X[: options.rows], y[: options.rows]
             for sizes in [*options.sizes, *([None] if options.peer else [])]:
                 begin, words = perf_counter(), "LightGBM" if sizes is None else json.dumps(sizes)
-                model = peer(X, y) if sizes is None else ours(X, y, sizes)
+                model = peer(X, y) if sizes is None else ours(X, y, sizes, options.features)
                 seconds = perf_counter() - begin
                 error = float(np.sqrt(np.mean((model.predict(X_test) - target) ** 2)) / unit)
                 print(f"{name:<16}{seed:>3} {len(y):>8,} rows {error:8.4f} {seconds:7.1f} s  {words}", flush=True)
