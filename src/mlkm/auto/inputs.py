@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from .._types import Array, BoolArray, IntArray
-from ..rows import Inputs, Rows
+from ..rows import Inputs, Rows, tie_numbers
 from ..solvers.ridge import ridge
 from .joint import Sample
 from .policy import Policy
@@ -90,7 +90,8 @@ def _left_by_single_inputs(waves: list[Array], Y: Array, weights: Array) -> Arra
 
 def _waves(X: Array) -> list[Array]:
     """cos(pi k u) of the inputs' ranks u in (0, 1): uncorrelated with variance 1/2 for every input."""
-    ranks = (np.argsort(np.argsort(X, axis=0, kind="stable"), axis=0, kind="stable") + 0.5) / len(X)
+    order = [np.argsort(np.argsort(tie_numbers(x), kind="stable"), kind="stable") for x in X.T]  # ties by their place
+    ranks = (np.stack(order, axis=1) + 0.5) / len(X)
     return [np.cos(np.pi * k * ranks) for k in range(1, _WAVES + 1)]
 
 

@@ -13,7 +13,7 @@ from scipy.interpolate import Akima1DInterpolator, RBFInterpolator
 from scipy.spatial.distance import cdist
 
 from .._types import Array, IntArray
-from ..rows import blocks
+from ..rows import blocks, tie_numbers
 from ..tables.columns import CategoryColumn, Column, NumberColumn
 
 _FEW = 12  # training values of a number at each of which it is looked at, and nowhere else
@@ -119,7 +119,7 @@ def _along(rows: Array, X: Array, most: int) -> Lines:
 
 def knots_of(x: Array, most: int) -> Array:
     """All values where they are few, or two thirds quantiles and one third places evenly spaced over the range."""
-    values = np.unique(x)
+    values = x[np.unique(tie_numbers(x), return_index=True)[1]]
     if len(values) <= _FEW:
         return values
     third = most // 3

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._types import Array, BoolArray
+from ..rows import midranks
 
 _KNOTS = 256
 
@@ -33,11 +34,10 @@ def fit_warp(X: Array, weights: Array, numbers: BoolArray | None = None) -> Warp
             knots.append(np.zeros(0))
             values.append(np.zeros(0))
             continue
-        points, inverse = np.unique(column, return_inverse=True)
-        mass = np.bincount(inverse, weights=weights)
-        rank = (np.cumsum(mass) - mass / 2) / mass.sum()
-        spread = np.sqrt(max(float(mass @ (rank - 0.5) ** 2 / mass.sum()), 1e-12))  # mid-ranks average to 1/2
-        chosen = np.unique(np.searchsorted(rank, np.linspace(rank[0], rank[-1], min(_KNOTS, len(rank)))))
+        points, rank, place = midranks(column, weights)
+        spread = np.sqrt(max(float(weights @ (rank[place] - 0.5) ** 2 / weights.sum()), 1e-12))  # they average to 1/2
+        n_distinct = 1 + int(np.count_nonzero(np.diff(rank)))
+        chosen = np.unique(np.searchsorted(rank, np.linspace(rank[0], rank[-1], min(_KNOTS, n_distinct))))
         knots.append(points[chosen])
         values.append((rank[chosen] - 0.5) / spread)
     return Warp(tuple(knots), tuple(values))

@@ -5,6 +5,7 @@ from .fence import Fence, fence_of, fit_fence
 from .folds import folds_of, parts_elsewhere, splits_of
 from .inputs import LEVEL, NUMBER, TEXT, Inputs
 from .scaling import Standardiser, standardiser
+from .ties import midranks, tie_numbers
 from .weights import checked_weights, given_weights, scale_of
 
 __all__ = [
@@ -22,9 +23,11 @@ __all__ = [
     "fit_fence",
     "folds_of",
     "given_weights",
+    "midranks",
     "parts_elsewhere",
     "plain_rows",
     "scale_of",
     "splits_of",
     "standardiser",
+    "tie_numbers",
 ]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from .._types import Array, IntArray
 from .inputs import Inputs
+from .ties import tie_numbers
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def distinct_rows(
     fold: IntArray | None = None,
     kinds: Inputs | None = None,
 ) -> Rows:
-    """Merge equal rows (equal in X, Y and, where given, `fold`) and sort them by content.
+    """Merge rows that are equal up to rounding (in X, Y and, where given, `fold`) and sort them by content.
 
     Beside the rows themselves it takes a few numbers per row: columns are looked at one by one.
     """
@@ -88,7 +89,7 @@ def distinct_rows(
         raise ValueError(
             "All sample weights are zero, so there is no row to fit; give at least one row a positive weight."
         )
-    first, total = _merged([*X.T, *Y.T] + ([] if fold is None else [fold]), weights, _ranks)
+    first, total = _merged([*X.T, *Y.T] + ([] if fold is None else [fold]), weights, tie_numbers)
     own = None if fold is None else fold[first]
     return Rows(X[first], Y[first], total * (len(first) / total.sum()), _copies(total), own, kinds)
 
@@ -102,11 +103,6 @@ def merged_in_order(X: Array, Y: Array, weights: Array, kinds: Inputs) -> Rows:
     if len(first) < len(X):
         X, Y = X[first], Y[first]
     return Rows(X, Y, total * (len(first) / total.sum()), _copies(total), None, kinds)
-
-
-def _ranks(column: NDArray[Any]) -> NDArray[np.uint64]:
-    """The same in any units."""
-    return np.unique(column, return_inverse=True)[1].astype(np.uint64)
 
 
 def _bits(column: Array) -> NDArray[np.uint64]:
@@ -128,7 +124,8 @@ def _merged(
     if not same.any():
         return at, weights[at]
     for column in columns:  # equal hashes are equal rows but for a collision; look
-        same &= column[at][1:] == column[at][:-1]
+        number = numbers(column[kept])[order]
+        same &= number[1:] == number[:-1]
     begins = np.flatnonzero(np.concatenate([[True], ~same]))
     return at[begins], np.add.reduceat(weights[at], begins)
 
