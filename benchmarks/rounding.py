@@ -48,7 +48,7 @@ def main() -> None:
                 now_error = np.sqrt(np.mean((now - problem.target) ** 2))
                 print(f"{name}, {what}, draw {draw}: error {error:.4f} -> {now_error:.4f}, moved {moved:.1e} of it")
     print(f"largest difference {worst:.1e} of the error; at most {MOST:g} is wanted")
-    sys.exit(worst > MOST)
+    sys.exit(int(worst > MOST))
 
 
 if __name__ == "__main__":
