@@ -12,9 +12,12 @@ index.html with all of them. Real data are looked for under MLKM_DATA_HOME. Need
 """
 
 import argparse
+import signal
 import sys
 import time
 from pathlib import Path
+
+from mlkm._atomic import interrupted_by_sigterm
 
 from .experiment import Options
 from .experiments import EXPERIMENTS
@@ -60,7 +63,11 @@ def _positive(text: str) -> int:
 def main(arguments: list[str] | None = None) -> int:
     given = parse(arguments)
     try:
-        return _main(given)
+        with interrupted_by_sigterm():
+            return _main(given)
+    except KeyboardInterrupt as stop:
+        print("python -m paper: stopped; the cells that are done are kept.", file=sys.stderr)
+        return 128 + (stop.args[0] if stop.args else signal.SIGINT)
     except (OSError, Unreadable) as error:  # a folder that cannot be written, a file of results that is not one
         print(f"python -m paper: {error}", file=sys.stderr)
         return 2

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mlkm._atomic import atomic_write
+
 from .store import Cell, Results
 
 
@@ -65,6 +67,12 @@ class Details:
 
 
 Block = Text | Table | Figure | Details
+
+
+def save_figure(canvas: Any, path: Path) -> None:
+    """Write a figure of matplotlib to a PNG file."""
+    with atomic_write(path) as file:
+        canvas.savefig(file, format="png", dpi=110)
 
 
 @dataclass(frozen=True)

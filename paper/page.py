@@ -8,6 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 import mlkm
+from mlkm._atomic import atomic_write
 
 from . import agreement, claims
 from .claims.base import NEARLY, NO, PART, TAIL, YES
@@ -83,8 +84,8 @@ def write_reports(folder: Path, quick: bool = False) -> None:
     blocks, legend = reports(folder, quick), f"**{QUICK}** {LEGEND}" if quick else LEGEND
     for name, parts in blocks.items():
         text = f"# {title_of(name)}\n\n{legend}\n\n" + "\n".join(to_markdown(part) for part in parts)
-        (folder / f"{name}.md").write_text(text, encoding="utf-8")
-    (folder / "index.html").write_text(_page(blocks, quick), encoding="utf-8")
+        _write(folder / f"{name}.md", text)
+    _write(folder / "index.html", _page(blocks, quick))
 
 
 def write_document(folder: Path, path: Path) -> None:
@@ -98,7 +99,12 @@ def write_document(folder: Path, path: Path) -> None:
             text,
             flags=re.DOTALL,
         )
-    path.write_text(text, encoding="utf-8")
+    _write(path, text)
+
+
+def _write(path: Path, text: str) -> None:
+    with atomic_write(path) as file:
+        file.write(text.encode())
 
 
 def _page(blocks: dict[str, list[Block]], quick: bool) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 
 import mlkm
@@ -14,6 +14,8 @@ import mlkm
 from .experiment import Experiment, Options
 from .experiments import EXPERIMENTS
 from .store import Cell, Store
+
+IDLE = 5  # seconds after which idle workers end; those of a run that was killed need half a minute more
 
 
 def run_cell(name: str, cell: Cell, options: Options) -> tuple[Cell, dict[str, Any] | None, str]:
@@ -61,7 +63,9 @@ def compute(
     """Run the cells and keep their results; yields the cells that failed, with their errors."""
     store = store_of(experiment, folder, options.quick)
     work = (delayed(run_cell)(experiment.name, cell, options) for cell in cells)
-    for cell, found, error in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(work):
+    with parallel_config("loky", idle_worker_timeout=IDLE):
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    for cell, found, error in parallel(work):
         if found is None:
             yield cell, error
         else:

@@ -2,6 +2,7 @@
 it and goes on."""
 
 import csv
+import io
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -39,54 +40,54 @@ class Store:
 
     def read(self) -> "Results":
         """All complete lines; a line cut off by an interruption is not one."""
-        if self._is_new():
+        lines = csv.DictReader(io.StringIO(self._lines()[0].decode(), newline=""))
+        if lines.fieldnames is None:
             return Results({})
+        if not set(IDENTITY) <= set(lines.fieldnames):
+            raise Unreadable(
+                f"{self.path} is not a file of results: its first line lacks {', '.join(IDENTITY)}. Move it away"
+                " and run again."
+            )
         found: dict[Cell, dict[str, Any]] = {}
-        with self.path.open(newline="", encoding="utf-8") as file:
-            lines = csv.DictReader(file)
-            if not set(IDENTITY) <= set(lines.fieldnames or ()):
+        for line in lines:
+            if None in line.values() or None in line:
+                continue
+            try:
+                cell = Cell(line["version"], line["row"], line["system"], int(line["seed"]))
+                found[cell] = {
+                    name: _parse(text) for name, text in line.items() if name not in (*IDENTITY, "mlkm") and text != ""
+                }
+            except ValueError as error:
                 raise Unreadable(
-                    f"{self.path} is not a file of results: its first line lacks {', '.join(IDENTITY)}. Move it away"
-                    " and run again."
-                )
-            for line in lines:
-                if None in line.values() or None in line:
-                    continue
-                try:
-                    cell = Cell(line["version"], line["row"], line["system"], int(line["seed"]))
-                    found[cell] = {
-                        name: _parse(text)
-                        for name, text in line.items()
-                        if name not in (*IDENTITY, "mlkm") and text != ""
-                    }
-                except ValueError as error:
-                    raise Unreadable(
-                        f"{self.path}, line {lines.line_num}, cannot be read ({error}). Delete the line and run again."
-                    ) from None
+                    f"{self.path}, line {lines.line_num}, cannot be read ({error}). Delete the line and run again."
+                ) from None
         return Results(found)
 
-    def _is_new(self) -> bool:
-        return not self.path.exists() or self.path.stat().st_size == 0
+    def _lines(self) -> tuple[bytes, bytes]:
+        """The lines of the file, and what there is of a last one that was cut off."""
+        content = self.path.read_bytes() if self.path.exists() else b""
+        end = content.rfind(b"\n") + 1
+        return content[:end], content[end:]
 
     def append(self, cell: Cell, mlkm_version: str, measures: dict[str, Any]) -> None:
+        """Write a line at once, so that it is there or not; several runs may write to one file."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         unknown = set(measures) - set(self.columns)
         if unknown:
             raise ValueError(f"{self.path.name} has no columns {sorted(unknown)}; it has {self.columns}")
-        fresh = self._is_new()
-        cut = not fresh and not self.path.read_bytes().endswith(b"\n")
-        with self.path.open("a", newline="", encoding="utf-8") as file:
+        text, (whole, cut) = io.StringIO(), self._lines()
+        writer = csv.DictWriter(text, self.columns, restval="", lineterminator="\n")
+        if not whole:
+            writer.writeheader()
+        values = {
+            name: json.dumps(value) if isinstance(value, list) else f"{value:.8g}" for name, value in measures.items()
+        }
+        identity = {"version": cell.version, "row": cell.row, "system": cell.system, "seed": cell.seed}
+        writer.writerow(identity | {"mlkm": mlkm_version} | values)
+        with self.path.open("ab") as file:
             if cut:
-                file.write("\n")
-            writer = csv.DictWriter(file, self.columns, restval="", lineterminator="\n")
-            if fresh:
-                writer.writeheader()
-            values = {
-                name: json.dumps(value) if isinstance(value, list) else f"{value:.8g}"
-                for name, value in measures.items()
-            }
-            identity = {"version": cell.version, "row": cell.row, "system": cell.system, "seed": cell.seed}
-            writer.writerow(identity | {"mlkm": mlkm_version} | values)
+                file.truncate(len(whole))
+            file.write(text.getvalue().encode())
 
 
 def _parse(text: str) -> Any:

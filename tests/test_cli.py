@@ -57,10 +57,10 @@ def test_demo_refuses_too_few_rows(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nowhere/demo.png", "The picture must go into a folder that exists; got .*nowhere"),
-        ("file/demo.png", "The picture must go into a folder that exists; got .*file"),
-        ("", "The picture must be a file; got .*, which is a folder"),
-        ("demo.docx", r"The picture's name must end in .*\.png.*; got .*demo\.docx"),
+        ("nowhere/demo.png", "There is no folder .*nowhere' to write 'demo.png' to"),
+        ("file/demo.png", "There is no folder .*file' to write 'demo.png' to"),
+        ("", "An output needs the name of a file; got the folder"),
+        ("demo.docx", r"The name of the picture must end in .*\.png.*; got .*demo\.docx"),
     ],
 )
 def test_demo_says_at_once_where_a_picture_cannot_be_saved(tmp_path, monkeypatch, name, message):

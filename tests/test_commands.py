@@ -225,7 +225,11 @@ def test_weights_count_in_the_fit(tmp_path):
         (["fit", "nowhere.csv", "--target", "y"], 2, "There is no file 'nowhere.csv'"),
         (["fit", "table.csv", "--target", "prize"], 2, "no column 'prize'.*did you mean 'price'"),
         (["fit", "table.csv", "--target", "price", "--features", "x,z"], 2, "no column 'z', which --features names"),
-        (["fit", "table.csv", "--target", "price", "--out", "no/m.mlkm"], 2, "folder that exists"),
+        (
+            ["fit", "table.csv", "--target", "price", "--out", "no/m.mlkm"],
+            2,
+            "There is no folder .* to write 'm.mlkm' to",
+        ),
         (["fit", "table.csv", "--target", "price", "--out", "table.csv"], 2, "would overwrite"),
         (["fit", "table.csv", "--target", "price", "--report", "r.pdf"], 2, "must end in .html"),
         (["fit", "table.csv", "--target", "price", "--confidence-level", "1.5"], 2, "--confidence-level"),
@@ -314,7 +318,7 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert err.strip() == "Stopped: nothing was written."
+    assert err.strip() == "Stopped: outputs that were not complete were not written."
     assert sorted(os.listdir(tmp_path)) == ["t.csv"]
 
 

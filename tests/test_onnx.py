@@ -207,23 +207,6 @@ def test_piecewise_linear_functions_are_interp(beyond):
             np.testing.assert_allclose(own[high], v[-1] + slope * (x[high] - k[-1]), rtol=1e-9)
 
 
-def test_a_disk_that_is_full_leaves_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "model.onnx"
-    mlkm.to_onnx(fitted("ridge"), path)
-    before, write = path.read_bytes(), Path.write_bytes
-
-    def full(path, content):
-        write(path, content[:100])
-        raise OSError("No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "write_bytes", full)
-        with pytest.raises(OSError, match="No space left"):
-            mlkm.to_onnx(fitted("default"), path)
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
-
-
 @pytest.mark.skipif(os.name != "posix", reason="links of POSIX")
 def test_the_file_is_written_behind_a_link_and_into_a_folder_that_is_there(tmp_path):
     link, path = tmp_path / "link.onnx", tmp_path / "model.onnx"

@@ -413,6 +413,17 @@ def test_a_line_cut_off_is_computed_again(small, tmp_path):
     np.testing.assert_array_equal(store_of(small, tmp_path).read().values(WRITTEN, "d = 1", "fine", "test_mse"), [0, 1])
 
 
+def test_a_line_cut_off_in_its_last_number_is_no_line(small, tmp_path):
+    run_all(small, Options(2), tmp_path)
+    path = tmp_path / "small.csv"
+    whole = path.read_text()
+    path.write_text(whole[:-2])  # its number of seconds would be another one
+    assert Cell(WRITTEN, "d = 1", "fine", 1) in pending(small, Options(2), tmp_path)
+    run_all(small, Options(2), tmp_path)
+    lines = [line.split(",")[:-1] for line in path.read_text().splitlines()]
+    assert lines == [line.split(",")[:-1] for line in whole.splitlines()]
+
+
 def test_empty_file_of_a_run_that_was_cut_is_begun_anew(small, tmp_path):
     (tmp_path / "small.csv").touch()
     run_all(small, Options(2), tmp_path)

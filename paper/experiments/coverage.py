@@ -14,7 +14,7 @@ from mlkm import RandomFeatureRidge
 from mlkm.datasets import make_example1
 
 from ..data import WRITTEN
-from ..experiment import Block, Entry, Experiment, Figure, Options, Table, Text
+from ..experiment import Block, Entry, Experiment, Figure, Options, Table, Text, save_figure
 from ..store import Cell, Results
 
 LEVEL, N, N_TEST = 0.9, 100, 200
@@ -89,7 +89,7 @@ def report(results: Results, folder: Path) -> list[Block]:
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False)
     path = folder / "coverage.png"
-    canvas.savefig(path, dpi=110)
+    save_figure(canvas, path)
     return [
         Table(
             "Coverage of the 90 % band in per cent, mean and standard error over draws [bounds]", ["band", *rows], lines

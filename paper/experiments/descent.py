@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..data import WRITTEN, example1
-from ..experiment import Block, Entry, Experiment, Figure, Options, Table, Text
+from ..experiment import Block, Entry, Experiment, Figure, Options, Table, Text, save_figure
 from ..settings import Descent, shape12
 from ..store import Cell, Results
 from ..tables import with_error
@@ -94,7 +94,7 @@ def report(results: Results, folder: Path) -> list[Block]:
     axes[0].set_ylabel("average squared gradient norm")
     canvas.legend(frameon=False, loc="outside lower center", ncols=len(SYSTEMS))
     path = folder / "descent.png"
-    canvas.savefig(path, dpi=110)
+    save_figure(canvas, path)
     text = (
         "Read literally, T = O(eps^-2) steps for an average of at most eps^2 is a slope of -1, here fitted over the"
         " last nine tenths of the steps. The theorem is about joint descent with a step size that is appropriately"

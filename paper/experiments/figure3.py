@@ -11,7 +11,7 @@ from mlkm.datasets import example1_truth, example2_truth
 
 from .. import systems
 from ..data import WRITTEN, example1, example2
-from ..experiment import Block, Experiment, Figure, Options, Text
+from ..experiment import Block, Experiment, Figure, Options, Text, save_figure
 from ..settings import DESCENT12, shape12
 from ..store import Cell, Results
 
@@ -83,7 +83,7 @@ def report(name: str, example: int, results: Results, folder: Path) -> list[Bloc
     handles, labels = axes[0, 0].get_legend_handles_labels()
     canvas.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
     path = folder / f"{name}.png"
-    canvas.savefig(path, dpi=110)
+    save_figure(canvas, path)
     text = (
         "The published picture of the RKM scales its band by the training loss of the MLKM; here each machine has its"
         " own. Bands are for y and on average over its rows, not for f at every x. Where the truth leaves the band:"

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import systems
 from ..data import CODED, example3
-from ..experiment import Block, Experiment, Figure, Options, Text
+from ..experiment import Block, Experiment, Figure, Options, Text, save_figure
 from ..settings import SHAPE3, descent3
 from ..store import Cell, Results
 from ..tables import number
@@ -75,7 +75,7 @@ def report(results: Results, folder: Path) -> list[Block]:
     handles, labels = axes[0, 0].get_legend_handles_labels()
     canvas.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
     path = folder / "figure5.png"
-    canvas.savefig(path, dpi=110)
+    save_figure(canvas, path)
     return [
         Figure("Test MSE by epoch, Example 3, as-coded", path),
         Text(

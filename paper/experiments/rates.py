@@ -15,7 +15,7 @@ from mlkm import RandomFeatureRidge
 from mlkm.kernels import Matern
 
 from ..data import Array
-from ..experiment import Block, Entry, Experiment, Figure, Options, Table, Text
+from ..experiment import Block, Entry, Experiment, Figure, Options, Table, Text, save_figure
 from ..store import Cell, Results
 from ..tables import number, with_error
 
@@ -87,7 +87,7 @@ def report(results: Results, folder: Path) -> list[Block]:
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False)
     path = folder / "rates.png"
-    canvas.savefig(path, dpi=110)
+    save_figure(canvas, path)
     text = (
         "Theorem 1 is an upper bound: a slope at or below it agrees with it. The target lies on the edge of its class,"
         " where the bound should be nearly reached. The theorem wants densities of the frequencies that are"

@@ -13,7 +13,7 @@ from mlkm import MLKMRegressor, RandomFeatureRidge
 from mlkm.datasets import make_example1
 from mlkm.solvers import GradientDescent
 
-from ..experiment import Block, Entry, Experiment, Figure, Options, Table, Text
+from ..experiment import Block, Entry, Experiment, Figure, Options, Table, Text, save_figure
 from ..store import Cell, Results
 from ..tables import number, with_error
 
@@ -110,7 +110,7 @@ def report(results: Results, folder: Path) -> list[Block]:
         )
     canvas.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=len(systems), frameon=False)
     path = folder / "table1.png"
-    canvas.savefig(path, dpi=110)
+    save_figure(canvas, path)
     text = (
         "Example 1 with d = 8. RF and both layers of MLKM have D = sqrt(n) log n features; Table 1's exponents are for"
         " that D and leave out logarithms. The paper counts one gradient pass for MLKM; a fit takes hundreds. Memory is"

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
+from ._atomic import atomic_write
 from ._types import Array
 
 __all__ = ["data_home_folder", "fetch_sml2010", "fetch_year_prediction"]
@@ -165,8 +166,10 @@ def _read_checksummed(path: Path) -> Array | None:
 def _write_checksummed(path: Path, table: Array) -> None:
     """Keep the array; in a folder that cannot be written to, the text is simply read again next time."""
     try:
-        np.save(path, table, allow_pickle=False)
-        path.with_suffix(".sha256").write_text(_sha256(path), encoding="ascii")
+        with atomic_write(path) as file:
+            np.save(file, table, allow_pickle=False)
+        with atomic_write(path.with_suffix(".sha256")) as file:
+            file.write(_sha256(path).encode())
     except OSError:
         return
 
@@ -199,9 +202,8 @@ def _require(folder: Path, names: tuple[str, ...], archive: str, page: str, down
         raise OSError(f"The archive {archive} does not contain {', '.join(absent)}. {by_hand}")
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in members.items():
-        partial = folder / f"{name}.part"  # a broken download leaves no file under the real name
-        partial.write_bytes(content)
-        partial.replace(folder / name)
+        with atomic_write(folder / name) as file:
+            file.write(content)
 
 
 def _members(archive: bytes, names: list[str]) -> dict[str, bytes]:

@@ -33,5 +33,6 @@ def _mlkm(
       mlkm demo
 
     Tables are CSV, Parquet or Feather files with a line of names: numbers, categories, words, dates and missing values
-    as they are. Exit codes: 0 fine, 1 failed, 2 the command was wrong, 130 interrupted.
+    as they are. Exit codes: 0 fine, 1 failed, 2 the command was wrong, 130 interrupted, 143
+    terminated.
     """

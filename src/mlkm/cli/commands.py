@@ -10,6 +10,7 @@ from rich.table import Table
 from . import fit, models, report  # noqa: F401  (they add their commands)
 from .app import app as app
 from .opening import Json
+from .outputs import check_out
 from .talk import talking
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def demo(
 
 def _draw(picture: Path, results: "Sequence[Result]", n_steps: int, data: "DemoData") -> list[Path]:
     """Both pictures."""
-    from .pictures import plot_components, plot_demo_band
+    from .pictures import plot_components, plot_demo_band, save_picture
 
     best = results[n_steps - 1]
     shown = {
@@ -69,8 +70,8 @@ def _draw(picture: Path, results: "Sequence[Result]", n_steps: int, data: "DemoD
         "MLKM": best,
     }
     band_picture = picture.with_name(f"{picture.stem}-band{picture.suffix}")
-    plot_components(shown, data).savefig(picture, dpi=120)
-    plot_demo_band(best, data).savefig(band_picture, dpi=120)
+    save_picture(plot_components(shown, data), picture)
+    save_picture(plot_demo_band(best, data), band_picture)
     return [picture, band_picture]
 
 
@@ -80,15 +81,12 @@ def _as_data(result: "Result") -> dict[str, Any]:
 
 
 def _check_picture(picture: Path) -> str | None:
-    """The package that is missing for pictures, if one is; the end where a picture could not be saved."""
+    """The package that is missing for pictures, if one is; an error where a picture could not be saved."""
     try:
-        from .pictures import why_not
+        from .pictures import kinds
     except ModuleNotFoundError as missing:
         return missing.name
-    reason = why_not(picture)
-    if reason is not None:
-        typer.echo(reason, err=True)
-        raise typer.Exit(2)
+    check_out(picture, "picture", kinds())
     return None
 
 

@@ -157,9 +157,9 @@ def export(
             graph = to_onnx(fitted, onnx)
         data: dict[str, Any] = {
             "onnx": str(onnx),
-            "bytes": onnx.stat().st_size,
+            "bytes": graph.ByteSize(),
             "inputs": [own.name for own in graph.graph.input],
             "outputs": [own.name for own in graph.graph.output],
         }
         lines = [("inputs", ", ".join(data["inputs"])), ("outputs", ", ".join(data["outputs"]))]
-        talk.result(data, lines, f"The model is in {onnx}, {onnx.stat().st_size / 1e6:.1f} MB.")
+        talk.result(data, lines, f"The model is in {onnx}, {graph.ByteSize() / 1e6:.1f} MB.")

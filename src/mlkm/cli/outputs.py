@@ -3,19 +3,18 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from .._atomic import check_writable
 from ..sources.listing import is_hidden
-from .talk import UsageError
+from .talk import UsageError, sentence
 
 
 def check_out(path: Path, what: str, kinds: Sequence[str] = (), inputs: Sequence[Path] = ()) -> None:
     """Refuse a name that cannot be written, is of another kind, or is that of a file which is read, or would be the
     next time, being in a folder of them."""
-    if path.is_dir():
-        raise UsageError(f"The {what} must be a file; got {str(path)!r}, which is a folder.")
-    if not path.parent.is_dir():
-        raise UsageError(
-            f"The {what} must go into a folder that exists; got {str(path)!r}, and there is no {path.parent}."
-        )
+    try:
+        check_writable(path)
+    except OSError as problem:
+        raise UsageError(sentence(problem)) from None
     if kinds and path.suffix.lower() not in kinds:
         raise UsageError(f"The name of the {what} must end in {' or '.join(kinds)}; got {path.name!r}.")
     if any(path.resolve() == own.resolve() for own in inputs):

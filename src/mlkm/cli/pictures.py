@@ -6,24 +6,21 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from .._atomic import atomic_write
 from ..plotting import plot_band
 from .demo import DemoData, Result
 
 _OTHERS, _LIMITS = 7 / 16, (0.02, 0.98)  # where other inputs are held: in the middle of a step of the staircase
 
 
-def why_not(picture: Path) -> str | None:
-    """One sentence where a picture cannot be saved under this name."""
-    if not picture.parent.is_dir():
-        return f"The picture must go into a folder that exists; got {str(picture)!r}, and there is no {picture.parent}."
-    if picture.is_dir():
-        return f"The picture must be a file; got {str(picture)!r}, which is a folder."
-    kinds = Figure().canvas.get_supported_filetypes()
-    if picture.suffix[1:].lower() not in kinds:
-        return (
-            f"The picture's name must end in {', '.join('.' + kind for kind in sorted(kinds))}; got {str(picture)!r}."
-        )
-    return None
+def kinds() -> list[str]:
+    """How the name of a picture may end."""
+    return [f".{kind}" for kind in sorted(Figure().canvas.get_supported_filetypes())]
+
+
+def save_picture(figure: Figure, path: Path) -> None:
+    with atomic_write(path) as file:
+        figure.savefig(file, format=path.suffix[1:].lower(), dpi=120)
 
 
 def plot_demo_band(result: Result, data: DemoData, n_components: int = 5) -> Figure:

@@ -1,10 +1,11 @@
 """What a command says: results on standard output, notes and progress on standard error, and how it ends.
 
-Exit codes: 0 fine, 1 the work failed, 2 the command was wrong, 130 interrupted.
+Exit codes: 0 fine, 1 the work failed, 2 the command was wrong, 130 interrupted, 143 terminated.
 """
 
 import json
 import os
+import signal
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,10 +17,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from .._atomic import interrupted_by_sigterm
 from .._progress import Event, telling
 from .._shown import left_in_words
 
-FAILED, USAGE, INTERRUPTED = 1, 2, 130
+FAILED, USAGE = 1, 2
 
 
 class UsageError(Exception):
@@ -104,12 +106,13 @@ def talking(as_json: bool = False) -> Iterator[Talk]:
     """
     talk = Talk(as_json)
     try:
-        with warnings.catch_warnings():
+        with interrupted_by_sigterm(), warnings.catch_warnings():
             warnings.simplefilter("always")
             warnings.showwarning = lambda message, *_, **__: talk.note(" ".join(str(message).split()))
             yield talk
-    except KeyboardInterrupt:
-        _end(talk, "Stopped: nothing was written.", INTERRUPTED)
+    except KeyboardInterrupt as stop:
+        by = stop.args[0] if stop.args else signal.SIGINT
+        _end(talk, "Stopped: outputs that were not complete were not written.", 128 + by)
     except UsageError as problem:
         _end(talk, str(problem), USAGE)
     except (typer.Exit, typer.Abort):

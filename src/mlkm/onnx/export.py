@@ -1,6 +1,5 @@
 """From a fitted estimator to a graph."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,9 +7,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .._atomic import atomic_write
 from ..base import KernelMachine
 from ..conformal.regressor import ConformalRegressor
-from ..sources.output import renamed
 from .bands import band_ends
 from .graph import Graph
 from .inline import before_last
@@ -26,8 +25,8 @@ def export(model: Any, path: Any, dtype: str) -> Any:
     package("onnx")
     result = as_model(graph_of(model, dtype))
     if path is not None:
-        with renamed(Path(path)) as unfinished:
-            unfinished.write_bytes(result.SerializeToString())
+        with atomic_write(path) as file:
+            file.write(result.SerializeToString())
     return result
 
 

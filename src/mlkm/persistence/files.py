@@ -6,15 +6,13 @@ No code of a file runs: it can name types that are trusted (`mlkm.persistence.tr
 
 import json
 import os
-import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from sklearn.base import BaseEstimator
 
+from .._atomic import atomic_write, check_writable
 from .._version import __version__
 from ..conformal.regressor import ConformalRegressor
 from ..exceptions import warn
@@ -30,8 +28,8 @@ PathLike = str | os.PathLike[str]
 def save(model: Any, path: PathLike, *, keep_rows: bool = True) -> None:
     """Write a model, fitted or not, to a file that `mlkm.load` reads; predictions are the same to the last bit.
 
-    The file is complete or not there: it is written under another name and then renamed, so that a save that is
-    interrupted leaves the file that was there before.
+    The file gets its name when it is complete: a save that is interrupted leaves the file that was there before, and
+    nothing else.
 
     Parameters
     ----------
@@ -58,7 +56,8 @@ def save(model: Any, path: PathLike, *, keep_rows: bool = True) -> None:
     """
     if not isinstance(model, BaseEstimator):
         raise TypeError(f"mlkm.save writes estimators, as in save(model, path); got {type(model).__name__}.")
-    skops, target = _skops(), _target(path)
+    skops = _skops()
+    check_writable(path)  # before any work
     try:
         copy, without_std = prepared(model, keep_rows)
         content = skops.dumps(copy, compression=ZIP_DEFLATED)
@@ -66,7 +65,7 @@ def save(model: Any, path: PathLike, *, keep_rows: bool = True) -> None:
         raise
     except Exception as error:
         raise ValueError(f"{type(model).__name__} holds what cannot be written to a file: {_words(error)}.") from error
-    with _replacing(target) as file:
+    with atomic_write(path) as file:
         file.write(content)
         with ZipFile(file, "a", ZIP_DEFLATED) as archive:
             archive.writestr(_NOTE, json.dumps({"schema": SCHEMA, "mlkm": __version__}))
@@ -147,29 +146,3 @@ def _model(skops: Any, file: IO[bytes], path: PathLike, trusted: list[str]) -> A
         ) from None
     except Exception as error:  # whatever a damaged file leads to
         raise ValueError(f"{name} is damaged or forged: {_words(error)}.") from error
-
-
-def _target(path: PathLike) -> Path:
-    """Where the file goes: behind links, in a folder that is there."""
-    target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise IsADirectoryError(f"mlkm.save needs the name of a file; got the folder {os.fspath(path)!r}.")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(
-            f"There is no folder {str(target.parent)!r} to write {target.name!r} to; make it first."
-        )
-    return target
-
-
-@contextmanager
-def _replacing(target: Path) -> Iterator[IO[bytes]]:
-    """A new file in the same folder that takes the place of the target once it is complete."""
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with open(beside, "x+b") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, target)
-    finally:
-        beside.unlink(missing_ok=True)

@@ -1,7 +1,6 @@
 """A report as an object: its facts, its page, and how it is kept."""
 
 import os
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,6 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from .._atomic import atomic_write
 from .._types import Array
 from .facts import Facts, gather
 from .page import page
@@ -28,12 +28,8 @@ class Report:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to a file, which has its name only when it is complete."""
         target, text = Path(path), self.html
-        beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-        try:
-            beside.write_text(text, encoding="utf-8")
-            os.replace(beside, target)
-        finally:
-            beside.unlink(missing_ok=True)
+        with atomic_write(target) as file:
+            file.write(text.encode())
         return target
 
     def _repr_html_(self) -> str:

@@ -1,14 +1,11 @@
 """Predictions of a table in files, written as they are made."""
 
-import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
+from .._atomic import atomic_write
 from ..tables.frames import Table
 from .apply import names_of, taken
 from .files import FileSource, open_table
@@ -40,12 +37,12 @@ def predict_table(model: Any, source: Any, out: Any, *, confidence_level: float 
     table = table.narrowed(names_of(model))
     if table.reads(path):
         raise ValueError(f"{str(path)!r} is, or would be, one of the files that are read; give it another name.")
-    with renamed(path) as unfinished:
+    with atomic_write(path) as file:
         writer = None
         try:
             for block in table.blocks():
                 columns = pa.table(_columns(model, block.table, confidence_level))
-                writer = writer or _writer(unfinished, columns.schema, path.suffix.lower())
+                writer = writer or _writer(file, columns.schema, path.suffix.lower())
                 writer.write_table(columns)
         finally:
             if writer is not None:
@@ -53,30 +50,6 @@ def predict_table(model: Any, source: Any, out: Any, *, confidence_level: float 
         if writer is None:
             raise ValueError("The table has no rows to predict.")
     return path
-
-
-@contextmanager
-def renamed(path: Path) -> Iterator[Path]:
-    """A file beside `path`, behind links, to write to, which gets its name when all went well and is removed when
-    not."""
-    path = Path(os.path.realpath(path))
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {str(path.parent)!r} to write {path.name!r} to; make it first.")
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    os.close(handle)
-    try:
-        yield Path(name)
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _columns(model: Any, rows: Table, level: float | None) -> dict[str, Any]:
@@ -98,11 +71,11 @@ def _named(name: str, values: Any) -> dict[str, Any]:
     return {f"{name}_{k}": column for k, column in enumerate(values.T)}
 
 
-def _writer(path: Path, schema: Any, kind: str) -> Any:
+def _writer(file: IO[bytes], schema: Any, kind: str) -> Any:
     if kind == ".parquet":
         from pyarrow.parquet import ParquetWriter
 
-        return ParquetWriter(path, schema)
+        return ParquetWriter(file, schema)
     from pyarrow.csv import CSVWriter
 
-    return CSVWriter(path, schema)
+    return CSVWriter(file, schema)
