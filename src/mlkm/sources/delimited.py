@@ -11,7 +11,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from .schemas import check_differ, check_text, joined, told_with
+from .schemas import check_differ, check_text, fragments_of, joined, told_with
 
 _SEPARATORS = ",;\t|"
 
@@ -29,6 +29,30 @@ def csv_format(files: Sequence[Path]) -> Any:
     names = dict.fromkeys(name for own in found for name in own)
     types = {name: reduce(_wider, [own[name] for own in found if name in own]) for name in names}
     return pyarrow.dataset.CsvFileFormat(parse_options=parse, convert_options=_converted(types))
+
+
+def text_columns(dataset: Any) -> set[str]:
+    """The columns of a dataset that are written in CSV files, not said by the names of folders."""
+    files = [own for own in fragments_of(dataset) or () if _is_csv(own)]
+    return {name for own in files for name in own.physical_schema.names}
+
+
+def as_text(fragment: Any, schema: Any) -> Any:
+    """A file whose cells are read by the types of a schema, which may be text, whatever they look like."""
+    import pyarrow.dataset
+
+    if not _is_csv(fragment):
+        return fragment
+    form, scanned = fragment.format, fragment.format.default_fragment_scan_options
+    types = {**scanned.convert_options.column_types, **dict(zip(schema.names, schema.types, strict=True))}
+    own = pyarrow.dataset.CsvFileFormat(
+        parse_options=form.parse_options, read_options=scanned.read_options, convert_options=_converted(types)
+    )
+    return own.make_fragment(fragment.path, fragment.filesystem, fragment.partition_expression)
+
+
+def _is_csv(fragment: Any) -> bool:
+    return type(getattr(fragment, "format", None)).__name__ == "CsvFileFormat"
 
 
 def separator(file: Path) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..tables.frames import Table
-from .apply import names_of, taken
+from ..tables.odd import one_warning
+from .apply import later_rows, taken
 from .files import FileSource, open_table
 
 _KINDS = (".parquet", ".csv")
@@ -37,10 +37,10 @@ def predict_table(model: Any, source: Any, out: Any, *, confidence_level: float 
     if confidence_level is not None and not hasattr(model, "predict_interval"):
         raise ValueError("confidence_level is for models with a band, and this one has none.")
     table = source if isinstance(source, FileSource) else open_table(source)
-    table = table.narrowed(names_of(model))
+    table = later_rows(table, model)
     if table.reads(path):
         raise ValueError(f"{str(path)!r} is, or would be, one of the files that are read; give it another name.")
-    with renamed(path) as unfinished:
+    with renamed(path) as unfinished, one_warning():
         writer = None
         try:
             for block in table.blocks():
@@ -79,7 +79,7 @@ def _umask() -> int:
     return mask
 
 
-def _columns(model: Any, rows: Table, level: float | None) -> dict[str, Any]:
+def _columns(model: Any, rows: Any, level: float | None) -> dict[str, Any]:
     if not hasattr(model, "predict_interval"):
         return _named("prediction", np.asarray(model.predict(taken(model, rows))))
     mean, interval = model.predict_interval(taken(model.estimator_, rows), level)
