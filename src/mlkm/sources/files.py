@@ -17,6 +17,9 @@ from .listing import Listing, is_hidden, listed
 from .schemas import check_goes_with, fragments_of, index_of, schemas_of, told_with, unified
 
 
+_NUMBER, _WORD = 8, 64  # bytes of a cell
+
+
 @dataclass(frozen=True)
 class FileSource(LocalSource):
     """A PyArrow dataset, the types of its columns in all files, the columns that are inputs, targets, none where there
@@ -44,10 +47,24 @@ class FileSource(LocalSource):
 
     def n_blocks(self) -> int | None:
         """By the files' own count of rows; a CSV has none."""
+        n = self.n_rows() if is_listened_to() else None
+        return None if n is None else -(-n // piece_rows(self.n_columns))
+
+    def n_rows(self) -> int | None:
+        """How many rows there are, where the files say it themselves."""
         counted = type(getattr(self.dataset, "format", None)).__name__ in ("ParquetFileFormat", "IpcFileFormat")
-        if not counted or not is_listened_to():
-            return None
-        return -(-int(self.dataset.count_rows()) // piece_rows(self.n_columns))
+        return int(self.dataset.count_rows()) if counted else None
+
+    def memory(self, wanted: Sequence[str]) -> float:
+        """About how many bytes these columns take as a table in memory: by the number of rows, or of CSV files by
+        their size."""
+        import pyarrow as pa
+
+        n = self.n_rows()
+        if n is None:
+            return float(sum(Path(file).stat().st_size for file in getattr(self.dataset, "files", ())))
+        plain = (pa.types.is_primitive(self.types.field(name).type) for name in wanted)
+        return float(n * sum(_NUMBER if own else _WORD for own in plain))
 
     def narrowed(self, names: tuple[str, ...] | None) -> "FileSource":
         """With these columns alone, for a model that needs no others."""
