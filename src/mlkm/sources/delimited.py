@@ -2,7 +2,8 @@
 
 PyArrow tells the type of a column by the first part of a file. Here a pass over the whole file finds it: a column is
 what all of its values allow, which is whole numbers, numbers, true or false, dates and times as ISO 8601 writes them,
-else words. Empty cells, NA and NaN are missing.
+else words. Empty cells, NA and NaN are missing. Rows for a fitted model are read as text, of which its columns make
+numbers, dates and levels cell by cell.
 """
 
 import re
@@ -51,8 +52,11 @@ def _types_of(files: Sequence[Path], parse: Any) -> tuple[list[Any], Any]:
 
 def text_columns(dataset: Any) -> set[str]:
     """The columns of a dataset that are written in CSV files, not said by the names of folders."""
+    import pyarrow.dataset
+
     files = [own for own in fragments_of(dataset) or () if _is_csv(own)]
-    return {name for own in files for name in own.physical_schema.names}
+    said = {name for own in files for name in pyarrow.dataset.get_partition_keys(own.partition_expression)}
+    return set(dataset.schema.names) - said if files else set()
 
 
 def as_text(fragment: Any, schema: Any) -> Any:
