@@ -168,6 +168,28 @@ def test_cells_of_any_kind_are_read_one_by_one_as_together(cells, random):
                 np.testing.assert_array_equal(encoder.transform(some), whole[own])
 
 
+def test_types_of_other_libraries_are_read_one_by_one_as_together():
+    """Those that pandas does not have, in the fit and later; and as another library has the same cells."""
+    colours = pl.Enum(["red", "green", "blue"])
+    frame = pl.DataFrame(
+        {
+            "enumeration": pl.Series(["red", None, "blue", "green"], dtype=colours),
+            "category": pl.Series(["1", "b", None, "b"], dtype=pl.Categorical),
+            "decimal": pl.Series(["1.50", None, "2.25", "3.00"]).cast(pl.Decimal(10, 2)),
+            "span": pl.Series([datetime.timedelta(seconds=90), None] * 2),
+            "time": pl.Series([datetime.time(8, 30), datetime.time(17, 5), None, datetime.time(0)]),
+            "day": pl.Series([at.date() for at in HOURS[:4]]),
+            "at": pl.Series([at.replace(tzinfo=NEW_YORK) for at in HOURS[::15]]),
+            "whole": pl.Series([2**60 + 1, None, 3, 4]),
+        }
+    )
+    encoder = TableEncoder(categorical_features=["decimal"])
+    whole = encoder.fit_transform(frame)
+    for k in range(4):
+        for some in (frame[k], frame[k].to_arrow(), frame[k].to_pandas(), pd.DataFrame(frame[k].to_dicts())):
+            np.testing.assert_array_equal(encoder.transform(some), whole[[k]])
+
+
 def test_instants_are_the_same_in_every_zone(fitted):
     """Dates without a zone are by the clock of that of the fit; text has its offset."""
     model, frame, _ = fitted["times of a zone"]
