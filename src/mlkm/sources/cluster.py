@@ -159,6 +159,7 @@ def _some_blocks(X: list[Any], y: list[Any], w: list[Any], read: Any, size: int)
 
 def _blocks(X: list[Any], y: list[Any], w: list[Any], read: tuple[Any, bool], size: int) -> list[Block]:
     names, cells = read
+    cells = cells and getattr(X[0], "dtype", None) != np.float64  # which are numbers, whatever reads them
     table = _joined(X) if cells else _table(X, names)
     n = len(table)
     Y = checked_targets(np.concatenate([np.asarray(part, np.float64) for part in y])) if y else np.zeros((n, 0))

@@ -127,7 +127,10 @@ def number_of(x: Any) -> float:
     if isinstance(x, datetime.time):
         return (x.hour * 60 + x.minute) * 60 + x.second + x.microsecond / 1e6
     if isinstance(x, REAL):
-        return float(x)
+        try:
+            return float(x)
+        except OverflowError:  # a whole number beyond all others
+            return np.inf if x > 0 else -np.inf
     raise ValueError(f"{x!r} is no number.")
 
 
@@ -223,7 +226,7 @@ def word_of(x: Any) -> str:
         return word + "+00:00" if getattr(x, "tzinfo", None) is not None else word.removesuffix(" 00:00:00")
     if isinstance(x, SPANS):
         return str(datetime.timedelta(seconds=number_of(x)))
-    if not isinstance(x, REAL) or not np.isfinite(float(x)):
+    if isinstance(x, numbers.Integral) or not isinstance(x, REAL) or not np.isfinite(float(x)):
         return str(x)
     whole = int(x)  # type: ignore[arg-type]
     if whole == x:
