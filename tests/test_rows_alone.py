@@ -335,6 +335,4 @@ def test_memory_is_checked_before_a_table_is_read(kind, tmp_path, monkeypatch):
     with config_context(max_memory="1MB"):
         told = CliRunner().invoke(app, ["fit", str(path), "--target", "y", "--out", str(tmp_path / "m.mlkm")])
     assert told.exit_code == 1
-    assert re.search(r"The rows of this table need about \d+\.\d MB, and 1\.0 MB may be taken", told.stderr), (
-        told.stderr
-    )
+    assert re.match(r"The rows of this table need about \d+\.\d MB, and 1\.0 MB may be taken", told.stderr)

@@ -31,8 +31,7 @@ def read_table(source: FileSource, columns: Sequence[str] | None = None) -> Any:
     import pyarrow as pa
 
     wanted = list(source.names if columns is None else columns)
-    instead = "fit to fewer rows or columns, or set the environment variable MLKM_MAX_MEMORY"
-    check_memory(_COPIES * source.memory(wanted), "The rows of this table", instead)
+    check_memory(_COPIES * source.memory(wanted), "The rows of this table", "take fewer rows or columns")
     schema = pa.schema([source.types.field(name) for name in wanted])
     return pa.Table.from_batches(source.batches(wanted, piece_rows(len(wanted))), schema)
 
