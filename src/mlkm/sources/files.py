@@ -16,7 +16,7 @@ from .delimited import as_text, csv_format, text_columns
 from .listing import Listing, is_hidden, listed
 from .schemas import check_goes_with, fragments_of, index_of, schemas_of, told_with, unified
 
-_NUMBER, _WORD = 8, 64  # bytes of a cell
+_NUMBER, _WORD = 8, 64  # bytes of a cell in memory
 
 
 @dataclass(frozen=True)

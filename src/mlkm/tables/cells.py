@@ -130,7 +130,7 @@ def number_of(x: Any) -> float:
         try:
             return float(x)
         except OverflowError:  # a whole number beyond all others
-            return np.inf if x > 0 else -np.inf
+            return np.inf if x > 0 else -np.inf  # type: ignore[operator]
     raise ValueError(f"{x!r} is no number.")
 
 
