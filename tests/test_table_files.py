@@ -207,7 +207,8 @@ def test_predictions_read_the_columns_of_the_model_alone(tmp_path):
     np.testing.assert_allclose(model.predict(open_table(path)), model.predict(frame))
     predict_table(model, path, tmp_path / "out.parquet")
     write(tmp_path / "none.parquet", frame[:0], y[:0])
-    assert model.predict(open_table(tmp_path / "none.parquet")).shape == (0,)
+    with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
+        model.predict(open_table(tmp_path / "none.parquet"))
     with pytest.raises(ValueError, match="score needs targets"):
         model.score(open_table(path))
     with pytest.raises(ValueError, match=r"those that the model predicts, which are 1; got 2 of every row"):

@@ -73,7 +73,7 @@ def check_memory(needed: float, what: str, instead: str) -> None:
     if needed > memory_budget():
         raise MemoryError(
             f"{what} need about {_said(needed)}, and {_said(memory_budget())} may be taken; set"
-            f" config_context(max_memory=...) where there is more, or {instead}."
+            f" config_context(max_memory=...) or MLKM_MAX_MEMORY where there is more, or {instead}."
         )
 
 

@@ -237,7 +237,9 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         check_is_fitted(self)
         check_here(X, "effects")
         table = self._reader.table(self, X)
-        return Effects(self._view("effects"), self._inputs(self._read(X)), table, self._single_output, confidence_level)
+        return Effects(
+            self._view("effects"), self._inputs(self._read(table)), table, self._single_output, confidence_level
+        )
 
     def explain(self, X: ArrayLike) -> Contributions:
         """What every column contributes to the prediction at every row of X: `values` (n, d), or (n, d, k) of several

@@ -5,6 +5,7 @@
 >>> warnings.simplefilter("ignore", NoSignalWarning)
 """
 
+import contextlib
 import sys
 import warnings
 from pathlib import Path
@@ -13,8 +14,8 @@ import sklearn
 
 __all__ = ["NoSignalWarning", "OutsideWarning", "warn"]
 
-# files of calls on the way: those of this package, and what scikit-learn puts around a fit for its callbacks
-_PASSED = str(Path(__file__).parent), str(Path(sklearn.__file__).parent / "callback")
+# files of calls on the way: those of this package, what scikit-learn puts around a fit for its callbacks, and blocks
+_PASSED = str(Path(__file__).parent), str(Path(sklearn.__file__).parent / "callback"), contextlib.__file__
 
 
 class NoSignalWarning(UserWarning):

@@ -25,7 +25,7 @@ from .model.prior import Prior
 from .rows import Standardiser, checked_weights
 from .rows.pieces import Piece
 from .solvers.sums import Sums, SumsOf, sums_of_rows
-from .sources.apply import sendable
+from .sources.apply import later_rows, sendable
 from .sources.arrays import TableSource
 from .sources.base import NO_TARGET, Block, Source, checked_targets
 from .sources.prepare import as_source
@@ -148,7 +148,7 @@ class Incremental:
         """Later rows as a source."""
         source = as_source(X, y, sample_weight)
         if source is not None:
-            return source
+            return cast(Source, later_rows(source, self))
         check_given(self, y)
         inputs = cast(Any, self)._reader.table(self, X)
         Y = checked_targets(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -11,7 +11,7 @@ from ..onnx import to_onnx
 from ..report.facts import fit_facts, kind_of, machine_of
 from ..report.summary import summary_rows
 from ..report.words import plural
-from ..sources.apply import names_of
+from ..sources.apply import later_rows, names_of
 from ..sources.base import Block
 from ..sources.files import FileSource
 from ..sources.output import predict_table
@@ -75,12 +75,12 @@ def _source(talk: Talk, fitted: Any, path: Path) -> FileSource:
             raise ValueError(
                 f"The model takes {fitted.n_features_in_} columns by their order; {path} has {source.n_columns}."
             )
-        return source
+        return cast(FileSource, later_rows(source, fitted))
     target = getattr(fitted, "fit_facts_", {}).get("target")
     extra = [name for name in matched(path, source, wanted) if name != target]
     if extra:
         talk.note(f"Columns that the model does not use: {', '.join(map(repr, extra))}.")
-    return source.narrowed(wanted)
+    return cast(FileSource, later_rows(source, fitted))
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from .._config import check_memory
 from .._types import Array, BoolArray
 from ..report.words import plural
 from ..rows.pieces import piece_rows
 from ..sources.files import FileSource, open_table
 from ..tables.frames import read_frame
 from .talk import UsageError
+
+_COPIES = 4  # of a table that are in memory at the same time, about
 
 
 def opened(path: Path) -> FileSource:
@@ -28,6 +31,7 @@ def read_table(source: FileSource, columns: Sequence[str] | None = None) -> Any:
     import pyarrow as pa
 
     wanted = list(source.names if columns is None else columns)
+    check_memory(_COPIES * source.memory(wanted), "The rows of this table", "take fewer rows or columns")
     schema = pa.schema([source.types.field(name) for name in wanted])
     return pa.Table.from_batches(source.batches(wanted, piece_rows(len(wanted))), schema)
 

@@ -7,7 +7,7 @@ import typer
 
 from ..report.document import make_report, plotly_script
 from ..report.words import number, percent
-from ..sources.apply import names_of
+from ..sources.apply import later_rows, names_of
 from .app import app
 from .opening import Json, loaded
 from .outputs import check_out
@@ -45,7 +45,7 @@ def report(
             if extra:
                 talk.note(f"Columns that the model does not use: {', '.join(map(repr, extra))}.")
         with talk.working(f"reading {table}"):
-            rows = with_target(table, source, target, names)
+            rows = with_target(table, later_rows(source, band), target, names)
         if rows.left_out:
             talk.note(left_out(rows, target))
         with talk.working("writing the report"):

@@ -18,7 +18,7 @@ from .._types import Array, RandomState
 from ..estimators import MLKMRegressor
 from ..report import Reporting
 from ..rows.weights import checked_weights, given_weights
-from ..sources.apply import Predictions, apply_rows, is_elsewhere, sendable
+from ..sources.apply import Predictions, apply_rows, is_elsewhere, later_rows, sendable
 from ..sources.base import Source
 from ..sources.part import PartSource
 from ..sources.prepare import as_source
@@ -203,7 +203,9 @@ class ConformalRegressor(Reporting, Quantiles, WithScoreParameter, MetaEstimator
             if groups is not None:
                 raise ValueError("Rows in files or on a cluster are calibrated without groups.")
             scored, kept = to_calibrate(getattr(self, "_kept", None), self.estimator, self.score)
-            elsewhere = calibrate_elsewhere(scored, source, exact_levels(self.confidence_level))
+            elsewhere = calibrate_elsewhere(
+                scored, later_rows(source, scored.model), exact_levels(self.confidence_level)
+            )
             return self._store(elsewhere, kept, source)._with_columns_of_model()
         Y = as_targets(y)
         check_consistent_length(X, Y)

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._types import Array, BoolArray
-from ..tables.frames import RawColumn, as_words
+from ..tables.cells import RawColumn
+from ..tables.frames import as_words
 from .effects import Effect, Effects
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ import numpy as np
 from .. import metrics
 from .._types import Array
 from ..metrics import Coverage
-from ..tables.frames import RawColumn, as_words
+from ..tables.cells import RawColumn
+from ..tables.frames import as_words
 
 _BINS = 10
 _LEAST = 20  # rows of a level whose coverage is worth a look

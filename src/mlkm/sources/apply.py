@@ -11,9 +11,10 @@ from sklearn.frozen import FrozenEstimator
 from .._types import Array
 from ..rows.pieces import in_order
 from ..tables.frames import Table, is_words
+from ..tables.odd import one_warning
 from ..variance import LayersSummary, SumsSummary
 from .base import Block, Source, check_predicted, is_source
-from .cluster import chunks_of, columns_of, is_dask, known_lengths
+from .cluster import DaskSource, chunks_of, columns_of, is_dask, known_lengths
 from .files import FileSource
 
 Tails = Sequence[tuple[int, ...]]  # the shape of a row of every result
@@ -30,20 +31,26 @@ def apply_rows(f: Callable[[Any], tuple[Array, ...]], X: Any, tails: Tails, mode
     once, where it is one of this package."""
     if isinstance(model, FrozenEstimator):
         return apply_rows(f, X, tails, model.estimator)
-    X = narrowed(X, names_of(model))
+    X = later_rows(X, model)
     if hasattr(model, "_reader"):
         model._reader.check(model, *(columns_of(X) if is_dask(X) else (X.names, X.n_columns)))
     if is_dask(X):
         return _lazily(f, X, tails)
-    parts = list(in_order(lambda block: f(block.table), X.blocks()))
+    with one_warning():
+        parts = list(in_order(lambda block: f(block.table), X.blocks()))
     if not parts:
-        return tuple(np.zeros((0, *tail)) for tail in tails)
+        raise ValueError(f"Found array with 0 sample(s) (shape=(0, {X.n_columns})) while a minimum of 1 is required.")
     return tuple(np.concatenate(own) for own in zip(*parts, strict=True))
 
 
-def narrowed(X: Any, names: Any) -> Any:
-    """A table in files with the columns of these names alone."""
-    return X.narrowed(tuple(names)) if isinstance(X, FileSource) and names is not None else X
+def later_rows(X: Any, model: Any) -> Any:
+    """A source of rows that a fitted model is to read: of a table in files the columns of the model alone; and where
+    the model is one of this package, cells as they are, which it reads by its own columns."""
+    if isinstance(X, FileSource):
+        X = X.narrowed(names_of(model))
+    inner = getattr(model, "estimator_", model)
+    inner = inner.estimator if isinstance(inner, FrozenEstimator) else inner
+    return X.as_cells() if hasattr(inner, "_reader") and isinstance(X, (FileSource, DaskSource)) else X
 
 
 def _lazily(f: Callable[[Any], tuple[Array, ...]], X: Any, tails: Tails) -> tuple[Any, ...]:
@@ -100,13 +107,13 @@ class OfTables:
     model: Any
 
     def predict(self, rows: Any, **settings: Any) -> Any:
-        return self.model.predict(taken(self.model, rows) if isinstance(rows, Table) else rows, **settings)
+        return self.model.predict(taken(self.model, rows), **settings)
 
 
-def taken(model: Any, table: Table) -> Any:
-    """Rows as a model takes them: ours as they are; another library's as a frame, or where it was fitted to columns
-    without names as an array."""
-    if hasattr(model, "_reader"):
+def taken(model: Any, table: Any) -> Any:
+    """Rows as a model takes them: cells, and those of ours, as they are; another library's as a frame, or where it was
+    fitted to columns without names as an array."""
+    if hasattr(model, "_reader") or not isinstance(table, Table):
         return table
     unnamed = hasattr(model, "n_features_in_") and not hasattr(model, "feature_names_in_")
     if table.names is None or unnamed:
@@ -159,7 +166,7 @@ class ErrorsOf:
 
 def r2(source: Source, model: Any) -> float:
     """The coefficient of determination, averaged over outputs, as scikit-learn has it."""
-    source = narrowed(source, getattr(model, "feature_names_in_", None))
+    source = later_rows(source, model)
     total, first, second, missed = source.reduce(ErrorsOf(sendable(model)), np.add)
     around = second - first**2 / total
     return float(np.mean(1 - missed / np.where(around > 0, around, 1.0)))

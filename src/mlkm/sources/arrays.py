@@ -37,8 +37,7 @@ class TableSource(LocalSource):
 
     def blocks(self) -> Iterator[Block]:
         for at in blocks(len(self.weights), piece_rows(self.n_columns)):
-            columns = tuple(column[at] for column in self.table.columns)
-            yield Block(Table(columns, self.names), self.Y[at], self.weights[at])
+            yield Block(self.table.take(at), self.Y[at], self.weights[at])
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._types import Array
 from ..rows.pieces import in_order, tree_sum
-from ..tables.frames import Table
+from ..tables.odd import one_warning
 
 T = TypeVar("T")
 
@@ -17,9 +17,10 @@ NO_TARGET = "The table has no target; name it, as in open_table(path, target='pr
 
 @dataclass(frozen=True)
 class Block:
-    """Rows of a table as they are, their targets (n, k), k being 0 where there are none, and their weights."""
+    """Rows of a table, or cells as a frame or an array has them (`as_cells`), their targets (n, k), k being 0 where
+    there are none, and their weights."""
 
-    table: Table
+    table: Any
     Y: Array
     weights: Array
 
@@ -63,7 +64,8 @@ class LocalSource:
         return None
 
     def reduce(self, f: Callable[[Block], T], add: Callable[[T, T], T]) -> T:
-        return tree_sum(in_order(f, self.blocks()), add, self.n_blocks())
+        with one_warning():
+            return tree_sum(in_order(f, self.blocks()), add, self.n_blocks())
 
 
 def checked_targets(Y: Any) -> Array:

@@ -6,7 +6,7 @@ pieces, the first level of the tree, so that a sum has the same bits for any chu
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, TypeVar
 
@@ -29,7 +29,8 @@ def is_dask(X: Any) -> bool:
 
 @dataclass(frozen=True)
 class DaskSource:
-    """Delayed chunks of inputs, targets and weights, each with their lengths."""
+    """Delayed chunks of inputs, targets and weights, each with their lengths; `cells` says that pieces have rows as
+    their library has them."""
 
     X: tuple[Any, ...]
     lengths: tuple[int, ...]
@@ -40,10 +41,15 @@ class DaskSource:
     names: tuple[str, ...] | None
     n_columns: int
     single_output: bool
+    cells: bool = False
 
     @property
     def n_rows(self) -> int:
         return sum(self.lengths)
+
+    def as_cells(self) -> "DaskSource":
+        """With pieces that are frames or arrays, whose cells a model reads by its own columns."""
+        return replace(self, cells=True)
 
     def reduce(self, f: Callable[[Block], T], add: Callable[[T, T], T]) -> T:
         """Sums of eight pieces each, and of these, level by level."""
@@ -74,7 +80,7 @@ class DaskSource:
                     (self.X, self.lengths), (self.y, self.y_lengths), (self.weights, self.weight_lengths),
                 )
             )  # fmt: skip
-            yield X, y, w, self.names, size
+            yield X, y, w, (self.names, self.cells), size
 
 
 def tree_of(tasks: list[Any], add: Any) -> Any:
@@ -123,12 +129,12 @@ def _accepted(result: Any) -> Any:
 
 
 def _sum_of_pieces(
-    f: Callable[[Block], T], add: Callable[[T, T], T], X: Any, y: Any, w: Any, names: Any, size: int
+    f: Callable[[Block], T], add: Callable[[T, T], T], X: Any, y: Any, w: Any, read: Any, size: int
 ) -> T | _Refused:
     """With one thread for products, so that sums do not depend on the worker."""
     try:
         with limited(1):
-            return reduce(add, (f(block) for block in _blocks(X, y, w, names, size)))
+            return reduce(add, (f(block) for block in _blocks(X, y, w, read, size)))
     except (TypeError, ValueError) as problem:
         return _Refused(problem)
 
@@ -144,30 +150,42 @@ def _sum(add: Callable[[T, T], T], results: list[T | _Refused]) -> T | _Refused:
         return _Refused(problem)
 
 
-def _some_blocks(X: list[Any], y: list[Any], w: list[Any], names: Any, size: int) -> list[Block] | _Refused:
+def _some_blocks(X: list[Any], y: list[Any], w: list[Any], read: Any, size: int) -> list[Block] | _Refused:
     try:
-        return _blocks(X, y, w, names, size)
+        return _blocks(X, y, w, read, size)
     except (TypeError, ValueError) as problem:
         return _Refused(problem)
 
 
-def _blocks(X: list[Any], y: list[Any], w: list[Any], names: Any, size: int) -> list[Block]:
-    table = _table(X, names)
+def _blocks(X: list[Any], y: list[Any], w: list[Any], read: tuple[Any, bool], size: int) -> list[Block]:
+    names, cells = read
+    cells = cells and getattr(X[0], "dtype", None) != np.float64  # which are numbers, whatever reads them
+    table = _joined(X) if cells else _table(X, names)
     n = len(table)
     Y = checked_targets(np.concatenate([np.asarray(part, np.float64) for part in y])) if y else np.zeros((n, 0))
     weights = checked_block_weights(np.concatenate([np.asarray(part) for part in w]) if w else None, n)
     at = [slice(begin, begin + size) for begin in range(0, n, size)]
-    return [Block(Table(tuple(x[own] for x in table.columns), names), Y[own], weights[own]) for own in at]
+    cut = (lambda own: _slice(table, own.start, own.stop)) if cells else table.take
+    return [Block(cut(own), Y[own], weights[own]) for own in at]
+
+
+def _joined(parts: list[Any]) -> Any:
+    """The chunks as one frame or array."""
+    if not is_frame(parts[0]):
+        return np.concatenate([np.asarray(part) for part in parts])
+    import pandas as pd
+
+    return parts[0] if len(parts) == 1 else pd.concat(parts)
 
 
 def _table(parts: list[Any], names: Any) -> Table:
     """The chunks as one table."""
     if not is_frame(parts[0]):
-        array = np.concatenate([np.asarray(part) for part in parts])
-        return Table(read_array(array).columns, names)
-    tables = [read_frame(part, names) for part in parts]
+        table = read_array(_joined(parts))
+        return Table(table.columns, names, table.zones)
+    tables = [read_frame(part) for part in parts]
     columns = tuple(joined_columns([table.columns[j] for table in tables]) for j in range(len(tables[0].columns)))
-    return Table(columns, names)
+    return Table(columns, names, tables[0].zones)
 
 
 def dask_source(X: Any, y: Any = None, sample_weight: Any = None) -> DaskSource:

@@ -10,17 +10,19 @@ import numpy as np
 from .._progress import is_listened_to
 from .._types import Array
 from ..rows.pieces import piece_rows
-from ..tables.frames import Table, check_names, read_frame
+from ..tables.frames import check_names, read_frame
 from .base import Block, LocalSource, checked_block_weights, checked_targets
-from .delimited import csv_format
+from .delimited import as_text, csv_format, text_columns
 from .listing import Listing, is_hidden, listed
 from .schemas import check_goes_with, fragments_of, index_of, schemas_of, told_with, unified
+
+_NUMBER, _WORD = 8, 64  # bytes of a cell in memory
 
 
 @dataclass(frozen=True)
 class FileSource(LocalSource):
     """A PyArrow dataset, the types of its columns in all files, the columns that are inputs, targets, none where there
-    are none, and weights; and the folders whose files it has."""
+    are none, and weights; the folders whose files it has; and whether pieces have cells as they are."""
 
     dataset: Any
     types: Any
@@ -29,6 +31,7 @@ class FileSource(LocalSource):
     weight: str | None
     single_output: bool
     folders: tuple[Path, ...] = ()
+    cells: bool = False
 
     @property
     def n_columns(self) -> int:
@@ -43,10 +46,24 @@ class FileSource(LocalSource):
 
     def n_blocks(self) -> int | None:
         """By the files' own count of rows; a CSV has none."""
+        n = self.n_rows() if is_listened_to() else None
+        return None if n is None else -(-n // piece_rows(self.n_columns))
+
+    def n_rows(self) -> int | None:
+        """How many rows there are, where the files say it themselves."""
         counted = type(getattr(self.dataset, "format", None)).__name__ in ("ParquetFileFormat", "IpcFileFormat")
-        if not counted or not is_listened_to():
-            return None
-        return -(-int(self.dataset.count_rows()) // piece_rows(self.n_columns))
+        return int(self.dataset.count_rows()) if counted else None
+
+    def memory(self, wanted: Sequence[str]) -> float:
+        """About how many bytes these columns take as a table in memory: by the number of rows, or of CSV files by
+        their size."""
+        import pyarrow as pa
+
+        n = self.n_rows()
+        if n is None:
+            return float(sum(Path(file).stat().st_size for file in getattr(self.dataset, "files", ())))
+        plain = (pa.types.is_primitive(self.types.field(name).type) for name in wanted)
+        return float(n * sum(_NUMBER if own else _WORD for own in plain))
 
     def narrowed(self, names: tuple[str, ...] | None) -> "FileSource":
         """With these columns alone, for a model that needs no others."""
@@ -54,6 +71,15 @@ class FileSource(LocalSource):
             return self
         check_names(tuple(self.types.names), names)
         return replace(self, names=names)
+
+    def as_cells(self) -> "FileSource":
+        """With pieces that are PyArrow tables, the inputs of CSV files as text: what their cells are is for the model
+        to say, not for the other rows of the file."""
+        import pyarrow as pa
+
+        text = set(self.names) & text_columns(self.dataset)
+        types = [(field.name, pa.string() if field.name in text else field.type) for field in self.types]
+        return replace(self, types=pa.schema(types), cells=True)
 
     def reads(self, path: Path) -> bool:
         """Whether a file is one of the table's, or would be if it were written."""
@@ -94,7 +120,7 @@ class FileSource(LocalSource):
                 check_goes_with(schema, schema, "the table")
                 yield from self.dataset.to_batches(columns=wanted, **frugal)
             return
-        for fragment in fragments:
+        for fragment in (as_text(own, schema) if self.cells else own for own in fragments):
             where = getattr(fragment, "path", "") or "the table"
             said = pyarrow.dataset.get_partition_keys(fragment.partition_expression)
             stored = [name for name in wanted if name not in said]
@@ -107,12 +133,12 @@ class FileSource(LocalSource):
                     yield whole.cast(schema) if whole.schema != schema else whole
 
     def _block(self, table: Any) -> Block:
-        inputs = read_frame(table.select(list(self.names)))
+        cells = table.select(list(self.names))
         Y = np.zeros((len(table), 0))
         if self.targets:
             Y = checked_targets(np.stack([_numbers(table, name) for name in self.targets], axis=1))
         weights = checked_block_weights(None if self.weight is None else _numbers(table, self.weight), len(table))
-        return Block(Table(inputs.columns, self.names), Y, weights)
+        return Block(cells if self.cells else read_frame(cells), Y, weights)
 
 
 def open_table(

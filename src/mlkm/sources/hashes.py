@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from .._types import Array
 from ..rows.distinct import mix
+from ..tables.cells import RawColumn
 from ..tables.columns import distinct
-from ..tables.frames import RawColumn, Table, is_words
+from ..tables.frames import Table, is_words
 
 Hashes = NDArray[np.uint64]
 _ODD = 0x9E3779B97F4A7C15

@@ -6,8 +6,8 @@ from typing import IO, Any
 import numpy as np
 
 from .._atomic import atomic_write
-from ..tables.frames import Table
-from .apply import names_of, taken
+from ..tables.odd import one_warning
+from .apply import later_rows, taken
 from .files import FileSource, open_table
 
 _KINDS = (".parquet", ".csv")
@@ -34,10 +34,10 @@ def predict_table(model: Any, source: Any, out: Any, *, confidence_level: float 
     if confidence_level is not None and not hasattr(model, "predict_interval"):
         raise ValueError("confidence_level is for models with a band, and this one has none.")
     table = source if isinstance(source, FileSource) else open_table(source)
-    table = table.narrowed(names_of(model))
+    table = later_rows(table, model)
     if table.reads(path):
         raise ValueError(f"{str(path)!r} is, or would be, one of the files that are read; give it another name.")
-    with atomic_write(path) as file:
+    with atomic_write(path) as file, one_warning():
         writer = None
         try:
             for block in table.blocks():
@@ -52,7 +52,7 @@ def predict_table(model: Any, source: Any, out: Any, *, confidence_level: float 
     return path
 
 
-def _columns(model: Any, rows: Table, level: float | None) -> dict[str, Any]:
+def _columns(model: Any, rows: Any, level: float | None) -> dict[str, Any]:
     if not hasattr(model, "predict_interval"):
         return _named("prediction", np.asarray(model.predict(taken(model, rows))))
     mean, interval = model.predict_interval(taken(model.estimator_, rows), level)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._types import Array
-from ..tables.frames import RawColumn, Table, is_words
+from ..tables.cells import RawColumn
+from ..tables.frames import Table, is_words
 from .hashes import Hashes
 
 ROWS = 20_000  # as many as kernels are solved on
@@ -45,7 +46,7 @@ def sample_of(hashes: Hashes, table: Table, Y: Array, weights: Array, most: int)
 def merged_samples(a: Sample, b: Sample, most: int) -> Sample:
     """Of the rows of both."""
     pairs = zip(a.table.columns, b.table.columns, strict=True)
-    table = Table(tuple(_joined(x, y) for x, y in pairs), a.table.names)
+    table = Table(tuple(_joined(x, y) for x, y in pairs), a.table.names, a.table.zones)
     hashes, weights = np.concatenate([a.hashes, b.hashes]), np.concatenate([a.weights, b.weights])
     return sample_of(hashes, table, np.vstack([a.Y, b.Y]), weights, most)
 

@@ -7,8 +7,9 @@ from functools import partial
 import numpy as np
 
 from .._types import Array
+from ..tables.cells import RawColumn
 from ..tables.columns import Column, column_of, distinct
-from ..tables.frames import RawColumn, Table, as_words, check_finite, is_dates, is_words
+from ..tables.frames import Table, as_words, check_finite, is_dates, is_words
 from .base import Block, Source
 from .hashes import row_hashes
 from .sample import Sample, as_form_of, merged_samples, nothing_there, sample_of, sample_size
@@ -39,10 +40,11 @@ class Scan:
 
     def fitted_columns(self, categorical: Sequence[bool]) -> tuple[Column, ...]:
         """What every column is."""
-        named = zip(self.columns, self.sample.table.columns, categorical, strict=True)
+        table, weights = self.sample.table, self.sample.weights
+        named = enumerate(zip(self.columns, table.columns, categorical, strict=True))
         return tuple(
-            column_of(raw, as_level, self.sample.weights, sorted(seen.words), seen.missing)
-            for seen, raw, as_level in named
+            column_of(raw, as_level, weights, sorted(seen.words), seen.missing, table.zone(j))
+            for j, (seen, raw, as_level) in named
         )
 
 
@@ -110,7 +112,7 @@ def gathered(source: Source) -> tuple[Table, Array, Array]:
     """All rows in memory: the table, targets and weights."""
     every = source.reduce(_as_list, _extended)
     columns = tuple(joined_columns([block.table.columns[j] for block in every]) for j in range(source.n_columns))
-    table = Table(columns, source.names)
+    table = Table(columns, source.names, every[0].table.zones)
     return table, np.vstack([block.Y for block in every]), np.concatenate([block.weights for block in every])
 
 

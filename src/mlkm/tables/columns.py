@@ -7,13 +7,15 @@ circles. A level that was not seen is -1; missing is a level of its own where it
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from .._types import Array, IntArray
 from ..rows import LEVEL, NUMBER, TEXT, Inputs
+from .cells import Odd, RawColumn, as_dates, as_levels, as_numbers, word_of
 from .dates import cycles_of, days, on_circle
-from .frames import RawColumn, Table, as_words, is_dates, is_words
+from .frames import Table, as_words, is_dates, is_words
 from .numerals import Numeral, numbers_of, numerals_of
 from .text import TextBasis, fit_text
 
@@ -24,6 +26,10 @@ class NumberColumn:
 
     middle: float
     missing: bool
+
+    def form(self, cells: Any) -> tuple[RawColumn, Odd]:
+        """Later cells in the form that they had in the fit, and those that do not fit it."""
+        return as_numbers(cells)
 
     @property
     def kinds(self) -> list[int]:
@@ -41,13 +47,25 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """The levels, sorted; whether some were missing; coordinates of their text; and the numbers in their words
-    that are read."""
+    """The levels, sorted; whether some were missing; coordinates of their text; the numbers in their words that are
+    read; what the cells were in the fit, "words", "numbers" or "dates", and the zone of the dates."""
 
     levels: tuple[str, ...]
     missing: bool
     text: TextBasis | None
     numerals: tuple[Numeral, ...] = ()
+    cells: str = "words"
+    zone: str | None = None
+
+    def form(self, cells: Any) -> tuple[RawColumn, Odd]:
+        """Later cells as words, and those that are not what they were in the fit: new levels."""
+        if self.cells == "words":
+            return as_levels(cells, self.levels), []
+        values, odd = as_numbers(cells) if self.cells == "numbers" else as_dates(cells, self.zone)
+        words = as_words(values)
+        for k, x in odd:
+            words[k] = word_of(x)
+        return words, odd
 
     @property
     def kinds(self) -> list[int]:
@@ -75,11 +93,17 @@ class CategoryColumn:
 
 @dataclass(frozen=True)
 class DateColumn:
-    """What stands in for a missing date, in days, whether some were missing, and the cycles."""
+    """What stands in for a missing date, in days, whether some were missing, the cycles, and the zone by whose clock
+    the dates are, where they had one."""
 
     middle: float
     missing: bool
     cycles: tuple[str, ...]
+    zone: str | None = None
+
+    def form(self, cells: Any) -> tuple[RawColumn, Odd]:
+        """Later cells in the form that they had in the fit, and those that do not fit it."""
+        return as_dates(cells, self.zone)
 
     @property
     def kinds(self) -> list[int]:
@@ -107,50 +131,31 @@ def fit_columns(table: Table, categorical: Sequence[bool], weights: Array | None
         weights = np.ones(len(table))
     counted = weights > 0
     table, weights = table.take(counted), weights[counted]
-    return tuple(_fit(column, as_level, weights) for column, as_level in zip(table.columns, categorical, strict=True))
+    named = enumerate(zip(table.columns, categorical, strict=True))
+    return tuple(_fit(column, as_level, weights, table.zone(j)) for j, (column, as_level) in named)
 
 
-def _fit(column: RawColumn, as_level: bool, weights: Array) -> Column:
+def _fit(column: RawColumn, as_level: bool, weights: Array, zone: str | None) -> Column:
     if as_level or is_words(column):
         words = distinct(as_words(column))[0]
-        return column_of(column, as_level, weights, [word for word in words if word is not None], None in words)
+        return column_of(column, as_level, weights, [word for word in words if word is not None], None in words, zone)
     gone = np.isnat(column) if is_dates(column) else np.isnan(column)
-    return column_of(column, as_level, weights, [], bool(gone.any()))
+    return column_of(column, as_level, weights, [], bool(gone.any()), zone)
 
 
-def column_of(some: RawColumn, as_level: bool, weights: Array, levels: list[str], missing: bool) -> Column:
-    """What a column is: by some of its values, all of its levels, sorted, and whether values are missing."""
+def column_of(
+    some: RawColumn, as_level: bool, weights: Array, levels: list[str], missing: bool, zone: str | None
+) -> Column:
+    """What a column is: by some of its values, all of its levels, sorted, whether values are missing, and the zone of
+    its dates."""
     if as_level or is_words(some):
         if not is_words(some):  # numbers that were said to be names
-            return CategoryColumn(tuple(levels), missing, None)
+            return CategoryColumn(tuple(levels), missing, None, (), "dates" if is_dates(some) else "numbers", zone)
         return CategoryColumn(tuple(levels), missing, fit_text(levels), numerals_of(levels))
     if is_dates(some):
         day = days(some)
-        return DateColumn(_middle(day, weights), missing, cycles_of(day))
+        return DateColumn(_middle(day, weights), missing, cycles_of(day), zone)
     return NumberColumn(_middle(some, weights), missing)
-
-
-def coerced(column: Column, raw: RawColumn, name: str) -> RawColumn:
-    """Later values of a column in the form that it had in the fit, or an error that names it."""
-    dates = isinstance(column, DateColumn)
-    if isinstance(column, CategoryColumn) or (is_dates(raw) if dates else raw.dtype.kind == "f"):
-        return raw
-    result = np.full(len(raw), np.datetime64("NaT", "us") if dates else np.nan)
-    for k, word in enumerate(as_words(raw)):
-        if word is None:
-            continue
-        try:
-            result[k] = _as_date(word, raw) if dates else float(word)
-        except (TypeError, ValueError):
-            kind = "dates" if dates else "numbers"
-            raise ValueError(f"Column {name} held {kind} in the fit; got {word!r}.") from None
-    return result
-
-
-def _as_date(word: str, raw: RawColumn) -> np.datetime64:
-    if not is_words(raw):
-        raise ValueError
-    return np.datetime64(word)
 
 
 def _middle(x: Array, weights: Array) -> float:

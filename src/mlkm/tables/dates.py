@@ -3,7 +3,7 @@
 import numpy as np
 
 from .._types import Array
-from .frames import RawColumn
+from .cells import RawColumn
 
 CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # in days
 DIGITS = 9  # of a place on a circle: the same hour of two days differs in later ones, and ranks would tell them apart

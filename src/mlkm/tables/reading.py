@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from .._types import Array
 from ..rows import Inputs, checked_weights
-from .columns import Column, coerced, encode, fit_columns, inputs_of
-from .frames import Table, check_finite, check_names, is_frame, read_array, read_frame
+from .columns import CategoryColumn, Column, encode, fit_columns, inputs_of
+from .frames import Table, cells_of, check_finite, check_names, is_frame, read_array, read_frame
+from .odd import OddCells, tell_odd
 
 
 @dataclass(frozen=True)
@@ -40,16 +41,36 @@ class Reader:
         return encode(self.columns, self.table(estimator, X))
 
     def encoded(self, table: Table) -> Array:
-        """The inputs of the columns of the fit."""
-        return encode(self.columns, self._like(table))
+        """The inputs of the columns of the fit, of rows of the fit."""
+        return encode(self.columns, self._formed(table.columns, table.names)[0])
 
     def table(self, estimator: Any, X: Any) -> Table:
-        """A table like that of the fit, its columns in the form that they had there."""
-        return self._like(self._table(estimator, X))
+        """A table like that of the fit, its columns in the form that they had there. Cells that do not fit it are
+        missing, or new levels, and counted in a warning; a table that was read already has none to be counted."""
+        if isinstance(X, Table):
+            given = X.named(self.names)
+            cells, names = given.columns, given.names
+        elif is_frame(X):
+            cells, names = cells_of(X, self.names)
+        else:
+            rows = _as_objects(X) if any(isinstance(own, CategoryColumn) for own in self.columns) else _as_array(X)
+            cells, names = tuple(validate_data(estimator, rows, reset=False, **_loosely(rows)).T), None
+        self.check(estimator, names, len(cells))
+        table, odd = self._formed(cells, names)
+        check_shape(table, getattr(X, "shape", (len(table), len(cells))))
+        if not isinstance(X, Table):
+            tell_odd(odd)
+        return check_finite(table)
 
-    def _like(self, table: Table) -> Table:
-        pairs = zip(self.columns, table.columns, strict=True)
-        return Table(tuple(coerced(own, raw, table.called(j)) for j, (own, raw) in enumerate(pairs)), table.names)
+    def _formed(self, columns: tuple[Any, ...], names: tuple[str, ...] | None) -> tuple[Table, list[OddCells]]:
+        """Cells in the form of the fit, and those that do not fit it."""
+        found = [own.form(cells) for own, cells in zip(self.columns, columns, strict=True)]
+        table = Table(tuple(column for column, _ in found), names)
+        return table, [
+            OddCells(table.called(j), own, len(odd), odd[0][1])
+            for j, (own, (_, odd)) in enumerate(zip(self.columns, found, strict=True))
+            if odd
+        ]
 
     def check(self, estimator: Any, names: tuple[str, ...] | None, n_columns: int) -> None:
         """Refuse columns that are not those of the fit: by their names, where both have some, else by their number."""
@@ -61,20 +82,13 @@ class Reader:
                 " as input."
             )
 
-    def _table(self, estimator: Any, X: Any) -> Table:
-        if not isinstance(X, Table) and not is_frame(X):
-            return _array(validate_data(estimator, _as_array(X), reset=False, **_loosely(X)))
-        table = X.named(self.names) if isinstance(X, Table) else read_frame(X, self.names)
-        self.check(estimator, table.names, len(table.columns))
-        return check_finite(table)
-
 
 def checked_table(estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> tuple[Table, Any, Array | None]:
     """The table, targets where there are any, and weights, with `n_features_in_` and `feature_names_in_` set."""
     checks: dict[str, Any] = {} if y is None else {"multi_output": True, "y_numeric": True}
     if is_frame(X):
         table, targets = check_finite(read_frame(X)), None if y is None else validate_data(estimator, y=y, **checks)
-        _check_shape(table, tuple(X.shape))
+        check_shape(table, tuple(X.shape))
         set_names(estimator, table.names, len(table.columns))
         if targets is not None:
             check_consistent_length(table.columns[0], targets)
@@ -102,7 +116,8 @@ def reader_of(table: Table, weights: Array | None, categorical: Any) -> Reader:
     return Reader(fit_columns(table, category_mask(categorical, table.names, len(table.columns)), weights), table.names)
 
 
-def _check_shape(table: Table, shape: tuple[int, ...]) -> None:
+def check_shape(table: Table, shape: tuple[int, ...]) -> None:
+    """Refuse a table without columns or rows, as scikit-learn does."""
     if not len(table.columns):
         raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
     if len(table) == 0:
@@ -129,6 +144,13 @@ def _as_array(X: Any) -> Any:
     cells = (cell for row in X if isinstance(row, (list, tuple)) for cell in row)
     plain = all(isinstance(cell, (Number, np.number, np.bool_, list, tuple, np.ndarray)) for cell in cells)
     return X if plain else np.array(X, object)
+
+
+def _as_objects(X: Any) -> Any:
+    """Rows for columns of words: truth values and whole numbers stay what they are."""
+    X = _as_array(X)
+    whole = isinstance(X, np.ndarray) and X.dtype.kind in "biu"
+    return np.array(X, object) if whole or isinstance(X, (list, tuple)) else X
 
 
 def _loosely(X: Any) -> dict[str, Any]:
