@@ -102,7 +102,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         if self._numbers is not None and self._numbers.crossed:  # inputs of a training row depend on the others' y
             return False
         if isinstance(fit, StackSummary):
-            return len(rows) <= LARGEST
+            return len(fit.solved_rows(rows)) <= LARGEST
         return fit.prior is not None and len(self.machines_) == 1
 
     def leave_one_out(self, X: ArrayLike, y: ArrayLike) -> LeftOut:

@@ -268,4 +268,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         solution, stack = fitted.solution, fitted.stack
         if stack is None:
             return FitSummary(fitted.prior, solution.penalty, solution.hidden_penalty, solution.loo_error)
-        return StackSummary(stack.kernel, stack.noise, stack.shares, stack.ridge_penalty, stack.loo_error, stack.warped)
+        return StackSummary(
+            stack.kernel, stack.noise, stack.shares, stack.ridge_penalty, stack.loo_error, stack.warped,
+            solved=stack.solved,
+        )  # fmt: skip
