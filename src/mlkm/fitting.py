@@ -250,7 +250,13 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         self.widths_, self.scales_, self.penalty_ = fitted.widths, fitted.scales, solution.penalty
         self.n_iter_, self.loss_curve_ = solution.n_iter, solution.trace
         with np.errstate(over="ignore", under="ignore"):  # squares of numbers beyond 1e154
-            self.loo_error_ = float(np.mean((np.sqrt(solution.loo_error) * self.y_scaler_.sd) ** 2))
+            error = np.sqrt(solution.loo_error) * self.y_scaler_.sd
+            self.loo_error_ = float(np.mean(error**2))
+        if np.isinf(self.loo_error_) or (self.loo_error_ == 0 and error.any()):
+            warn(
+                f"loo_error_ is {self.loo_error_:g}: it is in squared units of y, and the square of {error.max():.3g}"
+                " is beyond what a number can be; rescale y to have it."
+            )
         self.feature_relevance_ = np.bincount(self._kinds.owners, fitted.relevance, minlength=self.n_features_in_)
         with np.errstate(over="ignore"):
             beyond = plan.policy.beyond * (high - low) if plan.automatic else np.inf
