@@ -22,9 +22,9 @@ Each is measured by three things, on fits with effort="fast" to at most 400 rows
   one month and tested on the next, with all its rows and the default effort.
 
 Rules were chosen on `DECIDED_ON`; `JUDGED` was looked at once, after that. Sets that stand in several collections are
-in the first list. With the option the run takes about five minutes instead of three on an idle machine. It fails where
-`default` moves predictions further than `one range` does at the 95 % point of a set, or is worse by more than two per
-cent in extrapolation, on average.
+in the first list. With the option the run takes about five minutes instead of three on an idle machine. It fails where,
+on average over sets, `default` moves predictions more than three quarters as far as `one range` does at the 95 % point,
+or is worse by more than two per cent in extrapolation.
 """
 
 import argparse
@@ -189,7 +189,7 @@ def main() -> None:
         each = [f"{name} {(e * sml.unit) ** 2:.3f}" for name, e in zip(RULES, found, strict=True)]
         print("SML2010, MSE:", "; ".join(each))
     last = list(RULES).index("default")
-    if (table[:, 1, last] > table[:, 1, 0] + 1e-9).any() or outer[last] > 1.02:
+    if table[:, 1, last].mean() > 0.75 * table[:, 1, 0].mean() or outer[last] > 1.02:
         raise SystemExit(1)
 
 

@@ -212,3 +212,20 @@ def test_an_answer_or_a_sentence(name, case):
     assert not np.isnan(loo)
     if "targets of" in case or ("inputs of" in case and "given" not in name and name != "published"):
         assert np.abs(found[0] / np.abs(y).max() - y / np.abs(y).max()).mean() < 0.35  # at size one .00 to .29
+
+
+def test_a_cell_far_out_moves_a_prediction_little_beyond_the_training_targets():
+    """Two columns that are nearly the same, and y their difference: a cell far out contradicts the other column, and
+    moved predictions two ranges beyond the targets, 10 standard deviations of y."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(120, 2))
+    X[:, 1] = X[:, 0] + 0.01 * X[:, 1]
+    y = 100 * (X[:, 1] - X[:, 0])
+    model = MLKMRegressor(effort="fast", random_state=0).fit(X, y)
+    assert np.abs(model.predict(X) - y).max() < 0.1
+    for j in (0, 1):
+        for ranges in (-300, 300):
+            moved = X[:20].copy()
+            moved[:, j] += ranges * np.ptp(X[:, j])
+            after = model.predict(moved)
+            assert max(after.max() - y.max(), y.min() - after.min()) < 0.51 * np.ptp(y)
