@@ -199,7 +199,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             self._numbers, inputs = fit_numbers(inputs, Y, kinds, weights, rng)
             kinds = Inputs(np.zeros(inputs.shape[1], np.intp), self._numbers.owners)
         self._kinds, self._careful = kinds, is_automatic(choices["scales"], choices["solver"])
-        self._fence = fit_fence(inputs, self._careful, kinds.numbers)
+        self._fence = fit_fence(inputs, self._careful, kinds.numbers, weights)
         if self._careful:
             inputs = np.clip(inputs, self._fence.low, self._fence.high)
         fold = folds_of(cv, inputs, targets)

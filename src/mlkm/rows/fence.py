@@ -74,8 +74,10 @@ def _ranges_beyond(X: Array, low: Array, high: Array) -> Array:
         return np.maximum(np.maximum(low - X, X - high) / units_of(low, high), 0)
 
 
-def fit_fence(X: Array, careful: bool = True, numbers: BoolArray | None = None) -> Fence:
-    """The ranges of the inputs; where not `careful`, without doubting any value."""
+def fit_fence(X: Array, careful: bool = True, numbers: BoolArray | None = None, weights: Array | None = None) -> Fence:
+    """The ranges of the inputs, without rows of weight zero; where not `careful`, without doubting any value."""
+    if weights is not None and weights.any():
+        X = X[weights > 0]
     if not careful or len(X) < 4:
         low, high = X.min(axis=0), X.max(axis=0)
         return fence_of(np.stack([low, low, high, high]), False, numbers)
