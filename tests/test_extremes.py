@@ -170,7 +170,7 @@ ESTIMATORS = {
     "ridge": RandomFeatureRidge(20, random_state=0),
     "ridge, given scale": RandomFeatureRidge(20, scale=1.0, random_state=0),
     "published": PUBLISHED,
-    "band": ConformalRegressor(RandomFeatureRidge(20, random_state=0), random_state=0),
+    "band": ConformalRegressor(MLKMRegressor(effort=1e-3, random_state=0), random_state=0),
     "band, given scale": ConformalRegressor(RandomFeatureRidge(20, scale=1.0, random_state=0), random_state=0),
 }
 
