@@ -466,3 +466,18 @@ def test_a_picture_of_one_of_several_outputs(additive):
         plotting.plot_effect(effects, 0)
     drawn = plotting.plot_effect(effects, 0, output=1).axes[0].lines[0].get_ydata()
     np.testing.assert_allclose(drawn, effects.main(0).values[np.argsort(X[:, 0]), 1])
+
+
+def test_bands_where_only_a_part_of_the_rows_was_solved_on():
+    """Residuals of all 1500 rows were divided by one less leverages of which only the 600 rows of the solve have one:
+    bands of +-8,660 for y in [-182, 12]."""
+    X = np.random.default_rng(0).uniform(size=(1500, 5))
+    g = np.sin(9 * X[:, 0] * X[:, 1]) + np.cos(7 * X[:, 2] + 8 * X[:, 3]) + (X[:, 4] > 0.5)
+    y = 12 - 1.2 * np.exp(1.7 * g)
+    model = MLKMRegressor(effort=1e-3, random_state=0).fit(X, y)  # of 600 rows, as "fast" is of 6000
+    effect = model.effects(X[:30]).main(4)
+    assert np.ptp(effect.band, axis=0).max() < np.ptp(y)
+    left = model.leave_one_out(X, y)
+    new = left.place < 0
+    assert new.sum() == 900
+    np.testing.assert_allclose(left.residuals[new, 0], (y - model.predict(X))[new], atol=1e-8 * np.ptp(y))

@@ -1,12 +1,13 @@
 """Sizes at the ends of what numbers can be: the same fit as at size one, or one clear sentence."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-from mlkm import MLKMRegressor, RandomFeatureRidge
+from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from mlkm.solvers import GradientDescent
 
 MODELS = {
@@ -22,6 +23,7 @@ def problem(n=80):
     return X, np.sin(5 * X[:, 0]) + X[:, 1]
 
 
+@pytest.mark.filterwarnings("ignore:loo_error_ is")  # its square
 @pytest.mark.parametrize("size", [2.0**k for k in (-990, 515)], ids="{:.0e}".format)
 @pytest.mark.parametrize("name", MODELS)
 def test_targets_of_any_size(name, size):
@@ -110,6 +112,7 @@ def test_the_published_method_needs_targets_of_an_ordinary_size(size, penalty):
         clone(PUBLISHED).set_params(penalty=penalty).fit(X, size * y)
 
 
+@pytest.mark.filterwarnings("ignore:loo_error_ is")  # its square
 @pytest.mark.parametrize("size", [2.0**k for k in (-990, 515)], ids="{:.0e}".format)
 @pytest.mark.parametrize("name", ["ridge", "descent"])
 def test_a_penalty_by_cross_validation_for_targets_of_any_size(name, size):
@@ -118,3 +121,111 @@ def test_a_penalty_by_cross_validation_for_targets_of_any_size(name, size):
     given = {"relevance": False, "interactions": "full"} | ({"scale": 1.0} if name == "ridge" else {"scales": 1.0})
     model = clone(MODELS[name]).set_params(penalty="cv", **given)
     assert model.fit(X, size * y).penalty_ == model.fit(X, y).penalty_
+
+
+LARGEST = np.finfo(np.float64).max
+X30, Y30 = problem(30)
+
+
+def _moved(cell):
+    X = X30.copy()
+    X[5, 1] = cell
+    return X
+
+
+SIZE = r"must be of a size up to 1e\+300, .*; got one of .*: rescale it"
+ANGLES = r"^The inputs times the given scale are of size .*, or rescale|^X has a number .* standard deviations away"
+IN_UNITS = r"needs a standard deviation between 1e-30 and 1e\+30; got .*: rescale y"
+FEW = r"2 layers need at least 2 distinct rows|calibration_size must be a share of the rows"
+# rows and targets, and what may be said instead of an answer
+EXTREMES = {
+    "inputs of 1e155": (1e155 * X30, Y30, ANGLES),
+    "inputs of 1e299": (1e299 * X30, Y30, ANGLES),
+    "inputs of 1e-300": (1e-300 * X30, Y30, None),
+    "subnormal inputs": (1e-310 * X30, Y30, None),
+    "the largest inputs": (np.where(X30 > 0.5, LARGEST, -LARGEST), Y30, SIZE),
+    "targets of 1e299": (X30, 1e299 * Y30, IN_UNITS),
+    "targets of 1e155": (X30, 1e155 * Y30, IN_UNITS),
+    "targets of 1e-155": (X30, 1e-155 * Y30, IN_UNITS),
+    "targets of 1e-300": (X30, 1e-300 * Y30, IN_UNITS),
+    "the largest targets": (X30, np.where(X30[:, 0] > 0.5, 1.7e308, -1.7e308), SIZE),
+    "one largest target": (X30, np.where(np.arange(30) == 3, -1.7e308, Y30), SIZE),
+    "the largest constant": (X30, np.full(30, LARGEST), SIZE),
+    "the least constant": (X30, np.full(30, 5e-324), None),
+    "a constant column of 1e299": (np.column_stack([X30, np.full(30, 1e299)]), Y30, ANGLES),
+    "the largest constant column": (np.column_stack([X30, np.full(30, LARGEST)]), Y30, SIZE),
+    "constant columns": (np.full((30, 3), -1e300), Y30, ANGLES),
+    "a cell of 1e299": (_moved(1e299), Y30, ANGLES),
+    "one row": (X30[:1], Y30[:1], FEW),
+    "two rows": (X30[:2], Y30[:2], None),
+    "fewer rows than columns": (np.random.default_rng(0).normal(size=(6, 20)), Y30[:6], None),
+    "equal rows": (np.ones((20, 3)), np.ones(20), FEW),
+    "equal inputs": (np.ones((20, 3)), Y30[:20], None),
+}
+ESTIMATORS = {
+    "default": MLKMRegressor(effort="fast", random_state=0),
+    "widths": MLKMRegressor((20, 4), random_state=0),
+    "given scale": MLKMRegressor((20,), scales=1.0, random_state=0),
+    "residual": RKMRegressor((20, 4), random_state=0),
+    "ridge": RandomFeatureRidge(20, random_state=0),
+    "ridge, given scale": RandomFeatureRidge(20, scale=1.0, random_state=0),
+    "published": PUBLISHED,
+    "band": ConformalRegressor(MLKMRegressor(effort=1e-3, random_state=0), random_state=0),
+    "band, given scale": ConformalRegressor(RandomFeatureRidge(20, scale=1.0, random_state=0), random_state=0),
+}
+
+
+def answers(model, X, y):
+    """What is asked of a fit: all of it has to be finite, but for the width of a band by few rows, which says so."""
+    model.fit(X, y)
+    if isinstance(model, ConformalRegressor):
+        mean, interval = model.predict_interval(X)
+        wide = model.n_calibration_ < 19
+        assert np.isinf(interval).all() if wide else np.isfinite(interval).all()
+        return [mean]
+    effect = model.effects(X[:3]).main(0)
+    return [model.predict(X), *model.predict(X[:3], return_std=True), effect.values, *effect.band]
+
+
+@pytest.mark.parametrize("case", EXTREMES)
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_an_answer_or_a_sentence(name, case):
+    """A LinAlgError at 1e155 and a given scale, infinite predictions, intervals and effects at 1.7e308, and errors that
+    were 0 or infinite without a word."""
+    X, y, sentence = EXTREMES[case]
+    model, said = clone(ESTIMATORS[name]), None
+    with warnings.catch_warnings(record=True) as words:
+        warnings.simplefilter("always")
+        try:
+            found = answers(model, X, y)
+        except ValueError as error:
+            said = str(error)
+    if said is not None:
+        assert sentence is not None
+        assert re.search(sentence, said)
+        return
+    assert not [w for w in words if not issubclass(w.category, UserWarning)]  # none of NumPy's
+    assert all(np.isfinite(values).all() for values in found)
+    loo = getattr(model, "estimator_", model).loo_error_
+    told = any(re.match("loo_error_ is (inf|0): it is in squared units", str(w.message)) for w in words)
+    assert told == (loo == np.inf or (loo == 0 and "targets of" in case))
+    assert not np.isnan(loo)
+    if "targets of" in case or ("inputs of" in case and "given" not in name and name != "published"):
+        assert np.abs(found[0] / np.abs(y).max() - y / np.abs(y).max()).mean() < 0.35  # at size one .00 to .29
+
+
+def test_a_cell_far_out_moves_a_prediction_little_beyond_the_training_targets():
+    """Two columns that are nearly the same, and y their difference: a cell far out contradicts the other column, and
+    moved predictions two ranges beyond the targets, 10 standard deviations of y."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(120, 2))
+    X[:, 1] = X[:, 0] + 0.01 * X[:, 1]
+    y = 100 * (X[:, 1] - X[:, 0])
+    model = MLKMRegressor(effort="fast", random_state=0).fit(X, y)
+    assert np.abs(model.predict(X) - y).max() < 0.1
+    for j in (0, 1):
+        for ranges in (-300, 300):
+            moved = X[:20].copy()
+            moved[:, j] += ranges * np.ptp(X[:, j])
+            after = model.predict(moved)
+            assert max(after.max() - y.max(), y.min() - after.min()) < 0.51 * np.ptp(y)

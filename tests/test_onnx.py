@@ -105,7 +105,8 @@ def test_a_new_word_is_a_missing_one_that_matches_no_row():
     inputs = model._read(frame.assign(engine=None, name=None))
     at = [j for j, name in enumerate(model._reader.input_names) if name in ("engine", "name")]
     inputs[:, at] = -1
-    expected = model._in_units(mlkm.model.machine.predict_average(in_double(model).machines_, model._inputs(inputs)))
+    Z = model._inputs(inputs)
+    expected = model._in_units(mlkm.model.machine.predict_average(in_double(model).machines_, Z), Z)
     new = frame.assign(engine="never seen", name="neither")
     got = run(mlkm.to_onnx(model, dtype="float64"), feed(model, new, dtype="float64"))["mean_"]
     assert_agree(got, expected, "float64")

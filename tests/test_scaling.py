@@ -20,7 +20,7 @@ def test_columns_get_mean_zero_and_variance_one_and_come_back(seed, shift, scale
     np.testing.assert_allclose(scaler.backward(Z), X, rtol=1e-9, atol=1e-9 * scale)
 
 
-@given(st.integers(0, 10**6), st.sampled_from([1e-300, 1e-170, 1e153, 1e155, 1e300, 1e307]))
+@given(st.integers(0, 10**6), st.sampled_from([1e-300, 1e-170, 1e153, 1e155, 1e300]))
 def test_sizes_at_the_ends_of_the_floating_numbers(seed, size):
     rng = np.random.default_rng(seed)
     u = rng.uniform(-1, 1, (20, 2))
@@ -28,10 +28,12 @@ def test_sizes_at_the_ends_of_the_floating_numbers(seed, size):
     np.testing.assert_allclose(
         standardiser(X, weights).forward(X), standardiser(u, weights).forward(u), rtol=1e-9, atol=1e-9
     )
-    extreme = np.array([[1.7e308], [-1.7e308], [0.0]])
-    np.testing.assert_allclose(
-        standardiser(extreme, np.ones(3)).forward(extreme)[:, 0], [1.2247, -1.2247, 0], atol=1e-3
-    )
+
+
+@pytest.mark.parametrize("column", [[1.7e308, -1.7e308, 0.0], [1.7e308] * 3, [1.0, 2.0, -1e305]])
+def test_sizes_whose_sums_are_no_numbers_are_refused(column):
+    with pytest.raises(ValueError, match=r"^Inputs and targets must be of a size up to 1e\+300, .*: rescale it\.$"):
+        standardiser(np.array(column)[:, None], np.ones(3))
 
 
 @given(st.integers(0, 10**6), st.floats(-1e13, 1e13))

@@ -34,6 +34,7 @@ from .variance import (
 )
 
 _SAVED_WITHOUT = "needs the training rows, which this model was saved without; save it with keep_rows=True."
+_FURTHEST = 1e100  # standard deviations up to which inputs of fits with given scales have squares
 
 
 class _NoRowsError(ValueError, AttributeError):
@@ -102,7 +103,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         if self._numbers is not None and self._numbers.crossed:  # inputs of a training row depend on the others' y
             return False
         if isinstance(fit, StackSummary):
-            return len(rows) <= LARGEST
+            return len(fit.solved_rows(rows)) <= LARGEST
         return fit.prior is not None and len(self.machines_) == 1
 
     def leave_one_out(self, X: ArrayLike, y: ArrayLike) -> LeftOut:
@@ -134,7 +135,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         variance = self._closed_form("left_out_predictions")
         Z = self._inputs(self._read(X))
         f, _ = variance.predict(Z)
-        return np.clip(self.y_scaler_.backward(f[:, None, :] - variance.left_out_changes(Z)), *self._limits)
+        return self._within(self.y_scaler_.backward(f[:, None, :] - variance.left_out_changes(Z)), Z)
 
     def _closed_form(self, what: str) -> Variance | StackVariance:
         check_is_fitted(self)
@@ -162,7 +163,9 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
         """The mean of y at every row of X: the average over the fitted machines.
 
-        With automatic scales, predictions stay within the training targets and twice their range on either side.
+        With automatic scales, inputs count up to one range beyond the training values, and those beyond two ranges are
+        drawn back to the training values. Predictions leave the training targets by at most half their range and as
+        many ranges more as the inputs are beyond theirs, and by no more than two.
 
         With `return_std`, also the standard deviation of a new y there by the paper's estimator (`mlkm.variance`):
         noise of one size everywhere, or where targets are skewed as far as rows left out say so, of one size on a scale
@@ -177,9 +180,9 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
             return found if return_std else found[0]
         Z = self._inputs(self._read(X))
         if not return_std:
-            return self._in_units(predict_average(self.machines_, Z))
+            return self._in_units(predict_average(self.machines_, Z), Z)
         f, sigma = self._sigma("return_std").predict(Z)
-        return self._in_units(f), self._shaped(sigma * self.y_scaler_.sd)
+        return self._in_units(f, Z), self._shaped(sigma * self.y_scaler_.sd)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The coefficient of determination; of a table in files or a collection of dask it is summed up over pieces."""
@@ -274,19 +277,38 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         if not hasattr(self, "_seen"):
             names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
             self._seen = View(
-                lambda Z: np.clip(self.y_scaler_.backward(predict_average(self.machines_, Z)), *self._limits),
+                lambda Z: self._within(self.y_scaler_.backward(predict_average(self.machines_, Z)), Z),
                 self._background(what), self._reader.columns, [str(name) for name in names], self._kinds.owners,
                 self._sigma, self.y_scaler_.sd, sum(machine.maps[0].n_features for machine in self.machines_),
             )  # fmt: skip
         return self._seen
 
     def _inputs(self, X: Array) -> Array:
-        """Standardised inputs; with automatic scales no further out than a range beyond the training values."""
-        return self.x_scaler_.forward(self._fence.held(X) if self._careful else X)
+        """Standardised inputs; with automatic scales no further out than a range beyond the training values, and
+        drawn back to these where they are much further out."""
+        if self._careful:
+            return self.x_scaler_.forward(self._fence.held(X))
+        Z = self.x_scaler_.forward(X)
+        if (far := max(Z.max(initial=0.0), -Z.min(initial=0.0))) > _FURTHEST:
+            raise ValueError(
+                f"X has a number {far:.3g} standard deviations away from the mean of its column, where a fit with given"
+                " scales has no variance; correct it, or fit with automatic scales."
+            )
+        return Z
 
-    def _in_units(self, f: Array) -> Array:
-        """Predictions in the units of y, within the limits."""
-        return self._shaped(np.clip(self.y_scaler_.backward(f), *self._limits))
+    def _in_units(self, f: Array, Z: Array) -> Array:
+        """Predictions at standardised inputs in the units of y, within their limits."""
+        return self._shaped(self._within(self.y_scaler_.backward(f), Z))
+
+    def _within(self, Y: Array, Z: Array) -> Array:
+        """Predictions (n, ..., k) at standardised inputs, held to the training targets and what lies beyond them as
+        far as the inputs are beyond theirs; with given scales as they are."""
+        if np.isinf(self._beyond):
+            return Y
+        low, high = self._span
+        room = np.minimum(self._fence.room(Z, self.x_scaler_), self._beyond) * (high - low)
+        room = room.reshape(len(Y), *[1] * (Y.ndim - 2), -1)
+        return np.clip(Y, low - room, high + room)
 
     def _shaped(self, Y: Array) -> Array:
         return Y[:, 0] if self._single_output else Y

@@ -199,7 +199,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             self._numbers, inputs = fit_numbers(inputs, Y, kinds, weights, rng)
             kinds = Inputs(np.zeros(inputs.shape[1], np.intp), self._numbers.owners)
         self._kinds, self._careful = kinds, is_automatic(choices["scales"], choices["solver"])
-        self._fence = fit_fence(inputs, self._careful, kinds.numbers)
+        self._fence = fit_fence(inputs, self._careful, kinds.numbers, weights)
         if self._careful:
             inputs = np.clip(inputs, self._fence.low, self._fence.high)
         fold = folds_of(cv, inputs, targets)
@@ -250,7 +250,13 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         self.widths_, self.scales_, self.penalty_ = fitted.widths, fitted.scales, solution.penalty
         self.n_iter_, self.loss_curve_ = solution.n_iter, solution.trace
         with np.errstate(over="ignore", under="ignore"):  # squares of numbers beyond 1e154
-            self.loo_error_ = float(np.mean((np.sqrt(solution.loo_error) * self.y_scaler_.sd) ** 2))
+            error = np.sqrt(solution.loo_error) * self.y_scaler_.sd
+            self.loo_error_ = float(np.mean(error**2))
+        if np.isinf(self.loo_error_) or (self.loo_error_ == 0 and error.any()):
+            warn(
+                f"loo_error_ is {self.loo_error_:g}: it is in squared units of y, and the square of {error.max():.3g}"
+                " is beyond what a number can be; rescale y to have it."
+            )
         self.feature_relevance_ = np.bincount(self._kinds.owners, fitted.relevance, minlength=self.n_features_in_)
         with np.errstate(over="ignore"):
             beyond = plan.policy.beyond * (high - low) if plan.automatic else np.inf
@@ -268,4 +274,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         solution, stack = fitted.solution, fitted.stack
         if stack is None:
             return FitSummary(fitted.prior, solution.penalty, solution.hidden_penalty, solution.loo_error)
-        return StackSummary(stack.kernel, stack.noise, stack.shares, stack.ridge_penalty, stack.loo_error, stack.warped)
+        return StackSummary(
+            stack.kernel, stack.noise, stack.shares, stack.ridge_penalty, stack.loo_error, stack.warped,
+            solved=stack.solved,
+        )  # fmt: skip

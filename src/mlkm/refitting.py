@@ -27,7 +27,7 @@ def refit(model: Any, X: Any, y: Any, sample_weight: Any, choices: dict[str, Any
         targets = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         check_consistent_length(inputs, targets)
         weights = checked_weights(sample_weight, len(targets))
-        fence = fit_fence(inputs, model._careful, model._kinds.numbers)
+        fence = fit_fence(inputs, model._careful, model._kinds.numbers, weights)
         if model._careful:
             inputs = np.clip(inputs, fence.low, fence.high)
         rows = distinct_rows(inputs, targets.reshape(len(targets), -1), weights, None, model._kinds)

@@ -17,6 +17,7 @@ from ..solvers.base import as_solver
 from .policy import Policy, current_policy
 
 PARTS = ("amplitude1", "full", "rough")  # amplitudes of single inputs, of the smooth kernel of all, of the rough one
+_LARGEST_ANGLE = 1e100  # far above what has a cosine (1e16), far below what has no square (1e154)
 DESCENT_WIDTHS = (256, 16)  # the paper's shape from 16 inputs on
 PENALTIES = tuple(10.0**k for k in range(-7, 1))  # candidates of penalty="cv", as in the paper's searches
 
@@ -114,6 +115,7 @@ def make_plan(
     trained_by = _solver(solver, depth)
     layers = check.per_layer("kernels", kernels, depth)
     at = _scales(scales, given, d, unit)
+    _check_angles(at[0], 0.0 if origin is None else origin)
     searched, has_linear = check.yes_no_auto("relevance", relevance), check.yes_no_auto("linear", linear)
     learned = at[0] is None and searched is not False and not by_descent
     rough = landmarks and learned and given is None and is_auto(kernels) and is_auto(interactions)
@@ -213,6 +215,16 @@ def _scales(scales: Any, widths: tuple[int, ...] | None, d: int, unit: Array) ->
         else:
             result.append(check_scale(scale, size) * (1.0 if layer else unit))
     return tuple(result)
+
+
+def _check_angles(scale: Array | None, origin: Array | float) -> None:
+    """Refuse a given scale in units of which the inputs are so large that squares of them overflow."""
+    size = 0.0 if scale is None else float(np.max(scale * np.maximum(1.0, np.abs(origin)), initial=0.0))
+    if size > _LARGEST_ANGLE:
+        raise ValueError(
+            f"The inputs times the given scale are of size {size:.3g}, at which cosines are rounding error only; give"
+            f" a scale with which they are below {_LARGEST_ANGLE:.0e}, or 'auto', or rescale the inputs."
+        )
 
 
 def _penalty(penalty: Any) -> float | None:

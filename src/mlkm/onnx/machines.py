@@ -7,6 +7,7 @@ import numpy as np
 
 from .._types import Array
 from ..model.machine import Machine
+from ..rows.fence import OVERSHOOT, units_of
 from .graph import Graph
 from .maps import cosines, dtype_of, part_features, parts_of
 from .piecewise import link_mean
@@ -29,10 +30,21 @@ def average(graph: Graph, machines: Sequence[Machine], Z: str, double: bool) -> 
     return total if len(outputs) == 1 else graph("Div", total, np.array(float(len(outputs))))
 
 
-def in_units(graph: Graph, model: Any, f: str) -> str:
-    """Predictions in the units of y, within the limits: (n, k)."""
-    scaler = model.y_scaler_
-    return graph.held(graph("Add", graph("Mul", f, scaler.sd), scaler.mean), *model.prediction_limits_)
+def in_units(graph: Graph, model: Any, f: str, Z: str) -> str:
+    """Predictions at standardised inputs in the units of y, within their limits: (n, k)."""
+    scaler, (low, high) = model.y_scaler_, model._span
+    Y = graph("Add", graph("Mul", f, scaler.sd), scaler.mean)
+    if np.isinf(model._beyond):
+        return Y
+    room = graph("Mul", graph("Min", prediction_room(graph, model, Z), np.array(model._beyond)), high - low)
+    return graph("Min", graph("Max", Y, graph("Sub", low, room)), graph("Add", high, room))
+
+
+def prediction_room(graph: Graph, model: Any, Z: str) -> str:
+    """As `Fence.room`: (n, 1)."""
+    ends = model.x_scaler_.forward(np.stack([model._fence.low, model._fence.high]))
+    far = graph("Div", graph("Max", graph("Sub", ends[0], Z), graph("Sub", Z, ends[1])), units_of(*ends))
+    return graph("Add", graph.row_sums(graph("Max", far, np.array(0.0))), np.array(OVERSHOOT))
 
 
 def first_features(graph: Graph, machine: Machine, Z: str) -> str | None:

@@ -1,8 +1,14 @@
 """How far out an input may be: a cell far beyond all others, in training or later, must not carry a prediction away.
 
 The range of an input is that of its training values, an extreme one being drawn in to ten ranges of the others, which
-is then as far as any value counts. Elsewhere later values count up to one range beyond the training values, where a
-kernel has long gone back to its prior.
+is then as far as any value counts. Elsewhere later values count as they are up to one range beyond the training values,
+so that a trend goes on, and are held there up to two. Further out a value is more likely an error than the end of a
+trend: between two and three ranges beyond it is drawn back to the nearest training value, where it stays (the influence
+of a value redescends, as in Hampel's estimators).
+
+A prediction leaves the training targets in proportion: by half their range, where a fit overshoots between its rows or
+at inputs that never occurred together, and by as many ranges as the inputs are beyond theirs, which is as much as a
+linear trend needs. `python -m benchmarks.far_out` compares this with other rules.
 """
 
 from dataclasses import dataclass
@@ -10,9 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._types import Array, BoolArray
+from .scaling import Standardiser
 
 _OTHERS = 10.0  # ranges of the other values within which an extreme one is believed
 _BEYOND = 1.0  # ranges beyond the training values to which later ones are held
+OVERSHOOT = 0.5  # ranges of the targets by which predictions may leave them where no input leaves its own
 
 
 @dataclass(frozen=True)
@@ -27,23 +35,49 @@ class Fence:
     most: Array
     numbers: BoolArray | None = None
 
+    @property
+    def steps(self) -> tuple[Array, Array]:
+        """How far values may be beyond the least and the largest one; 0 where these were drawn in."""
+        with np.errstate(invalid="ignore"):
+            return np.nan_to_num(self.low - self.least), np.nan_to_num(self.most - self.high)
+
     def held(self, X: Array) -> Array:
-        """X, no further out than that."""
-        return np.clip(X, self.least, self.most)
+        """X, no further out than that, and drawn back to the training values where it is much further out."""
+        (down, up), held = self.steps, np.clip(X, self.least, self.most)
+        with np.errstate(over="ignore"):
+            back = np.clip(X - (self.most + up), 0, up) - np.clip((self.least - down) - X, 0, down)
+        return np.asarray(held - back)
 
     def outside(self, X: Array) -> Array:
         """How far out every row is: the largest distance of an input from its range, in units of that range."""
-        span = self.high - self.low
-        beyond = np.maximum(self.low - X, X - self.high)
-        unit = np.where((span > 0) & np.isfinite(span), span, 1.0)
-        far = beyond / unit
+        far = _ranges_beyond(X, self.low, self.high)
         if self.numbers is not None:
             far = np.where(self.numbers, far, X == -1)
-        return np.asarray(np.maximum(far, 0).max(axis=1))
+        return np.asarray(far.max(axis=1))
+
+    def room(self, Z: Array, scaler: Standardiser) -> Array:
+        """By how many ranges of the targets predictions at held and standardised inputs may leave these, (n, 1)."""
+        far = _ranges_beyond(Z, *scaler.forward(np.stack([self.low, self.high])))
+        return np.asarray(OVERSHOOT + far.sum(axis=1, keepdims=True))
 
 
-def fit_fence(X: Array, careful: bool = True, numbers: BoolArray | None = None) -> Fence:
-    """The ranges of the inputs; where not `careful`, without doubting any value."""
+def units_of(low: Array, high: Array) -> Array:
+    """Ranges of inputs; 1 where there is none."""
+    with np.errstate(over="ignore"):
+        span = high - low
+    return np.where((span > 0) & np.isfinite(span), span, 1.0)
+
+
+def _ranges_beyond(X: Array, low: Array, high: Array) -> Array:
+    """How far every input is beyond its range, in units of that range."""
+    with np.errstate(over="ignore"):
+        return np.maximum(np.maximum(low - X, X - high) / units_of(low, high), 0)
+
+
+def fit_fence(X: Array, careful: bool = True, numbers: BoolArray | None = None, weights: Array | None = None) -> Fence:
+    """The ranges of the inputs, without rows of weight zero; where not `careful`, without doubting any value."""
+    if weights is not None and weights.any():
+        X = X[weights > 0]
     if not careful or len(X) < 4:
         low, high = X.min(axis=0), X.max(axis=0)
         return fence_of(np.stack([low, low, high, high]), False, numbers)
@@ -61,7 +95,8 @@ def fence_of(ends: Array, careful: bool, numbers: BoolArray | None = None) -> Fe
         doubted = np.isfinite(reach) & (reach > 0)
         low = np.where(doubted, np.maximum(low, ends[1] - reach), low)
         high = np.where(doubted, np.minimum(high, ends[2] + reach), high)
-    beyond = _BEYOND * (high - low)
+    with np.errstate(over="ignore"):  # sizes that the standardiser refuses
+        beyond = _BEYOND * (high - low)
     held = np.where(low > least, low, low - beyond), np.where(high < most, high, high + beyond)
     if numbers is None or numbers.all():
         return Fence(low, high, *held)

@@ -7,6 +7,7 @@ import numpy as np
 
 from .._types import Array, BoolArray
 
+_LARGEST = 1e300  # sizes up to which differences, limits and intervals are numbers, too
 ROUNDING = 64 * float(np.finfo(np.float64).eps)  # variation, relative to the largest magnitude, that is rounding error
 
 
@@ -15,12 +16,20 @@ class Standardiser:
     """z = (x - mean) / sd, column by column.
 
     A column that does not vary is only centred, or zero whatever comes later where its sd is infinite; `rounded` marks
-    those that vary by rounding error only.
+    those that vary by rounding error only. Columns of a size beyond 1e300 are refused.
     """
 
     mean: Array
     sd: Array
     rounded: BoolArray
+
+    def __post_init__(self) -> None:
+        size = np.where(np.isinf(self.sd), np.abs(self.mean), np.maximum(np.abs(self.mean), self.sd)).max(initial=0.0)
+        if not size <= _LARGEST:
+            raise ValueError(
+                f"Inputs and targets must be of a size up to {_LARGEST:.0e}, since sums of larger ones are beyond the"
+                f" largest number; got one of {size:.3g}: rescale it."
+            )
 
     def forward(self, X: Array, out: Array | None = None) -> Array:
         """z, written into `out` if given, also where x and its mean are so large that their difference overflows."""

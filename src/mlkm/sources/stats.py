@@ -67,7 +67,8 @@ def merged_stats(a: Stats, b: Stats) -> Stats:
     """Of the rows of both: sd^2 is the mean of theirs, and what the difference of their means adds."""
     total = a.weight + b.weight
     p, q = a.weight / total, b.weight / total
-    apart = b.mean - a.mean
-    within = np.hypot(np.sqrt(p) * a.sd, np.sqrt(q) * b.sd)
     low, high = np.sort(np.vstack([a.low, b.low]), axis=0)[:2], np.sort(np.vstack([a.high, b.high]), axis=0)[2:]
-    return Stats(low, high, a.mean + q * apart, np.hypot(within, np.sqrt(p * q) * apart), total)
+    with np.errstate(over="ignore", invalid="ignore"):  # sizes that the standardiser refuses
+        apart = b.mean - a.mean
+        within = np.hypot(np.sqrt(p) * a.sd, np.sqrt(q) * b.sd)
+        return Stats(low, high, a.mean + q * apart, np.hypot(within, np.sqrt(p * q) * apart), total)

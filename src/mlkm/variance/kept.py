@@ -30,7 +30,7 @@ def kept_without_rows(machines: Sequence[Machine], rows: Any, fit: Any) -> tuple
     if isinstance(fit, (SumsSummary, LayersSummary)):
         return None, replace(fit, sample=None)
     if isinstance(fit, StackSummary):
-        return (rows, fit) if fit.facts is not None else (_inputs(rows), replace(fit, facts=facts_of(rows)))
+        return (rows, fit) if fit.facts is not None else _without_targets(fit.solved_rows(rows), fit)
     if len(machines) > 1 or not _are_few(rows, fit):
         return None
     return None, SumsSummary(fit.prior, fit.penalty, sums_of_rows(fit.prior, rows), fit.loo_error)
@@ -40,8 +40,9 @@ def _are_few(rows: Rows, fit: FitSummary) -> bool:
     return fit.prior is not None and fit.prior.n_features <= min(_FEW, len(rows) // 2)
 
 
-def _inputs(rows: Rows) -> Rows:
-    """Those of the posterior, with weights as they are."""
+def _without_targets(rows: Rows, fit: StackSummary) -> tuple[Rows, StackSummary]:
+    """The inputs of the posterior, with weights as they are, and the facts of all rows that were solved on."""
     at = slice(0, n_posterior(len(rows)))
     nothing = np.zeros((len(rows.X[at]), 0))
-    return Rows(rows.X[at], nothing, rows.weights[at], rows.copies[at], None, rows.kinds)
+    inputs = Rows(rows.X[at], nothing, rows.weights[at], rows.copies[at], None, rows.kinds)
+    return inputs, replace(fit, facts=facts_of(rows), solved=None)

@@ -19,10 +19,8 @@ proportion.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
 
 from .._types import Array
 from ..model.machine import Machine, predict, predict_average, predict_linked
@@ -33,7 +31,7 @@ from ..solvers.dual import EXACT
 from .functionals import Functionals
 from .pieces import row_blocks
 from .row_facts import RowFacts, facts_of
-from .sides import cholesky
+from .smoothers import KernelSmoother, RidgeSmoother, Smoother, factorised
 
 LARGEST = EXACT
 _POSTERIOR = 4000  # rows of the posterior where there are more than that: each prediction takes their square
@@ -43,8 +41,8 @@ _USUAL_ROWS = 1000  # the first of these, at which the usual variance of f is ta
 @dataclass(frozen=True)
 class StackSummary:
     """The kernel, the noise variance of its solve, the shares of kernel, ridge and mean, the penalty of ridge, the
-    error of rows left out for every output, the kernel for targets on another scale, and facts of the rows where their
-    targets are not kept."""
+    error of rows left out for every output, the kernel for targets on another scale, facts of the rows where their
+    targets are not kept, and how many of the rows, from the first on, were solved on: all where it is None."""
 
     kernel: SumKernel
     noise: float
@@ -53,6 +51,12 @@ class StackSummary:
     loo_error: Array
     warped: WarpedKernel | None = None
     facts: RowFacts | None = None
+    solved: int | None = None
+
+    def solved_rows(self, rows: Rows) -> Rows:
+        """Those of the training rows that were solved on. The others are new to the fit: they have no leverage, and
+        their residuals are those of rows left out as they are."""
+        return rows.take(slice(0, self.solved))
 
     @property
     def of_warped(self) -> float:
@@ -70,98 +74,12 @@ def n_posterior(n: int, largest: int = LARGEST) -> int:
     return n if n <= largest else min(largest, _POSTERIOR)
 
 
-class Smoother(Protocol):
-    """A member: how much every training row counts at x, and in its own fit."""
-
-    def weights(self, X: Array) -> Array: ...
-
-    @property
-    def own(self) -> Array: ...
-
-
-@dataclass(frozen=True)
-class KernelSmoother:
-    """C = (K + s diag(1/w))^{-1} by its factor L, and the weights g = C1 / 1'C1 of the rows in the intercept."""
-
-    kernel: SumKernel
-    X: Array
-    L: Array
-    ridge: Array
-
-    @cached_property
-    def total(self) -> Array:
-        """C 1."""
-        ones = np.ones(len(self.X))
-        half = solve_triangular(self.L, ones, lower=True, check_finite=False)
-        return np.asarray(solve_triangular(self.L, half, lower=True, trans="T", check_finite=False))
-
-    def weights(self, X: Array) -> Array:
-        z = solve_triangular(self.L, self.kernel.matrix(self.X, X), lower=True, check_finite=False)
-        A: Array = solve_triangular(self.L, z, lower=True, trans="T", check_finite=False).T
-        return np.asarray(A + np.outer(1 - A.sum(axis=1), self.total / self.total.sum()))
-
-    @cached_property
-    def own(self) -> Array:
-        inverse, _ = lapack.dtrtri(self.L, lower=1)
-        diagonal = np.einsum("ij,ij->j", inverse, inverse) - self.total**2 / self.total.sum()
-        return np.asarray(1 - self.ridge * diagonal)
-
-    def posterior(self, X: Array) -> Array:
-        """The variance that the rows leave at x, that of the intercept included."""
-        k = self.kernel.matrix(self.X, X)
-        z = solve_triangular(self.L, k, lower=True, check_finite=False)
-        of_kernel = np.maximum(self.kernel.diagonal(X) - np.einsum("mn,mn->n", z, z), 0)
-        return np.asarray(of_kernel + (1 - self.total @ k) ** 2 / self.total.sum())
-
-    def covariance(self, of: Functionals) -> Array:
-        """What the rows leave of linear functionals of f, (c, c)."""
-        k = of.of(lambda X: self.kernel.matrix(X, self.X), len(self.X)).T
-        z = solve_triangular(self.L, k, lower=True, check_finite=False)
-        rest = of.ones - self.total @ k
-        return np.asarray(of.twice(self.kernel.matrix) - z.T @ z + np.outer(rest, rest) / self.total.sum())
-
-
-@dataclass(frozen=True)
-class RidgeSmoother:
-    """Ridge on the inputs that are numbers, as `mlkm.solvers.ridge` has it; without a penalty, the mean."""
-
-    rows: Rows
-    penalty: float | None
-
-    @cached_property
-    def _inverse(self) -> tuple[Array, Array]:
-        rows, n, X = self.rows, len(self.rows), self._seen(self.rows.X)
-        mean = rows.weights @ X / n
-        centred = X - mean
-        A = centred.T @ (rows.weights[:, None] * centred) / n
-        A[np.diag_indices(len(A))] += self.penalty or 0.0
-        return mean, np.asarray(np.linalg.pinv(A, hermitian=True), np.float64)
-
-    def weights(self, X: Array) -> Array:
-        share = self.rows.weights / len(self.rows)
-        if self.penalty is None:
-            return np.tile(share, (len(X), 1))
-        mean, inverse = self._inverse
-        return np.asarray(share * (1 + (self._seen(X) - mean) @ inverse @ (self._seen(self.rows.X) - mean).T))
-
-    def covariance(self, directions: Array) -> Array:
-        """What the rows leave of slopes along directions (c, d), in units of the noise of one copy of a row."""
-        D = self._seen(directions)
-        return np.asarray(D @ self._inverse[1] @ D.T / self.rows.counts.sum())
-
-    def _seen(self, X: Array) -> Array:
-        return X[:, self.rows.inputs.numbers]
-
-    @property
-    def own(self) -> Array:
-        return np.diag(self.weights(self.rows.X))
-
-
 class StackVariance:
     """sigma_y(x) of the default's fit, and its leave-one-out, factorised once."""
 
     def __init__(self, machines: Sequence[Machine], rows: Rows, fit: StackSummary, largest: int = LARGEST) -> None:
-        self.machines, self.rows, self.fit = machines, rows, fit
+        self.machines, self.fit = machines, fit
+        self.rows = rows = fit.solved_rows(rows)
         self._there: Array | None = None
         self.facts = fit.facts or facts_of(rows)
         n = self.facts.n
@@ -178,7 +96,7 @@ class StackVariance:
         self.noise, self.of_fit = fit.loo_error * (1 - share), fit.loo_error * share
 
     def _smoother(self, kernel: SumKernel, noise: float) -> KernelSmoother:
-        return _factorised(kernel, self.some, noise * len(self.some) / self.facts.n)
+        return factorised(kernel, self.some, noise * len(self.some) / self.facts.n)
 
     @cached_property
     def _left_out(self) -> Array:
@@ -246,7 +164,8 @@ class StackVariance:
         """The noise on the other scale that rows left out tell, in units of that of the solve; found once."""
         if self._there is None:
             some = self.some
-            own = np.minimum(smoother.own / some.copies, 1 - 1e-12)
+            of_all = len(some) / self.facts.n  # leverages in the fit on all rows, which the residuals belong to
+            own = np.minimum(of_all * smoother.own / some.copies, 1 - 1e-12)
             missed = warped.power.forward(some.Y) - predict_linked(self.machines[1], some.X)
             error = np.average((missed / (1 - own)[:, None]) ** 2, axis=0, weights=some.weights)
             unit = warped.noise * self.facts.count / self.facts.n
@@ -340,10 +259,3 @@ def _missed(member: Smoother, Y: Array, rows: Rows) -> Array:
     """What a member misses of a row that it has not seen."""
     room = np.maximum(1 - member.own / rows.copies, 1e-12)
     return np.asarray((Y - member.weights(rows.X) @ Y) / room[:, None])
-
-
-def _factorised(kernel: SumKernel, rows: Rows, noise: float) -> KernelSmoother:
-    ridge = noise / rows.weights
-    K = kernel.gram(rows.X)
-    K[np.diag_indices(len(K))] += ridge
-    return KernelSmoother(kernel, rows.X, cholesky(K), ridge)
