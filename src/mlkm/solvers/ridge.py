@@ -60,26 +60,17 @@ def eigen(A: Array) -> tuple[Array, Array]:
 
 
 def _decompose(F: Array, Y: Array, weights: Array) -> _Spectrum:
-    """One symmetric eigendecomposition, of the D x D or the n x n product, whichever is smaller."""
+    """One singular value decomposition. That of the product A'A takes half the time, and has half the digits: of a
+    singular value below 1e-8 of the largest, none."""
     n = len(F)
     f_mean, y_mean = weights @ F / n, weights @ Y / n
     root_w = np.sqrt(weights)[:, None]
     A, Yc = root_w * (F - f_mean), Y - y_mean
-    if A.shape[1] <= n:
-        eigenvalues, V = eigen(A.T @ A)
-        U = A @ V
-    else:
-        eigenvalues, U = eigen(A @ A.T)
-        V = A.T @ U
-    # Directions whose eigenvalue is rounding error carry no information: drop them.
-    kept = eigenvalues > eigenvalues[-1] * max(A.shape) * np.finfo(np.float64).eps
-    s = np.sqrt(eigenvalues[kept])
-    U, V = U[:, kept], V[:, kept]
-    if A.shape[1] <= n:
-        U = U / s
-    else:
-        V = V / s
-    return _Spectrum(U, s, V, U.T @ (root_w * Yc), f_mean, y_mean, Yc, root_w)
+    U, s, Vt = scipy.linalg.svd(A, full_matrices=False, check_finite=False)
+    # Directions whose singular value is rounding error carry no information: drop them.
+    kept = s > s.max(initial=0.0) * max(A.shape) * np.finfo(np.float64).eps
+    U = U[:, kept]
+    return _Spectrum(U, s[kept], Vt[kept].T, U.T @ (root_w * Yc), f_mean, y_mean, Yc, root_w)
 
 
 def _leave_one_out(spectrum: _Spectrum, penalty: float) -> Array:
