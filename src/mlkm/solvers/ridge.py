@@ -97,8 +97,8 @@ def decomposed(F: Array, Y: Array, weights: Array) -> Spectrum:
     v[0] += 1
     U, s, Vt = scipy.linalg.svd((A - v @ (v.T @ A) / v[0])[1:], full_matrices=False, check_finite=False)
     U = np.vstack([np.zeros((1, U.shape[1])), U]) - v @ (v[1:].T @ U) / v[0]
-    # Directions whose singular value is rounding error carry no information: drop them.
-    kept = s > s.max(initial=0.0) * max(A.shape) * np.finfo(np.float64).eps
+    # Directions whose singular value is rounding error, of features that were not centred yet, carry no information.
+    kept = s > max(s.max(initial=0.0), np.abs(root_w * F).max(initial=0.0)) * max(A.shape) * np.finfo(np.float64).eps
     U, dropped, targets = U[:, kept], U[:, ~kept], root_w * Yc
     rotated = U.T @ targets
     if n - 1 <= F.shape[1]:  # U and what was dropped are all directions there are
