@@ -95,7 +95,7 @@ def decomposed(F: Array, Y: Array, weights: Array) -> Spectrum:
     # A has nothing along sqrt(w). A reflection that sends it to the first axis keeps it out of U.
     v = root_w / np.sqrt(n)
     v[0] += 1
-    U, s, Vt = scipy.linalg.svd((A - v @ (v.T @ A) / v[0])[1:], full_matrices=False, check_finite=False)
+    U, s, Vt = np.linalg.svd((A - v @ (v.T @ A) / v[0])[1:], full_matrices=False)
     U = np.vstack([np.zeros((1, U.shape[1])), U]) - v @ (v[1:].T @ U) / v[0]
     # Directions whose singular value is rounding error, of features that were not centred yet, carry no information.
     kept = s > max(s.max(initial=0.0), np.abs(root_w * F).max(initial=0.0)) * max(A.shape) * np.finfo(np.float64).eps
