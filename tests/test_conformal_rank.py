@@ -1,6 +1,6 @@
-"""The rank against an exact oracle, and quantiles with and without weights."""
+"""Ranks in exact arithmetic, and quantiles with and without weights; `test_oracles.py` has the ranks of bands."""
 
-from decimal import ROUND_CEILING, Decimal
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -12,13 +12,6 @@ from mlkm._levels import exact_level, exact_levels
 from mlkm.conformal.rank import quantiles, rank, rows_needed, weighted_quantiles
 
 LEVELS = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99]
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_rank_agrees_with_decimal_arithmetic(level):
-    """The oracle counts in decimals, a different route than fractions."""
-    oracle = [int((Decimal(str(level)) * (m + 1)).to_integral_value(ROUND_CEILING)) for m in range(1, 2001)]
-    assert [rank(m, exact_level(level)) for m in range(1, 2001)] == oracle
 
 
 def test_floating_point_would_be_wrong():

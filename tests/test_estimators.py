@@ -1,11 +1,10 @@
-"""What every estimator promises, as scikit-learn checks it and beyond: weights, tables, outputs, seeds, messages."""
-
-import pickle
+"""What every estimator promises, as scikit-learn checks it and beyond: tables, outputs, messages."""
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from drawn_tables import BATCHES, EXPLICIT, RIDGE, fit_predict
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit
 from sklearn.pipeline import make_pipeline
@@ -31,20 +30,6 @@ def test_scikit_learn(estimator, check):
     """No expected failures."""
     check(estimator)
 
-
-EXPLICIT = {
-    "widths": (16, 6),
-    "kernels": "gaussian",
-    "scales": (0.8, 1.0),
-    "interactions": "full",
-    "relevance": False,
-    "linear": False,
-    "penalty": 1e-4,
-    "solver": GradientDescent(2e-3, max_iter=40),
-    "random_state": 0,
-}
-BATCHES = {"solver": GradientDescent(2e-3, max_iter=40, batch_size=16)}
-RIDGE = {"kernel": "matern", "interactions": (1, "full"), "linear": True, "random_state": 0}
 
 # Models whose fit does not depend on the order in which rows are kept ...
 UNORDERED = {
@@ -84,32 +69,6 @@ def data(n=60, d=3, k=None, seed=0):
     return X, Y[:, 0] if k is None else Y[:, :k]
 
 
-def fit_predict(model, X, y, new=None, **options):
-    return clone(model).fit(X, y, **options).predict(X if new is None else new)
-
-
-@pytest.mark.parametrize("model", ALL)
-def test_weight_zero_is_a_row_removed_and_weight_k_is_a_row_repeated(model):
-    X, y = data()
-    weights = np.random.default_rng(1).integers(0, 4, len(X)).astype(float)
-    copies = np.repeat(np.arange(len(X)), weights.astype(int))
-    weighted = fit_predict(model, X, y, sample_weight=weights)
-    np.testing.assert_array_equal(weighted, fit_predict(model, X[copies], y[copies], new=X))
-    kept = weights > 0
-    np.testing.assert_array_equal(weighted, fit_predict(model, X[kept], y[kept], new=X, sample_weight=weights[kept]))
-    assert np.abs(weighted - fit_predict(model, X, y)).max() > 1e-4
-
-
-@pytest.mark.parametrize("model", ALL)
-def test_the_unit_of_weights_does_not_matter(model):
-    X, y = data()
-    weights = np.random.default_rng(1).uniform(0.5, 2, len(X))
-    np.testing.assert_allclose(
-        fit_predict(model, X, y, sample_weight=weights), fit_predict(model, X, y, sample_weight=4 * weights), rtol=1e-10
-    )
-    np.testing.assert_array_equal(fit_predict(model, X, y, sample_weight=2), fit_predict(model, X, y))
-
-
 @pytest.mark.parametrize("batch_size", [None, 16])
 def test_weights_are_exact_with_folds_of_ones_own(batch_size):
     X, y = data()
@@ -121,74 +80,6 @@ def test_weights_are_exact_with_folds_of_ones_own(batch_size):
         for f in (fold, fold[copies])
     )
     np.testing.assert_array_equal(weighted.fit(X, y, weights).predict(X), repeated.fit(X[copies], y[copies]).predict(X))
-
-
-@pytest.mark.parametrize("model", ALL)
-def test_the_order_of_rows_does_not_matter(model):
-    X, y = data()
-    order = np.random.default_rng(1).permutation(len(X))
-    np.testing.assert_array_equal(fit_predict(model, X, y), fit_predict(model, X[order], y[order], new=X))
-
-
-@pytest.mark.parametrize("model", ALL)
-def test_the_same_seed_gives_the_same_fit_and_another_seed_another(model):
-    X, y = data()
-    first = fit_predict(model, X, y)
-    np.testing.assert_array_equal(first, fit_predict(model, X, y))
-    fitted = clone(model).fit(X, y)
-    np.testing.assert_array_equal(first, fitted.fit(X, y).predict(X))
-    assert (first != fit_predict(clone(model).set_params(random_state=1), X, y)).any()
-
-
-# Features of a given scale in closed form are held at the inputs' origin, so that rows may come and go.
-HELD = ("ridge", "mlkm-ridge")
-
-
-@pytest.mark.parametrize("model", modes(DEFAULT, {k: v for k, v in UNORDERED.items() if k not in HELD}, ORDERED))
-def test_shifts_of_X_do_not_matter(model):
-    X, y = data()
-    shift = np.array([10.0, -3.0, 0.5])
-    np.testing.assert_allclose(fit_predict(model, X + shift, y), fit_predict(model, X, y), rtol=1e-3, atol=1e-4)
-
-
-@pytest.mark.parametrize("model", modes(DEFAULT, UNORDERED) + modes(ORDERED))
-def test_shifts_and_scales_of_y_carry_over(model):
-    X, y = data()
-    np.testing.assert_allclose(
-        fit_predict(model, X, 7 + 30 * y), 7 + 30 * fit_predict(model, X, y), rtol=1e-3, atol=3e-3
-    )
-
-
-@pytest.mark.parametrize(
-    "model",
-    modes(DEFAULT, {"ridge-loo": UNORDERED["ridge-loo"]}, {"mlkm": MLKMRegressor(**EXPLICIT | {"scales": "auto"})}),
-)
-def test_scales_of_X_do_not_matter_for_automatic_scales(model):
-    X, y = data()
-    factor = np.array([10.0, 0.03, 2.0])
-    np.testing.assert_allclose(fit_predict(model, X * factor, y), fit_predict(model, X, y), rtol=1e-3, atol=1e-4)
-
-
-def with_scale(model, factor):
-    """The model whose explicit scale of layer 1 is multiplied by `factor`."""
-    model = clone(model)
-    if "scale" in model.get_params():
-        return model.set_params(scale=model.scale * factor)
-    given = model.scales if isinstance(model.scales, tuple) else (model.scales,) * len(model.widths)
-    return model.set_params(scales=(given[0] * factor, *given[1:]))
-
-
-EXPLICIT_SCALES = {name: model for name, model in UNORDERED.items() if name != "ridge-loo"}
-
-
-@pytest.mark.parametrize("factor", [0.1, 5.0, np.array([10.0, 0.03, 2.0])], ids=["down", "up", "each"])
-@pytest.mark.parametrize("model", modes(EXPLICIT_SCALES))
-def test_scales_of_X_are_undone_by_explicit_scales(model, factor):
-    """gamma multiplies frequencies: X -> a X with gamma -> gamma / a is the same fit."""
-    X, y = data()
-    np.testing.assert_allclose(
-        fit_predict(with_scale(model, 1 / factor), X * factor, y), fit_predict(model, X, y), rtol=1e-6, atol=1e-7
-    )
 
 
 @pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame])
@@ -243,14 +134,6 @@ def test_single_precision_is_close_to_double(model, atol):
     np.testing.assert_allclose(
         fit_predict(model, X.astype(np.float32), y.astype(np.float32)), fit_predict(model, X, y), atol=atol * y.std()
     )
-
-
-@pytest.mark.parametrize("model", ALL)
-def test_clone_and_pickle(model):
-    X, y = data()
-    fitted = clone(model).fit(X, y)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(X), fitted.predict(X))
-    assert clone(fitted).get_params() == model.get_params()
 
 
 @pytest.mark.parametrize(
@@ -405,16 +288,6 @@ def test_bad_weights_are_explained(model, weights, message):
 def test_fewer_rows_than_layers_cannot_rotate():
     with pytest.raises(ValueError, match="2 layers need at least 2 distinct rows; got n_samples=1"):
         MLKMRegressor(**EXPLICIT, cv="rotate").fit(np.ones((3, 2)), np.ones(3))
-
-
-@pytest.mark.parametrize("model", ALL)
-def test_degenerate_data(model):
-    """A constant input, a constant target: nothing warns, and the constant is predicted."""
-    X, y = data()
-    X[:, 1] = 4
-    assert np.isfinite(fit_predict(model, X, y)).all()
-    constant = fit_predict(model, X, np.full(len(X), 2.5))
-    assert np.abs(constant - 2.5).max() < 1.0
 
 
 def test_whole_weights_are_no_licence_to_interpolate():

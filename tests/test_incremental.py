@@ -1,12 +1,8 @@
 """Rows that come and go, and models that are merged, are fits to all rows."""
 
-from itertools import pairwise
-
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.base import clone
 
 from mlkm import MLKMRegressor, RandomFeatureRidge, merge
@@ -41,17 +37,6 @@ def test_rows_added_forgotten_and_merged_are_a_fit_to_all(cut, outputs, linear):
     left = fit(slice(None)).forget(X[first], y[first], w[first])
     np.testing.assert_allclose(left.predict(X), fit(second).predict(X), rtol=1e-8)
     np.testing.assert_allclose(left.penalty_, model.penalty)
-
-
-@settings(max_examples=15, deadline=None)
-@given(st.lists(st.integers(1, 80), min_size=1, max_size=5), st.integers(0, 1000))
-def test_the_order_of_arrival_does_not_matter(sizes, seed):
-    X, y = rows(20 + sum(sizes), seed=seed)
-    ends = np.cumsum([20, *sizes])
-    model = clone(MODEL).fit(X[:20], y[:20])
-    for begin, end in pairwise(ends):
-        model.partial_fit(X[begin:end], y[begin:end])
-    np.testing.assert_allclose(model.predict(X), clone(MODEL).fit(X, y).predict(X), rtol=1e-8)
 
 
 def test_a_thousand_changes_hardly_drift():

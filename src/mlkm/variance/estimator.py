@@ -31,6 +31,7 @@ from .._types import Array
 from ..model.machine import Machine, predict_average
 from ..model.prior import Prior
 from ..rows.distinct import Rows
+from ..solvers.ridge import EXACT_ROWS, Spectrum, decomposed
 from .functionals import Functionals
 from .gradients import Gradients, Layered, OneLayer
 from .pieces import row_blocks
@@ -57,7 +58,7 @@ class Variance:
     def __init__(
         self, machines: Sequence[Machine], rows: Rows, fit: FitSummary, largest_side: int = LARGEST_SIDE
     ) -> None:
-        self.rows = rows
+        self.rows, self.fit = rows, fit
         self.sides = [
             [factorise(gradients, rows, fit.penalty, largest_side) for gradients in _gradients(machine, rows, fit)]
             for machine in machines
@@ -82,29 +83,43 @@ class Variance:
         return np.asarray(noise[:, None, None] * np.mean(each, axis=0))
 
     @cached_property
-    def room(self) -> Array:
-        """For one layer: 1 - h_i at every distinct training row, h_i the weight of one copy of it in its own fit."""
+    def _left_out(self) -> tuple[Array, Array]:
+        """For one layer: y_i - f_{-i}(x_i), (distinct rows, k), and 1 - h_i at every distinct training row, h_i the
+        weight of one copy of it in its own fit."""
+        if self.spectrum is not None:
+            return self.spectrum.left_out(self.fit.penalty, self.rows.copies)
         (side,) = self.sides[0]
         at_rows = row_blocks(len(self.rows), side.width)
         leverage = np.concatenate([side.leverage(self.rows.X[at])[1] for at in at_rows])
-        return np.maximum(1 - leverage * self.rows.counts / self.rows.copies, 1e-12)
+        room = np.maximum(1 - leverage * self.rows.counts / self.rows.copies, 1e-12)
+        return self.residuals / room[:, None], room
+
+    @cached_property
+    def spectrum(self) -> Spectrum | None:
+        """Of one layer with few rows: h_i from a factor would be lost in rounding where the fit nearly interpolates."""
+        if self.fit.prior is None or len(self.rows) > EXACT_ROWS:
+            return None
+        return decomposed(self.fit.prior.rows_of_features(self.rows.X), self.rows.Y, self.rows.weights)
 
     @property
     def left_out_residuals(self) -> Array:
         """For one layer: y_i - f_{-i}(x_i), (distinct rows, k)."""
-        return np.asarray(self.residuals / self.room[:, None])
+        return self._left_out[0]
 
     @property
     def left_out_std(self) -> Array:
         """For one layer: sigma_y at every distinct training row by the fit without it."""
-        return np.asarray(np.sqrt(self.noise / self.room[:, None]))
+        return np.asarray(np.sqrt(self.noise / self._left_out[1][:, None]))
 
     def left_out_changes(self, X: Array) -> Array:
         """For one layer: f - f_{-i} at X without one copy of each distinct training row i, (rows of X, distinct rows,
         k)."""
         (side,) = self.sides[0]
-        weights = side.smoother(X, self.rows) / self.rows.copies
-        return np.asarray(weights[:, :, None] * self.left_out_residuals)
+        if self.fit.prior is None or self.spectrum is None:
+            weights = side.smoother(X, self.rows)
+        else:
+            weights = self.spectrum.smoother(self.fit.prior.rows_of_features(X), self.fit.penalty)
+        return np.asarray((weights / self.rows.copies)[:, :, None] * self.left_out_residuals)
 
     def _block(self, X: Array) -> tuple[Array, Array]:
         means, leverages = [], []
