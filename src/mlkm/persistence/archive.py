@@ -16,13 +16,16 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 NOTE, DESCRIPTION = "mlkm.json", "model.json"
-_ARRAY = re.compile(r"\d{1,6}\.npy")
+_ARRAY = re.compile(r"[0-9]{1,6}\.npy")
+_MAGIC = b"\x93NUMPY\x01\x00"  # of numpy's first format
+_HEADER = re.compile(rb"\{'descr': '([^']{2,9})', 'fortran_order': (True|False), 'shape': \(([\d, ]*)\), \} *\n")
 _LONGEST_NOTE = 1000
+_SIDES = 8
 _ARRAYS = 2**26, 20  # bytes that the arrays of any file may take, and how many more for each of its bytes
 _WORDS = 2**20, 5  # bytes that any description may take, and how many more for each of its compressed bytes
 _PIECE = 2**20  # bytes that are read at a time
 _LARGEST = 0x10FFFF  # of the code points of Unicode
-PLAIN = {np.dtype(code).str: np.dtype(code) for code in "?bhilqBHILQefd"}
+PLAIN = {name: np.dtype(name) for name in (np.dtype(code).str for code in "?bhiqBHIQefd")}
 
 
 class RefusedError(ValueError):
@@ -32,6 +35,15 @@ class RefusedError(ValueError):
 def is_plain(dtype: np.dtype[Any]) -> bool:
     """Whether an array of this type holds numbers or words alone, in this machine's order of bytes."""
     return dtype.str in PLAIN or (dtype.kind == "U" and dtype.isnative and dtype.itemsize > 0)
+
+
+def plain_type(name: str) -> np.dtype[Any]:
+    """The type of this name, if it is of numbers or words."""
+    if name in PLAIN:
+        return PLAIN[name]
+    if not re.fullmatch(r"[<>]U[1-9][0-9]{0,5}", name) or not is_plain(np.dtype(name)):
+        raise RefusedError(f"{name!r:.100} is a type of neither numbers nor words")
+    return np.dtype(name)
 
 
 def archived(note: Any, description: Any, arrays: list[NDArray[Any]]) -> bytes:
@@ -92,17 +104,18 @@ class Archive:
         """Array number k, as many bytes as its header and its entry both claim."""
         entry = self._zip.getinfo(f"{k}.npy")
         with self._zip.open(entry) as file:
-            if npy.read_magic(file) != (1, 0):
-                raise RefusedError(f"its array {k} is in another format than numpy's first")
-            shape, by_columns, dtype = npy.read_array_header_1_0(file, max_header_size=_LONGEST_NOTE)
-            if not is_plain(dtype):
-                raise RefusedError(f"its array {k} is of type {dtype}, and holds neither numbers nor words")
-            if len(shape) > 8 or min(shape, default=0) < 0 or entry.file_size - file.tell() != _size(shape, dtype):
+            begins, length = file.read(8), int.from_bytes(file.read(2), "little")
+            header = _HEADER.fullmatch(file.read(min(length, _LONGEST_NOTE)))
+            if begins != _MAGIC or header is None:
+                raise RefusedError(f"its array {k} has a header that none has")
+            dtype = plain_type(header[1].decode())
+            shape = tuple(int(side) for side in header[3].split(b",") if side.strip())
+            if len(shape) > _SIDES or entry.file_size - file.tell() != _size(shape, dtype):
                 raise RefusedError(f"its array {k} has not as many bytes as its shape {shape} needs")
             self._left -= _claimed(shape, dtype)
             if self._left < 0:
                 raise RefusedError("its arrays take far more memory than a file of this size may")
-            array = np.empty(shape, dtype, "F" if by_columns else "C")
+            array = np.empty(shape, dtype, "F" if header[2] == b"True" else "C")
             flat = array.reshape(-1, order="A").view(np.uint8)
             for at in range(0, flat.size, _PIECE):
                 flat[at : at + _PIECE] = np.frombuffer(file.read(min(_PIECE, flat.size - at)), np.uint8)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .archive import PLAIN, Archive, RefusedError
+from .archive import PLAIN, Archive, RefusedError, plain_type
 from .schema import NUMBER_TYPES, class_named, is_own, made, resolved
 
 _MOST_PARTS = 10**6  # of a model, each counted as often as it is referred to
@@ -49,9 +49,9 @@ class Decoder:
     def model(self, description: Any) -> Any:
         """The last of the objects, which holds the others."""
         nodes = description["objects"]
-        foreign = {name for name in _names(nodes) if class_named(name) is None}
+        foreign = set(_foreign_names(nodes))
         if not foreign <= self.trusted:
-            raise UntrustedError(", ".join(sorted(foreign - self.trusted)))
+            raise UntrustedError(", ".join(map(_shown, sorted(foreign - self.trusted))))
         for node in nodes:
             self._count = 1
             self.objects.append(self._made(node))
@@ -73,7 +73,7 @@ class Decoder:
         cls = class_named(name)
         if cls is None or (name in self.trusted and not is_own(cls)):
             return self._foreign(key, self._trusted(name), node)
-        if set(node) != {"make", "state"}:
+        if not _is_checked(node):
             raise RefusedError(f"{name} is not made in the way of its class")
         state = self.value(node["state"])
         if is_own(cls):
@@ -160,18 +160,27 @@ class Decoder:
 
 
 def _dtype(name: Any) -> np.dtype[Any]:
-    if name == "|O":
-        return np.dtype(object)
-    return np.dtype(str(name)) if re.fullmatch(r"[<>]U\d{1,5}", name) else PLAIN[name]
+    return np.dtype(object) if name == "|O" else plain_type(name)
 
 
-def _names(node: Any) -> Iterator[str]:
-    """All names of classes and functions in a description."""
-    waiting = [node]
+def _shown(name: str) -> str:
+    return name if re.fullmatch(r"[\w.<>]{1,200}", name) else f"{name!a:.100}"
+
+
+def _is_checked(node: Any) -> bool:
+    """Whether an object is of a class that is checked, and described as such."""
+    return isinstance(node, dict) and set(node) == {"make", "state"} and class_named(str(node["make"])) is not None
+
+
+def _foreign_names(nodes: Any) -> Iterator[str]:
+    """The names of all classes and functions in a description that are not checked."""
+    yield from (str(node.get("make", node.get("call"))) for node in nodes if not _is_checked(node))
+    waiting = [nodes]
     while waiting:
         one = waiting.pop()
         if isinstance(one, dict):
-            yield from (str(one[key]) for key in ("make", "call", "name") if key in one)
+            if "name" in one:
+                yield str(one["name"])
             waiting.extend(one.values())
         elif isinstance(one, list):
             waiting.extend(one)

@@ -21,8 +21,8 @@ from ..conformal.inside import last_step
 from ..conformal.leave_one_out import LeaveOneOut
 from ..conformal.scores import Scored
 from ..variance import kept_without_rows
-from .archive import PLAIN, is_plain
-from .schema import NUMBER_TYPES, check_state, is_checked, is_own, name_of, resolved, state_of
+from .archive import PLAIN, RefusedError, is_plain
+from .schema import NUMBER_TYPES, check_state, check_whole, is_checked, is_own, name_of, resolved, state_of
 
 _CALLBACKS = "_skl_callbacks"  # of scikit-learn
 _COLUMNS = "sklearn.compose._column_transformer"
@@ -127,8 +127,13 @@ class Encoder:
         if not is_checked(cls):
             return self._foreign(obj)
         state = self._without_rows(obj, state_of(obj))
-        if is_own(cls):
+        try:
             check_state(cls, state)
+            check_whole(obj)
+        except RefusedError:
+            if is_own(cls):
+                raise
+            return self._foreign(obj)  # which `load` makes where its class is trusted
         return {"make": name_of(cls), "state": self.value(state)}
 
     def _foreign(self, obj: Any) -> Any:

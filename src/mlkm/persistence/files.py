@@ -5,6 +5,7 @@ them numbers, words and arrays that are checked, and nothing else is made of it.
 """
 
 import os
+import re
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -98,6 +99,8 @@ def load(path: PathLike, *, trusted: Sequence[str] = ()) -> Any:
             raise ValueError(
                 f"{name} holds what mlkm.load does not trust: {error}; if you do, name it in trusted=[...]."
             ) from None
+        except Warning:  # where warnings are errors, as that of another version of scikit-learn
+            raise
         except Exception as error:  # whatever a damaged file leads to
             raise ValueError(f"{name} is damaged or forged: {_words(error)}.") from error
     if not isinstance(model, BaseEstimator):
@@ -117,6 +120,8 @@ def _opened(file: IO[bytes], name: str) -> Archive:
         archive = Archive(file)
         note = archive.note
         schema, version = int(note["schema"]), str(note["mlkm"])
+        if not re.fullmatch(r"[\w.+-]{1,30}", version):
+            raise RefusedError("its note of the version is none")
     except KeyError:
         raise ValueError(f"{name} is no file that mlkm.save wrote: it does not say by which version.") from None
     except Exception as error:  # whatever a damaged file leads to
@@ -127,7 +132,7 @@ def _opened(file: IO[bytes], name: str) -> Archive:
     if schema != SCHEMA:
         remedy = "install a newer mlkm" if schema > SCHEMA else "save the model again"
         raise ValueError(
-            f"{name} was written by mlkm {version:.20} in schema {schema}, and mlkm {__version__} reads schema"
+            f"{name} was written by mlkm {version} in schema {schema}, and mlkm {__version__} reads schema"
             f" {SCHEMA}: {remedy}."
         )
     return archive

@@ -41,6 +41,7 @@ Plain = (
     Value
     | tuple[Value, ...]
     | list[Value]
+    | list[list[Value]]
     | NDArray[Any]
     | list[NDArray[Any]]
     | np.dtype
@@ -49,7 +50,7 @@ Plain = (
 )
 _Numbers = float | NDArray[np.floating] | NDArray[np.integer] | None
 
-_ALWAYS = {
+ALWAYS = {
     "n_features_in_": int,
     "feature_names_in_": NDArray[np.object_],
     "_sklearn_version": str,
@@ -59,7 +60,7 @@ _ALWAYS = {
 
 def _with(numbers: str = "", **others: Any) -> dict[str, Any]:
     """The hints of attributes: numbers, by their names, and others."""
-    return _ALWAYS | dict.fromkeys(numbers.split(), _Numbers) | others
+    return ALWAYS | dict.fromkeys(numbers.split(), _Numbers) | others
 
 
 _Step = tuple[str, Any]
@@ -67,7 +68,7 @@ _Column = tuple[str, Any, Any]
 _ENCODER = _with(
     categories_=list[NDArray[Any]], min_frequency=None, max_categories=None, _infrequent_enabled=Literal[False]
 )
-_LINEAR = _with("coef_ intercept_ n_iter_ rank_ singular_ dual_gap_", solver_=str)
+_LINEAR = _with("coef_ intercept_ n_iter_ rank_ singular_ dual_gap_ l1_ratio", solver_=str)
 _SPLITTER = {"_default_test_size": Plain, "unique_folds": Plain, "shuffle": Plain, "random_state": Plain}
 
 OTHERS: dict[type, dict[str, Any]] = {

@@ -12,7 +12,6 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from .._types import Array, BoolArray, IntArray
@@ -64,8 +63,8 @@ from ..variance.stack import StackSummary
 from ..variance.summed import SumsSummary
 from .archive import PLAIN, RefusedError
 from .checks import agree, fits, hints_of
+from .others import ALWAYS, OTHERS, Plain, Value
 from .others import INVARIANTS as _INVARIANTS_OF_OTHERS
-from .others import OTHERS, Plain
 
 # Dataclasses and named tuples, with the shapes of their arrays: sides of the same letter have the same length.
 _DATA: dict[type, dict[str, str]] = {
@@ -123,9 +122,8 @@ _DATA: dict[type, dict[str, str]] = {
     _Waiting: {},
 }
 
-_TABLE = {"n_features_in_": int, "feature_names_in_": NDArray[np.object_]}
 _MACHINE = {
-    **_TABLE,
+    **ALWAYS,
     "machines_": tuple[Machine, ...],
     "widths_": tuple[int, ...],
     "scales_": Any,
@@ -156,10 +154,10 @@ _FITTED: dict[type, dict[str, Any]] = {
     MLKMRegressor: _MACHINE,
     RKMRegressor: _MACHINE,
     RandomFeatureRidge: _MACHINE,
-    RandomFeatures: {**_TABLE, "map_": FeatureMap},
-    TableEncoder: {**_TABLE, "reader_": Reader},
+    RandomFeatures: {**ALWAYS, "map_": FeatureMap},
+    TableEncoder: {**ALWAYS, "reader_": Reader},
     ConformalRegressor: {
-        **_TABLE,
+        **ALWAYS,
         "_band": Bootstrap | Cross | LeaveOneOut | Selected | Split,
         "_kept": Kept | None,
         "_single_output": bool,
@@ -167,7 +165,7 @@ _FITTED: dict[type, dict[str, Any]] = {
         "n_calibration_": int,
     },
     OnlineConformal: {
-        **_TABLE,
+        **ALWAYS,
         "_ends": list[End],
         "_kept": Kept | None,
         "_n_predicted": int,
@@ -250,14 +248,16 @@ def state_of(obj: Any) -> dict[str, Any]:
 def check_state(cls: type, state: Any) -> None:
     """Refuse a state that no object of this class has."""
     hints, needed = _hints(cls)
-    if type(state) is not dict or not all(name in hints for name in state):
-        surplus = [name for name in state if name not in hints] if type(state) is dict else state
-        raise RefusedError(f"{cls.__name__} has no {surplus!r:.100}")
-    if not needed <= set(state):
-        raise RefusedError(f"{cls.__name__} needs {', '.join(sorted(needed - set(state)))}")
+    if type(state) is not dict:
+        raise RefusedError(f"{cls.__name__} has a state of type {type(state).__name__}")
+    surplus, missing = [name for name in state if name not in hints], sorted(needed - set(state))
+    if surplus or missing:
+        words = f"has no attribute {surplus[0]!r:.100}" if surplus else f"needs the attribute {missing[0]!r}"
+        raise RefusedError(f"{cls.__name__} {words}")
     for name, value in state.items():
         if not fits(value, hints[name]):
-            raise RefusedError(f"{name}={value!r:.100} of {cls.__name__} is not what it may be")
+            given = repr(value)[:100] if fits(value, Value) else f"of type {type(value).__name__}"
+            raise RefusedError(f"the attribute {name!r} of {cls.__name__} is {given}, which it may not be")
 
 
 @cache
@@ -282,10 +282,15 @@ def made(cls: type, state: dict[str, Any]) -> Any:
         obj.__setstate__(state)
     else:
         vars(obj).update(state)
-    invariant = _INVARIANTS.get(cls)
-    if not agree(obj, _DATA.get(cls, {})) or not (invariant is None or invariant(obj)):
-        raise RefusedError(f"the parts of {cls.__name__} do not go together")
+    check_whole(obj)
     return obj
+
+
+def check_whole(obj: Any) -> None:
+    """Refuse an object whose parts, each of them what it may be, do not go together."""
+    cls = type(obj)
+    if not agree(obj, _DATA.get(cls, {})) or not (cls not in _INVARIANTS or _INVARIANTS[cls](obj)):
+        raise RefusedError(f"the parts of {cls.__name__} do not go together")
 
 
 def _places(array: IntArray | BoolArray, n: int) -> bool:
