@@ -33,7 +33,7 @@ import numpy as np
 MOST_MEMORY = 200  # MB over what good files take
 SILENT = 60.0  # seconds
 WATCHED = (
-    "open", "os.", "socket.", "subprocess.", "shutil.", "tempfile.", "glob.", "pickle.", "ctypes.", "exec", "compile",
+    "open", "os.", "socket.", "subprocess.", "shutil.", "tempfile.", "glob.", "pickle.", "ctypes.", "exec", "compile", "import",
     "marshal.", "urllib.", "http.", "ftplib.", "smtplib.", "sqlite3.", "signal.", "pty.", "webbrowser.",
 )  # fmt: skip
 HARMLESS = ("os.putenv", "os.unsetenv", "os.fwalk")
@@ -321,6 +321,10 @@ def child(folder: Path, begin: int, end: int, seed: int) -> None:
     for name, (new, ask) in ASKED.items():  # whatever is imported late is here now
         mutant.write_bytes(good[name])
         ask(mlkm.load(mutant), new)
+    watch.armed = True
+    Path(os.devnull).read_bytes()
+    watch.armed = False
+    assert watch.seen.pop().startswith("open"), "nothing is watched"
     base = memory()
     for number in range(begin, end):
         rng = np.random.default_rng([seed, number])

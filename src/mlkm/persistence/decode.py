@@ -130,7 +130,7 @@ class Decoder:
 
     def _objects(self, content: Any) -> NDArray[Any]:
         shape, items = content
-        if len(shape) > 8 or not all(type(side) is int and 0 <= side <= len(items) for side in shape):
+        if len(shape) > 8 or not all(type(side) is int and 0 <= side <= 10**6 for side in shape):
             raise RefusedError(f"an array of objects has the shape {shape!r:.100}")
         array = np.empty(len(items), object)
         for k, one in enumerate(items):

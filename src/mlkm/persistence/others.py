@@ -155,7 +155,8 @@ def _is_sorted(categories: NDArray[Any]) -> bool:
     if categories.ndim != 1 or categories.dtype.kind in "OU":
         return categories.ndim == 1
     last = categories.dtype.kind == "f" and len(categories) > 0 and np.isnan(categories[-1])
-    return bool((np.diff(categories[:-1] if last else categories) > 0).all())
+    known = categories[:-1] if last else categories
+    return bool((known[1:] > known[:-1]).all())
 
 
 def _few_products(powers: PolynomialFeatures) -> bool:
