@@ -33,8 +33,8 @@ import numpy as np
 MOST_MEMORY = 200  # MB over what good files take
 SILENT = 60.0  # seconds
 WATCHED = (
-    "open", "os.", "socket.", "subprocess.", "shutil.", "tempfile.", "glob.", "pickle.", "ctypes.", "exec", "compile", "import",
-    "marshal.", "urllib.", "http.", "ftplib.", "smtplib.", "sqlite3.", "signal.", "pty.", "webbrowser.",
+    "open", "os.", "socket.", "subprocess.", "shutil.", "tempfile.", "glob.", "pickle.", "ctypes.", "exec", "compile",
+    "import", "marshal.", "urllib.", "http.", "ftplib.", "smtplib.", "sqlite3.", "signal.", "pty.", "webbrowser.",
 )  # fmt: skip
 HARMLESS = ("os.putenv", "os.unsetenv", "os.fwalk")
 ODD: tuple[Any, ...] = (

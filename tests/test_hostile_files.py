@@ -261,6 +261,7 @@ CONFUSED = {
     "a list for a tuple": ("RandomFeatureRidge", "machines_", []),
     "a method": ("RandomFeatureRidge", "predict", "x"),
     "a class": ("RandomFeatureRidge", "__class__", "x"),
+    "a name that is no word": ("RandomFeatureRidge", {"tuple": ["penalty_"]}, 1.0),
     "nothing": ("Standardiser", "mean", None),
     "words": ("Machine", "residual", "yes"),
     "no maps": ("Machine", "maps", {"tuple": []}),
@@ -413,6 +414,11 @@ def test_a_small_file_does_not_take_much_memory(saved):
     forged_size = saved.read_bytes().replace(struct.pack("<L", len(zeros)), struct.pack("<L", 1000))
     saved.write_bytes(forged_size)
     assert peak(lambda: refusal(saved)) < 5
+    with zipfile.ZipFile(saved, "w") as archive:
+        for name, content in {**entries, "model.json": b"[" + 10**6 * b"[]," + b"[]]"}.items():
+            archive.writestr(name, content)
+    assert "made of far more lists than that of a model" in refusal(saved)
+    assert peak(lambda: refusal(saved)) < 10
     part = header("'<f8'", "(3000000,)", bytes(24_000_000))
     written(saved, {**entries, **{f"{k}.npy": part for k in range(3)}})
     forged(saved, with_attribute("Ridge", "alpha", [{"array": k} for k in range(3)]))

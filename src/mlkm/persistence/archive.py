@@ -23,6 +23,7 @@ _LONGEST_NOTE = 1000
 _SIDES = 8
 _ARRAYS = 2**26, 20  # bytes that the arrays of any file may take, and how many more for each of its bytes
 _WORDS = 2**20, 5  # bytes that any description may take, and how many more for each of its compressed bytes
+_LISTS = 2**17  # that any description may have: one takes up to 70 bytes in memory for two in the file
 _PIECE = 2**20  # bytes that are read at a time
 _LARGEST = 0x10FFFF  # of the code points of Unicode
 PLAIN = {name: np.dtype(name) for name in (np.dtype(code).str for code in "?bhiqBHIQefd")}
@@ -91,7 +92,10 @@ class Archive:
     @property
     def description(self) -> Any:
         entry = self._zip.getinfo(DESCRIPTION)
-        return json.loads(self._read(entry, _most(_WORDS, entry.compress_size)))
+        text = self._read(entry, _most(_WORDS, entry.compress_size))
+        if text.count(b"[") + text.count(b"{") > _LISTS + len(text) // 8:
+            raise RefusedError("its description is made of far more lists than that of a model")
+        return json.loads(text)
 
     def _read(self, entry: ZipInfo, most: int) -> bytes:
         if entry.file_size > most:

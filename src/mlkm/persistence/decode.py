@@ -115,7 +115,7 @@ class Decoder:
 
     def _object(self, place: Any) -> Any:
         if type(place) is not int or not 0 <= place < len(self.objects):
-            raise RefusedError(f"it refers to object {place!r}, which does not come before")
+            raise RefusedError(f"it refers to object {place!r:.50}, which does not come before")
         self._count += self._parts[place]
         if self._count > _MOST_PARTS:
             raise RefusedError("its objects refer to each other too often")
@@ -123,7 +123,7 @@ class Decoder:
 
     def _array(self, place: Any) -> NDArray[Any]:
         if type(place) is not int:
-            raise RefusedError(f"it refers to array {place!r}")
+            raise RefusedError(f"it refers to array {place!r:.50}")
         if place not in self._arrays:
             self._arrays[place] = self.archive.array(place)
         return self._arrays[place]

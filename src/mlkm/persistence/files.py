@@ -110,7 +110,7 @@ def load(path: PathLike, *, trusted: Sequence[str] = ()) -> Any:
 
 def _words(error: Exception) -> str:
     """What an error says, as part of a sentence."""
-    said = " ".join(str(error).split()).rstrip(".")
+    said = " ".join(str(error).split())[:300].rstrip(".")
     return said if isinstance(error, RefusedError) else f"{type(error).__name__}, {said}"
 
 

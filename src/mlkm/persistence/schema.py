@@ -248,8 +248,8 @@ def state_of(obj: Any) -> dict[str, Any]:
 def check_state(cls: type, state: Any) -> None:
     """Refuse a state that no object of this class has."""
     hints, needed = _hints(cls)
-    if type(state) is not dict:
-        raise RefusedError(f"{cls.__name__} has a state of type {type(state).__name__}")
+    if type(state) is not dict or not all(type(name) is str for name in state):
+        raise RefusedError(f"{cls.__name__} has a state that is no table of attributes")
     surplus, missing = [name for name in state if name not in hints], sorted(needed - set(state))
     if surplus or missing:
         words = f"has no attribute {surplus[0]!r:.100}" if surplus else f"needs the attribute {missing[0]!r}"
