@@ -207,13 +207,16 @@ def test_an_online_band_goes_on_where_it_was(method, window, tmp_path):
     assert loaded._ends[0].recent.maxlen == window
 
 
-def test_groups_given_as_a_series_are_kept(tmp_path):
+def test_groups_given_as_a_series_or_as_dates_are_kept(tmp_path):
     import pandas as pd
 
     groups = pd.Series(np.where(NEW[:, 0] > 0, "high", "low"), index=np.arange(len(NEW)) + 7)
     band = ConformalRegressor(FrozenEstimator(ridge().fit(X, Y))).conformalize(NEW, NEW[:, 0], groups=groups)
     loaded = round_trip(band, tmp_path)
     same(loaded.predict_interval(NEW, groups=groups)[1], band.predict_interval(NEW, groups=groups)[1])
+    days = np.where(NEW[:, 0] > 0, np.datetime64("2020-01-01"), np.datetime64("2021-06-01"))
+    band.conformalize(NEW, NEW[:, 0], groups=days)
+    same(round_trip(band, tmp_path).predict_interval(NEW, groups=days)[1], band.predict_interval(NEW, groups=days)[1])
 
 
 def test_transformers_are_the_same(tmp_path):

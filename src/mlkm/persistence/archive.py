@@ -26,7 +26,8 @@ _WORDS = 2**20, 5  # bytes that any description may take, and how many more for 
 _LISTS = 2**17  # that any description may have: one takes up to 70 bytes in memory for two in the file
 _PIECE = 2**20  # bytes that are read at a time
 _LARGEST = 0x10FFFF  # of the code points of Unicode
-PLAIN = {name: np.dtype(name) for name in (np.dtype(code).str for code in "?bhiqBHIQefd")}
+_DATES = [f"M8[{unit}]" for unit in ("D", "h", "m", "s", "ms", "us", "ns")]
+PLAIN = {name: np.dtype(name) for name in (np.dtype(code).str for code in [*"?bhiqBHIQefd", *_DATES])}
 
 
 class RefusedError(ValueError):
@@ -34,16 +35,16 @@ class RefusedError(ValueError):
 
 
 def is_plain(dtype: np.dtype[Any]) -> bool:
-    """Whether an array of this type holds numbers or words alone, in this machine's order of bytes."""
+    """Whether an array of this type holds numbers, dates or words alone, in this machine's order of bytes."""
     return dtype.str in PLAIN or (dtype.kind == "U" and dtype.isnative and dtype.itemsize > 0)
 
 
 def plain_type(name: str) -> np.dtype[Any]:
-    """The type of this name, if it is of numbers or words."""
+    """The type of this name, if it is of numbers, dates or words."""
     if name in PLAIN:
         return PLAIN[name]
     if not re.fullmatch(r"[<>]U[1-9][0-9]{0,5}", name) or not is_plain(np.dtype(name)):
-        raise RefusedError(f"{name!r:.100} is a type of neither numbers nor words")
+        raise RefusedError(f"{name!r:.100} is a type of neither numbers, dates nor words")
     return np.dtype(name)
 
 
@@ -128,7 +129,7 @@ class Archive:
 
 
 def _check_content(array: NDArray[Any], k: int) -> None:
-    """Bytes that are no truth values or letters must not get into numpy, which relies on there being none."""
+    """Refuse bytes that are no truth values or letters, which numpy relies on not being there."""
     if array.dtype.kind == "b" and array.view(np.uint8).max(initial=0) > 1:
         raise RefusedError(f"its array {k} holds bytes that are no truth values")
     if array.dtype.kind == "U" and array.reshape(-1, order="A").view(np.uint32).max(initial=0) > _LARGEST:

@@ -49,7 +49,7 @@ def _is_of_kind(array: Any, scalar: Any) -> bool:
     kinds = next((own for base, own in _KINDS.items() if isinstance(scalar, type) and issubclass(scalar, base)), "")
     if array.dtype.kind == "O":
         return kinds in ("", "O") and all(fits(one, str | float | bool | None) for one in array.ravel())
-    return array.dtype.kind in (kinds or "biufU")
+    return array.dtype.kind in (kinds or "biufUM")
 
 
 def _is_instance(value: Any, hint: Any) -> bool:
