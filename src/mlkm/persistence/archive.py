@@ -27,7 +27,9 @@ _LISTS = 2**17  # that any description may have: one takes up to 70 bytes in mem
 _PIECE = 2**20  # bytes that are read at a time
 _LARGEST = 0x10FFFF  # of the code points of Unicode
 _DATES = [f"M8[{unit}]" for unit in ("D", "h", "m", "s", "ms", "us", "ns")]
-PLAIN = {name: np.dtype(name) for name in (np.dtype(code).str for code in [*"?bhiqBHIQefd", *_DATES])}
+PLAIN: dict[str, np.dtype[Any]] = {
+    name: np.dtype(name) for name in (np.dtype(code).str for code in [*"?bhiqBHIQefd", *_DATES])
+}
 
 
 class RefusedError(ValueError):

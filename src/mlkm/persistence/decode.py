@@ -31,11 +31,11 @@ class Decoder:
         self._known: dict[str, Any] = {}
         self._kinds: dict[str, Callable[[Any], Any]] = {
             "array": self._array,
-            "bytes": lambda content: self._bytes(content),
+            "bytes": self._bytes,
             "dict": lambda content: {self.value(key): self.value(one) for key, one in content},
             "dtype": _dtype,
             "fraction": lambda content: Fraction(int(content[0]), int(content[1])),
-            "name": lambda content: self._trusted(content),
+            "name": self._trusted,
             "number": lambda content: PLAIN[content[0]].type(content[1]),
             "number_type": lambda content: NUMBER_TYPES[content],
             "object": self._object,

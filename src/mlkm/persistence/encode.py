@@ -86,7 +86,7 @@ class Encoder:
             return self._records(array)
         array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
         if not is_plain(array.dtype):
-            raise ValueError(f"an array of type {array.dtype}")
+            raise RefusedError(f"an array of type {array.dtype}")
         array = array if array.flags.forc else array.copy(order="K")  # products may depend on the order in memory
         place = self._contents.setdefault(_content(array), len(self.arrays))
         if place == len(self.arrays):
@@ -97,7 +97,7 @@ class Encoder:
         """The nodes of trees and their like, as names and places of their fields, and bytes."""
         fields = [(name, form.str, offset) for name, (form, offset, *_) in dict(array.dtype.fields or {}).items()]
         if any(form not in PLAIN for _, form, _ in fields):
-            raise ValueError(f"an array of type {array.dtype}")
+            raise RefusedError(f"an array of type {array.dtype}")
         raw = np.ascontiguousarray(array).view(np.uint8).reshape(*array.shape, array.dtype.itemsize)
         return {"records": [[list(column) for column in zip(*fields, strict=True)], self._array(raw)]}
 
@@ -106,7 +106,7 @@ class Encoder:
             return {"number_type": obj.__name__}
         name = name_of(obj)
         if resolved(name) is not obj:
-            raise ValueError(f"{name}, which cannot be found again by its name")
+            raise RefusedError(f"{name}, which cannot be found again by its name")
         return {"name": name}
 
     def _place(self, obj: Any) -> int:
@@ -117,7 +117,7 @@ class Encoder:
             place = len(self.objects) - 1
             self._places[id(obj)] = (place, obj)
         if place is None:
-            raise ValueError(f"{type(obj).__name__}, which refers to itself")
+            raise RefusedError(f"{type(obj).__name__}, which refers to itself")
         return place
 
     def _node(self, obj: Any) -> Any:
@@ -141,7 +141,7 @@ class Encoder:
         reduce = copyreg.dispatch_table.get(type(obj))
         parts = reduce(obj) if reduce else obj.__reduce_ex__(2)
         if not isinstance(parts, tuple):
-            raise ValueError(f"{name_of(type(obj))}")
+            raise RefusedError(f"{name_of(type(obj))}")
         make, arguments, state, items, pairs = (*parts, None, None, None)[:5]
         key = "call"
         if make is copyreg.__newobj__:  # type: ignore[attr-defined]

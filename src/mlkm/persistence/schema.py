@@ -198,11 +198,8 @@ _INVARIANTS: dict[type, Any] = {
 
 _OWN = {**_DATA, **_FITTED}
 _BY_NAME = {f"{cls.__module__}.{cls.__qualname__}": cls for cls in (*_OWN, *OTHERS)}
-NUMBER_TYPES = {dtype.type.__name__: dtype.type for dtype in PLAIN.values()} | {
-    "float": float,
-    "int": int,
-    "bool": bool,
-}
+_TYPES: list[type] = [float, int, *(dtype.type for dtype in PLAIN.values())]
+NUMBER_TYPES = {one.__name__: one for one in _TYPES}
 
 
 def is_checked(cls: type) -> bool:
