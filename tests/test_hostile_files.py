@@ -177,7 +177,7 @@ def test_a_model_of_scikit_learn_that_writes_or_reads_files_is_refused(tmp_path,
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "model.mlkm"
     stack = StackingRegressor([("a", Ridge())])
-    stack.estimators_, stack.stack_method_ = [np.array([b"#!/bin/sh"]).view(np.uint8)], ["tofile"]
+    stack.estimators_, stack.stack_method_ = [np.array([b"#!/bin/sh"])], ["tofile"]
     stack.named_estimators_, stack.final_estimator_ = None, Ridge().fit(np.eye(2), [0.0, 1.0])
     target = np.array(str(tmp_path / "written"))
     steps = [transformer(str), transformer(np.logical_not, out=target, where=False, casting="unsafe"), stack]
@@ -350,7 +350,7 @@ ARRAYS = {
     "lengths of time": npy(np.zeros(4, "m8[us]")),
     "dates of a unit of its own": npy(np.zeros(4, "M8[7D]")),
     "complex numbers": npy(np.zeros(4, complex)),
-    "bytes": npy(np.zeros(4, "S8")),
+    "raw bytes": npy(np.zeros(4, "V8")),
     "no letters": header("'<U1'", "(2,)", b"\xff" * 8),
     "no truth values": header("'|b1'", "(4,)", b"\x02" * 4),
     "a negative length": header("'<f8'", "(-4,)", bytes(32)),

@@ -38,14 +38,14 @@ class RefusedError(ValueError):
 
 def is_plain(dtype: np.dtype[Any]) -> bool:
     """Whether an array of this type holds numbers, dates or words alone, in this machine's order of bytes."""
-    return dtype.str in PLAIN or (dtype.kind == "U" and dtype.isnative and dtype.itemsize > 0)
+    return dtype.str in PLAIN or (dtype.kind in "US" and dtype.isnative and dtype.itemsize > 0)
 
 
 def plain_type(name: str) -> np.dtype[Any]:
     """The type of this name, if it is of numbers, dates or words."""
     if name in PLAIN:
         return PLAIN[name]
-    if not re.fullmatch(r"[<>]U[1-9][0-9]{0,5}", name) or not is_plain(np.dtype(name)):
+    if not re.fullmatch(r"[<>|][US][1-9][0-9]{0,5}", name) or not is_plain(np.dtype(name)):
         raise RefusedError(f"{name!r:.100} is a type of neither numbers, dates nor words")
     return np.dtype(name)
 
