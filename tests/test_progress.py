@@ -235,7 +235,6 @@ def test_a_long_fit_is_told_before_it_begins():
 
 
 def test_a_model_with_a_function_is_saved_without_it(tmp_path):
-    pytest.importorskip("skops")
     with policy_context(SMALL):
         model = MLKMRegressor(random_state=0, verbose=lambda event: None).fit(X, Y)
     for keep_rows in (True, False):

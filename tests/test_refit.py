@@ -108,7 +108,6 @@ def test_tables_keep_the_meaning_of_their_columns(tmp_path):
     assert model.score(frame[:300], y[:300]) > 0.95
     with pytest.raises(ValueError, match="has no column 'a', which the fit had"):
         model.refit(frame[["kind", "a"]].rename(columns={"a": "b"}), y)
-    pytest.importorskip("skops")
     mlkm.save(model, tmp_path / "model.mlkm")
     loaded = mlkm.load(tmp_path / "model.mlkm").refit(frame, y)
     np.testing.assert_allclose(loaded.predict(frame), model.refit(frame, y).predict(frame))

@@ -1,14 +1,13 @@
-"""Models as files: those of skops (https://skops.readthedocs.io), a zip archive of arrays and a description in JSON,
-with a note of the version that wrote it.
+"""Models as files: a zip archive of plain arrays and a description in JSON, with a note of the version that wrote it.
 
-No code of a file runs: it can name types that are trusted (`mlkm.persistence.trusted`), and give them numbers.
+A model file is data. It names classes of a fixed list (`mlkm.persistence.schema`, `mlkm.persistence.others`) and gives
+them numbers, words and arrays that are checked, and nothing else is made of it.
 """
 
-import json
 import os
+import re
 from collections.abc import Sequence
 from typing import IO, Any
-from zipfile import ZIP_DEFLATED, ZipFile
 
 from sklearn.base import BaseEstimator
 
@@ -16,11 +15,11 @@ from .._atomic import atomic_write, check_writable
 from .._version import __version__
 from ..conformal.regressor import ConformalRegressor
 from ..exceptions import warn
-from .prepared import NeedsRowsError, prepared
-from .trusted import TRUSTED
+from .archive import Archive, RefusedError, archived
+from .decode import Decoder, UntrustedError
+from .encode import Encoder, NeedsRowsError
 
-SCHEMA = 1  # goes up where a file can no longer be read by an older version
-_NOTE = "mlkm.json"  # beside what skops writes
+SCHEMA = 2  # goes up where a file can no longer be read by an older version
 
 PathLike = str | os.PathLike[str]
 
@@ -56,19 +55,18 @@ def save(model: Any, path: PathLike, *, keep_rows: bool = True) -> None:
     """
     if not isinstance(model, BaseEstimator):
         raise TypeError(f"mlkm.save writes estimators, as in save(model, path); got {type(model).__name__}.")
-    skops = _skops()
     check_writable(path)  # before any work
     try:
-        copy, without_std = prepared(model, keep_rows)
-        content = skops.dumps(copy, compression=ZIP_DEFLATED)
+        encoded = Encoder(model, keep_rows)
+        note, description = {"schema": SCHEMA, "mlkm": __version__}, {"objects": encoded.objects}
+        content = archived(note, description, encoded.arrays)
     except NeedsRowsError:
         raise
     except Exception as error:
         raise ValueError(f"{type(model).__name__} holds what cannot be written to a file: {_words(error)}.") from error
     with atomic_write(path) as file:
         file.write(content)
-        with ZipFile(file, "a", ZIP_DEFLATED) as archive:
-            archive.writestr(_NOTE, json.dumps({"schema": SCHEMA, "mlkm": __version__}))
+    without_std = encoded.without_std
     if without_std and not isinstance(model, ConformalRegressor):  # a band that needs them was refused
         warn(
             f"The standard deviations of {' and '.join(sorted(without_std))} need the training rows, and without them"
@@ -77,72 +75,62 @@ def save(model: Any, path: PathLike, *, keep_rows: bool = True) -> None:
 
 
 def load(path: PathLike, *, trusted: Sequence[str] = ()) -> Any:
-    """Read a model that `mlkm.save` wrote. No code of the file runs.
+    """Read a model that `mlkm.save` wrote. No code of the file runs, and no file is opened for it but its own.
 
     Parameters
     ----------
     path : str or path
     trusted : sequence of str, default=()
-        Names of further types that the file may hold, such as "sklearn.tree._tree.Tree" for a band around a forest.
-        A file may call what is trusted with whatever it holds: take care whose files, and which names.
+        Full names of further classes and functions that the file may ask for: for a band around a random forest those
+        that the refusal lists, as "sklearn.tree._tree.Tree". They are made and called with whatever the file holds:
+        name them only for files whose author you trust as you would trust a program.
     """
-    if isinstance(trusted, str):
-        raise TypeError(f"trusted must be a sequence of names, as in [{trusted!r}]; got a single one.")
-    skops = _skops()
+    if isinstance(trusted, str) or not all(isinstance(name, str) for name in trusted):
+        raise TypeError(f"trusted must be a sequence of names, as in ['package.module.Class']; got {trusted!r}.")
+    name = repr(os.fspath(path))
     with open(path, "rb") as file:
-        _check_note(file, path)
-        model = _model(skops, file, path, [*TRUSTED, *trusted])
+        archive = _opened(file, name)
+        try:
+            archive.check()
+            model = Decoder(archive, set(trusted)).model(archive.description)
+        except UntrustedError as error:
+            raise ValueError(
+                f"{name} holds what mlkm.load does not trust: {error}; if you do, name it in trusted=[...]."
+            ) from None
+        except Warning:  # where warnings are errors, as that of another version of scikit-learn
+            raise
+        except Exception as error:  # whatever a damaged file leads to
+            raise ValueError(f"{name} is damaged or forged: {_words(error)}.") from error
     if not isinstance(model, BaseEstimator):
-        raise ValueError(f"{os.fspath(path)!r} holds no model, but an object of type {type(model).__name__}.")
+        raise ValueError(f"{name} holds no model, but an object of type {type(model).__name__}.")
     return model
 
 
-def _skops() -> Any:
-    try:
-        import skops.io
-        import skops.io.exceptions
-    except ImportError as error:
-        raise ImportError('Model files need the package skops: pip install "mlkm[save]".') from error
-    return skops.io
-
-
 def _words(error: Exception) -> str:
-    """What an error of others says, as part of a sentence."""
-    return f"{type(error).__name__}, {' '.join(str(error).split()).rstrip('.')}"
+    """What an error says, as part of a sentence."""
+    said = " ".join(str(error).split())[:300].rstrip(".")
+    return said if isinstance(error, RefusedError) else f"{type(error).__name__}, {said}"
 
 
-def _check_note(file: IO[bytes], path: PathLike) -> None:
-    """Refuse what is no model, or one of a later schema, before anything else of it is read."""
-    name = repr(os.fspath(path))
+def _opened(file: IO[bytes], name: str) -> Archive:
+    """The archive; refuse what is no model, or one of another schema, before anything else of it is read."""
     try:
-        with ZipFile(file) as archive:
-            note = json.loads(archive.read(_NOTE))
+        archive = Archive(file)
+        note = archive.note
         schema, version = int(note["schema"]), str(note["mlkm"])
+        if not re.fullmatch(r"[\w.+-]{1,30}", version):
+            raise RefusedError("its note of the version is none")
     except KeyError:
         raise ValueError(f"{name} is no file that mlkm.save wrote: it does not say by which version.") from None
     except Exception as error:  # whatever a damaged file leads to
         file.seek(0)
         begins = file.read(2) == b"PK"
-        what = "a model file that is cut short or damaged" if begins else "no file that mlkm.save wrote"
+        what = "a model file that is cut short, damaged or forged" if begins else "no file that mlkm.save wrote"
         raise ValueError(f"{name} is {what}: {_words(error)}.") from error
-    if schema > SCHEMA:
+    if schema != SCHEMA:
+        remedy = "install a newer mlkm" if schema > SCHEMA else "save the model again"
         raise ValueError(
-            f"{name} was written by mlkm {version} in schema {schema}, and mlkm {__version__} reads schemas up to"
-            f" {SCHEMA}: install a newer mlkm."
+            f"{name} was written by mlkm {version} in schema {schema}, and mlkm {__version__} reads schema"
+            f" {SCHEMA}: {remedy}."
         )
-
-
-def _model(skops: Any, file: IO[bytes], path: PathLike, trusted: list[str]) -> Any:
-    """What the file describes, if it asks for trusted types only; skops looks at all of them before it makes any."""
-    name = repr(os.fspath(path))
-    file.seek(0)
-    try:
-        return skops.load(file, trusted=trusted)
-    except skops.exceptions.UntrustedTypesFoundException:
-        file.seek(0)
-        types = ", ".join(own for own in skops.get_untrusted_types(data=file.read()) if own not in trusted)
-        raise ValueError(
-            f"{name} holds what mlkm.load does not trust: {types}; if you do, name it in trusted=[...]."
-        ) from None
-    except Exception as error:  # whatever a damaged file leads to
-        raise ValueError(f"{name} is damaged or forged: {_words(error)}.") from error
+    return archive

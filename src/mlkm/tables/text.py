@@ -19,29 +19,37 @@ _RUNS, _DIRECTIONS = 4000, 50
 
 @dataclass(frozen=True)
 class TextBasis:
-    """The runs of letters that are counted, and the leading directions."""
+    """The runs of letters that are counted, how rare each of them is (r,), and the leading directions (q, r)."""
 
-    runs: Any
-    directions: Any
+    runs: tuple[str, ...]
+    rarity: Array
+    directions: Array
 
     def coordinates(self, levels: list[str]) -> Array:
-        return np.asarray(self.directions.transform(self.runs.transform(levels)), np.float64)
+        counter = _counter(vocabulary=self.runs)
+        counter.idf_ = self.rarity
+        return np.asarray(counter.transform(levels) @ self.directions.T, np.float64)
 
     @property
     def size(self) -> int:
-        return len(self.directions.components_)
+        return len(self.directions)
+
+
+def _counter(**choices: Any) -> TfidfVectorizer:
+    return TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True, dtype=np.float64, **choices)
 
 
 def fit_text(levels: list[str]) -> TextBasis | None:
     """Of the distinct levels of a column; None where they are few, or have no runs in common."""
     if len(levels) <= LEAST_LEVELS:
         return None
-    runs = TfidfVectorizer(
-        analyzer="char_wb", ngram_range=(2, 4), min_df=2, max_features=_RUNS, sublinear_tf=True, dtype=np.float64
-    )
+    runs = _counter(min_df=2, max_features=_RUNS)
     try:
         table = runs.fit_transform(levels)
     except ValueError:  # no runs in common
         return None
     size = min(_DIRECTIONS, min(table.shape) - 1)
-    return TextBasis(runs, TruncatedSVD(size, random_state=0).fit(table)) if size >= 1 else None
+    if size < 1:
+        return None
+    directions = TruncatedSVD(size, random_state=0).fit(table).components_
+    return TextBasis(tuple(runs.get_feature_names_out().tolist()), runs.idf_, directions)

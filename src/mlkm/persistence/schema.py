@@ -1,0 +1,295 @@
+"""The classes that a model file may hold, and what their objects are made of.
+
+Of this package's classes every field is checked against its annotation, and fitted attributes of estimators against the
+tables below. Beside them there are a few of scikit-learn's, whose parameters are plain values: neither functions, nor
+names of files, nor objects, unless a table says so. What is not here is made only where `trusted` names it.
+"""
+
+from dataclasses import fields, is_dataclass
+from functools import cache
+from importlib import import_module
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from .._types import Array, BoolArray, IntArray
+from ..auto.kernels import LearnedKernel
+from ..conformal.bootstrap import Bootstrap
+from ..conformal.cross import Cross, RowScores
+from ..conformal.elsewhere import Selected
+from ..conformal.end import End
+from ..conformal.kept import Kept
+from ..conformal.leave_one_out import LeaveOneOut
+from ..conformal.online import OnlineConformal, _Waiting
+from ..conformal.quantile import QuantileBand
+from ..conformal.regressor import ConformalRegressor
+from ..conformal.request import Shift
+from ..conformal.scores import Recipe, Scored
+from ..conformal.split import Split
+from ..estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
+from ..kernels import Cauchy, Gaussian, Laplacian, Matern
+from ..model.features import FeatureMap, JointMap, LinearMap
+from ..model.gaussians import GaussianMap
+from ..model.landmarks import LandmarkMap
+from ..model.last import LastInputs
+from ..model.levels import LevelMap
+from ..model.link import Link, Power
+from ..model.machine import Machine
+from ..model.prior import Part, Prior, SumPart
+from ..model.scales import Geometric
+from ..model.sum_kernel import SumKernel, Term
+from ..model.warp import Warp
+from ..model.warped import WarpedKernel
+from ..random_features import RandomFeatures
+from ..rows.distinct import Rows
+from ..rows.fence import Fence
+from ..rows.inputs import Inputs
+from ..rows.scaling import Standardiser
+from ..solvers.closed_form import Kernels, Ridge
+from ..solvers.gradient import GradientDescent
+from ..solvers.projection import VariableProjection
+from ..solvers.sums import Sums
+from ..tables.columns import CategoryColumn, DateColumn, NumberColumn
+from ..tables.encoder import TableEncoder
+from ..tables.means import LevelNumbers, LevelValues
+from ..tables.reading import Reader
+from ..tables.text import TextBasis
+from ..variance.estimator import FitSummary
+from ..variance.layers import LayersSummary
+from ..variance.row_facts import RowFacts
+from ..variance.stack import StackSummary
+from ..variance.summed import SumsSummary
+from .archive import PLAIN, RefusedError
+from .checks import agree, fits, hints_of
+from .others import ALWAYS, OTHERS, Plain, Value
+from .others import INVARIANTS as _INVARIANTS_OF_OTHERS
+
+# Dataclasses and named tuples, with the shapes of their arrays: sides of the same letter have the same length.
+_DATA: dict[type, dict[str, str]] = {
+    Bootstrap: {},
+    CategoryColumn: {},
+    Cauchy: {},
+    Cross: {"fold": "n"},
+    DateColumn: {},
+    FeatureMap: {"frequencies": "dD", "phases": "D", "amplitudes": "D"},
+    Fence: {"low": "d", "high": "d", "least": "d", "most": "d", "numbers": "d"},
+    FitSummary: {"loo_error": "k"},
+    Gaussian: {},
+    GaussianMap: {"points": "Md", "matrix": "rd", "unlike": "d", "texts": "qd"},
+    Geometric: {},
+    Inputs: {"kinds": "d", "owners": "d"},
+    JointMap: {},
+    Kept: {},
+    LandmarkMap: {"points": "Md", "relevance": "d", "unlike": "d", "texts": "qd"},
+    Laplacian: {},
+    LastInputs: {},
+    LayersSummary: {"error": "k", "loo_error": "k"},
+    LearnedKernel: {},
+    LeaveOneOut: {"place": "n"},
+    LevelMap: {"points": "Md", "variances": "d"},
+    LevelNumbers: {},
+    LevelValues: {"values": "Lr", "unseen": "r"},
+    LinearMap: {"slopes": "d"},
+    Link: {"knots": "qk", "means": "qk", "deviations": "qk"},
+    Machine: {},
+    Matern: {},
+    NumberColumn: {},
+    Part: {},
+    Power: dict.fromkeys(("power", "centre", "spread", "mean", "sd", "low", "high"), "k"),
+    Prior: {"linear": "d"},
+    QuantileBand: {"lower": "pk", "upper": "pk"},
+    Reader: {"columns": "d", "names": "d"},
+    Recipe: {},
+    RowFacts: {"reach": "k"},
+    RowScores: {"below": "nk", "above": "nk"},
+    Rows: {"X": "nd", "Y": "nk", "weights": "n", "copies": "n", "fold": "n"},
+    Scored: {},
+    Selected: {},
+    Shift: {"weights": "n"},
+    Split: {"below": "nk", "above": "nk"},
+    StackSummary: {"loo_error": "k"},
+    Standardiser: {"mean": "d", "sd": "d", "rounded": "d"},
+    SumKernel: {"linear": "d"},
+    SumPart: {"points": "Md", "factor": "MM"},
+    Sums: {"shift": "p", "F": "p", "Y": "k", "FF": "pp", "FY": "pk", "YY": "k"},
+    SumsSummary: {"loo_error": "k"},
+    Term: {},
+    TextBasis: {"runs": "r", "rarity": "r", "directions": "qr"},
+    Warp: {"knots": "d", "values": "d"},
+    WarpedKernel: {},
+    _Waiting: {},
+}
+
+_MACHINE = {
+    **ALWAYS,
+    "machines_": tuple[Machine, ...],
+    "widths_": tuple[int, ...],
+    "scales_": Any,
+    "penalty_": float,
+    "n_iter_": int,
+    "loss_curve_": list[float],
+    "loo_error_": float,
+    "feature_relevance_": Array,
+    "x_scaler_": Standardiser,
+    "y_scaler_": Standardiser,
+    "_beyond": float,
+    "_careful": bool,
+    "_fence": Fence,
+    "_kept_layer": LearnedKernel | Prior,
+    "_kinds": Inputs,
+    "_learned": bool,
+    "_limits": tuple[Array, Array],
+    "_numbers": LevelNumbers | None,
+    "_reader": Reader,
+    "_rows_of_fit": tuple[Rows | None, FitSummary | LayersSummary | StackSummary | SumsSummary],
+    "_single_output": bool,
+    "_span": tuple[Array, Array],
+    "_total_weight": float,
+}
+
+# Classes with other state: their fitted attributes. Parameters of constructors are any values that can be made.
+_FITTED: dict[type, dict[str, Any]] = {
+    MLKMRegressor: _MACHINE,
+    RKMRegressor: _MACHINE,
+    RandomFeatureRidge: _MACHINE,
+    RandomFeatures: {**ALWAYS, "map_": FeatureMap},
+    TableEncoder: {**ALWAYS, "reader_": Reader},
+    ConformalRegressor: {
+        **ALWAYS,
+        "_band": Bootstrap | Cross | LeaveOneOut | Selected | Split,
+        "_kept": Kept | None,
+        "_single_output": bool,
+        "estimator_": Any,
+        "n_calibration_": int,
+    },
+    OnlineConformal: {
+        **ALWAYS,
+        "_ends": list[End],
+        "_kept": Kept | None,
+        "_n_predicted": int,
+        "_scored": Scored,
+        "_waiting": dict[int, _Waiting],
+        "estimator_": Any,
+    },
+    End: {
+        **dict.fromkeys(("alpha", "level", "decay", "step", "least", "unit", "swing", "last", "threshold"), float),
+        "adaptive": bool,
+        "recent": tuple[list[float], int | None],
+        "ordered": list[float],
+        "n_seen": int,
+        "t": int,
+    },
+    **{solver: {} for solver in (GradientDescent, Kernels, Ridge, VariableProjection)},
+}
+
+_MOST_COLUMNS = 10**6
+_INVARIANTS: dict[type, Any] = {
+    Cross: lambda band: _places(band.fold, len(band.fits)) and len(band.fold) == len(band.scores.below),
+    Inputs: lambda inputs: _places(inputs.kinds, 3) and _places(inputs.owners, _MOST_COLUMNS),
+    LeaveOneOut: lambda band: _places(band.place, len(band.place)) and len(band.place) == len(band.scores.below),
+    LevelNumbers: lambda numbers: len(numbers.encoders) == np.count_nonzero(numbers.inputs.levels),
+    Machine: lambda machine: len(machine.maps) == len(machine.layers) >= 1 and all(machine.layers),
+    Matern: lambda kernel: kernel.nu > 0,
+    Warp: lambda warp: [k.shape for k in warp.knots] == [v.shape for v in warp.values],
+    **_INVARIANTS_OF_OTHERS,
+}
+
+_OWN = {**_DATA, **_FITTED}
+_BY_NAME = {f"{cls.__module__}.{cls.__qualname__}": cls for cls in (*_OWN, *OTHERS)}
+_TYPES: list[type] = [float, int, *(dtype.type for dtype in PLAIN.values())]
+NUMBER_TYPES = {one.__name__: one for one in _TYPES}
+
+
+def is_checked(cls: type) -> bool:
+    return cls in _OWN or cls in OTHERS
+
+
+def is_own(cls: type) -> bool:
+    return cls in _OWN
+
+
+def class_named(name: str) -> type | None:
+    """The class of this name, if it is one of those here."""
+    return _BY_NAME.get(name)
+
+
+def name_of(obj: Any) -> str:
+    """The name by which a class or a function is found, and trusted."""
+    return f"{getattr(obj, '__module__', None) or 'numpy'}.{getattr(obj, '__qualname__', obj.__name__)}"
+
+
+def resolved(name: str) -> Any:
+    """What has this very name, or None."""
+    parts = name.split(".")
+    for k in range(len(parts) - 1, 0, -1):
+        try:
+            found: Any = import_module(".".join(parts[:k]))
+        except ImportError:
+            continue
+        for part in parts[k:]:
+            found = getattr(found, part, None)
+        return found if hasattr(found, "__name__") and name_of(found) == name else None
+    return None
+
+
+def state_of(obj: Any) -> dict[str, Any]:
+    """What an object of a checked class is made of."""
+    if isinstance(obj, tuple):
+        return obj._asdict()  # type: ignore[attr-defined, no-any-return]
+    state = obj.__getstate__() or {}
+    return {field.name: state[field.name] for field in fields(obj)} if is_dataclass(obj) else state
+
+
+def check_state(cls: type, state: Any) -> None:
+    """Refuse a state that no object of this class has."""
+    hints, needed = _hints(cls)
+    if type(state) is not dict or not all(type(name) is str for name in state):
+        raise RefusedError(f"{cls.__name__} has a state that is no table of attributes")
+    surplus, missing = [name for name in state if name not in hints], sorted(needed - set(state))
+    if surplus or missing:
+        words = f"has no attribute {surplus[0]!r:.100}" if surplus else f"needs the attribute {missing[0]!r}"
+        raise RefusedError(f"{cls.__name__} {words}")
+    for name, value in state.items():
+        if not fits(value, hints[name]):
+            given = repr(value)[:100] if fits(value, Value) else f"of type {type(value).__name__}"
+            raise RefusedError(f"the attribute {name!r} of {cls.__name__} is {given}, which it may not be")
+
+
+@cache
+def _hints(cls: type) -> tuple[dict[str, Any], set[str]]:
+    """What every part of the state may be, and which parts there must be."""
+    if cls in _DATA:
+        return hints_of(cls), set(hints_of(cls))
+    own = signature(cls).parameters if issubclass(cls, BaseEstimator) or cls in OTHERS else ()
+    if cls in _OWN:
+        hints = dict.fromkeys(own, Any) | _FITTED[cls]
+        return hints, set(_FITTED[cls]) if cls is End else set(own)
+    return dict.fromkeys(own, Plain) | OTHERS[cls], set(own)
+
+
+def made(cls: type, state: dict[str, Any]) -> Any:
+    """An object of a checked class with a state that has been checked."""
+    check_state(cls, state)
+    if issubclass(cls, tuple):
+        return cls(**state)
+    obj = object.__new__(cls)
+    if hasattr(obj, "__setstate__"):
+        obj.__setstate__(state)
+    else:
+        vars(obj).update(state)
+    check_whole(obj)
+    return obj
+
+
+def check_whole(obj: Any) -> None:
+    """Refuse an object whose parts, each of them what it may be, do not go together."""
+    cls = type(obj)
+    if not agree(obj, _DATA.get(cls, {})) or not (cls not in _INVARIANTS or _INVARIANTS[cls](obj)):
+        raise RefusedError(f"the parts of {cls.__name__} do not go together")
+
+
+def _places(array: IntArray | BoolArray, n: int) -> bool:
+    """Whether all are places among n."""
+    return bool(array.size == 0 or (array.min() >= 0 and array.max() < n))
