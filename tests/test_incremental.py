@@ -160,10 +160,13 @@ def test_forgetting_is_exact_or_refused(exponent, far_x, linear, penalty, seed, 
         model.fit(X, y).partial_fit(*outlier)
     before = model.predict(X)
     never = model.without_rows().partial_fit(X, y)  # the same features and scalings
+    refused = ""
     try:
         model.forget(*outlier)
-    except ValueError as refused:
-        assert "call fit with the rows that are to stay" in str(refused)
+    except ValueError as error:
+        refused = str(error)
+    if refused:
+        assert "call fit with the rows that are to stay" in refused
         np.testing.assert_array_equal(model.predict(X), before)
         assert exponent > 2
         return
@@ -181,7 +184,7 @@ def test_what_rounding_hides_is_no_standard_deviation_of_zero():
     model = RandomFeatureRidge(20, scale=0.7, penalty=1e-12, linear=True, random_state=0).fit(X[:100], y[:100])
     for changed in (model.partial_fit(X[100:], y[100:]), model.forget(X[50:150], y[50:150])):
         std = changed.predict(X, return_std=True)[1]
-        assert ((0 < std) & (std < 1e-3 * y.std())).all()
+        assert ((std > 0) & (std < 1e-3 * y.std())).all()
         assert 0 < changed.loo_error_ < 1e-6 * y.var()
 
 

@@ -116,7 +116,8 @@ class Incremental:
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows. The first call is `fit`; later ones hold the features, the scalings and the penalty, and are equal
-        to a fit to all rows with these, to rounding. `loo_error_` is then that of rows of mean leverage."""
+        to a fit to all rows with these, to rounding. `loo_error_` is then that of rows of mean leverage, with the
+        features held fixed."""
         if not hasattr(self, "machines_"):
             return cast(Self, self.fit(X, y, sample_weight))  # type: ignore[attr-defined]
         source = self._later(X, y, sample_weight)

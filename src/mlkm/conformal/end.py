@@ -63,7 +63,7 @@ class End:
             self.threshold = _upper_quantile(self.ordered, self.level, self.swing)
         else:
             unit = max(self.least, self.unit)  # steps that shrink with the scores would be slow to narrow a wide band
-            # Calibration scores count as followed as far as they are of today's size; steps stay large enough to follow.
+            # Calibration scores count as followed as far as they are of today's size; steps stay large enough.
             followed = self.t + min(self.n_seen - self.t, _COUNTED) * (self.least / unit if unit > 0 else 1.0)
             self.threshold += self.step * unit * followed**-self.decay * (miss - self.alpha)
 
