@@ -58,8 +58,8 @@ class Sums:
 
     def times(self, factor: float) -> "Sums":
         """With weights times a factor."""
-        sums = (factor * getattr(self, name) for name in ("weight", "F", "Y", "FF", "FY", "YY"))
-        return Sums(self.shift, self.n, *sums, factor * self.F_peak, factor * self.Y_peak)
+        names = ("weight", "F", "Y", "FF", "FY", "YY", "F_peak", "Y_peak")
+        return Sums(self.shift, self.n, *(factor * getattr(self, name) for name in names))
 
     @property
     def f_mean(self) -> Array:
