@@ -166,6 +166,22 @@ def online(n=4000, start=1000):
         print(
             f"online {name}: coverage {share:.4f}, mean length {width:.2f} (quantiles of the noise: 3.29)", flush=True
         )
+    for method in ("adaptive", "decaying"):
+        for level in (0.8, 0.9, 0.95):
+            share, error = first_outcomes(method, level)
+            print(f"online nothing changes, {method}, {level}: coverage {share:.4f} +- {error:.4f}", flush=True)
+
+
+def first_outcomes(method, level, series=500, start=60, steps=50):
+    """Coverage of the first outcomes where nothing changes, over many series, and its standard error."""
+    rng, X = np.random.default_rng(0), np.zeros((start + steps, 1))
+    band = OnlineConformal(LinearRegression().fit(X[:2], [0, 0]), confidence_level=level, method=method)
+    shares = []
+    for _ in range(series):
+        y = rng.standard_normal(start + steps)
+        interval = band.conformalize(X[:start], y[:start]).predict_online(X[start:], y[start:])[1]
+        shares.append(metrics.coverage(y[start:], interval).share)
+    return np.mean(shares), np.std(shares) / np.sqrt(series)
 
 
 def sml2010():

@@ -1,11 +1,15 @@
 """Rows that come and go, and models that are merged, are fits to all rows."""
 
+import warnings
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
 
 from mlkm import MLKMRegressor, RandomFeatureRidge, merge
+from mlkm.exceptions import NoSignalWarning
 
 MODEL = RandomFeatureRidge(60, scale=0.7, penalty=1e-4, random_state=0)
 
@@ -113,10 +117,89 @@ def test_later_targets_widen_the_limits_of_predictions():
         assert abs(both.predict(X[300:]).mean() - y[300:].mean()) < 100
 
 
-def test_rows_that_were_never_there_cannot_be_forgotten():
+@pytest.mark.parametrize("rows_of", [lambda X, y: (X[:100] + 1, y[:100] + 1e4), lambda X, y: (X[:1], y[:1] + 1e3)])
+def test_rows_that_were_never_there_cannot_be_forgotten(rows_of):
     X, y = rows(300)
     model = clone(MODEL).fit(X, y)
     before = model.predict(X)
     with pytest.raises(ValueError, match="Only rows that the model has"):
-        model.forget(X[:100] + 1, y[:100] + 1e4)
+        model.forget(*rows_of(X, y))
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.floats(0, 20), st.booleans(), st.booleans(), st.sampled_from([1e-8, 1e-4]), st.integers(0, 1000), st.booleans()
+)
+def test_forgetting_is_exact_or_refused(exponent, far_x, linear, penalty, seed, in_fit):
+    """A row 10^0 to 10^20 standard deviations out is added and forgotten again: predictions, errors and standard
+    deviations are those without it, or the call is refused and changes nothing."""
+    X, y = rows(150, seed=seed)
+    if far_x and in_fit:  # beyond, the features themselves lose digits to inputs that are standardised with this one
+        exponent = min(exponent, 4)
+    outlier = (X[:1] * 10**exponent, y[:1]) if far_x else (X[:1], y[:1] + y.std() * 10**exponent)
+    model = clone(MODEL).set_params(linear=linear, penalty=penalty)
+    if in_fit:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoSignalWarning)
+            model.fit(np.vstack([X, outlier[0]]), np.append(y, outlier[1]))
+    else:
+        model.fit(X, y).partial_fit(*outlier)
+    before = model.predict(X)
+    never = model.without_rows().partial_fit(X, y)  # the same features and scalings
+    refused = ""
+    try:
+        model.forget(*outlier)
+    except ValueError as error:
+        refused = str(error)
+    if refused:
+        assert "call fit with the rows that are to stay" in refused
+        np.testing.assert_array_equal(model.predict(X), before)
+        assert exponent > 2
+        return
+    mean, std = model.predict(X, return_std=True)
+    expected, expected_std = never.predict(X, return_std=True)
+    np.testing.assert_allclose(mean, expected, atol=1e-6 * y.std())
+    np.testing.assert_allclose(std, expected_std, rtol=1e-3)
+    assert model.loo_error_ == pytest.approx(never.loo_error_, rel=1e-3)
+
+
+def test_what_rounding_hides_is_no_standard_deviation_of_zero():
+    """Of targets without noise sums leave nothing but rounding."""
+    X, _ = rows(200)
+    y = X[:, 0] - 2 * X[:, 1]
+    model = RandomFeatureRidge(20, scale=0.7, penalty=1e-12, linear=True, random_state=0).fit(X[:100], y[:100])
+    for changed in (model.partial_fit(X[100:], y[100:]), model.forget(X[50:150], y[50:150])):
+        std = changed.predict(X, return_std=True)[1]
+        assert ((std > 0) & (std < 1e-3 * y.std())).all()
+        assert 0 < changed.loo_error_ < 1e-6 * y.var()
+
+
+@pytest.mark.parametrize("value", [1e120, 1e160, -1.7e308])
+@pytest.mark.parametrize("outputs", [None, 2])
+def test_targets_of_any_size_can_be_added_and_merged(value, outputs):
+    """As in a fit to all rows, which measures them by their standard deviation."""
+    X, y = rows(120, outputs=outputs)
+    y[-2] = value
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoSignalWarning)
+        every = clone(MODEL).fit(X, y)
+        last = clone(MODEL).fit(X[60:], y[60:])
+    f, std = every.predict(X, return_std=True)
+    first = clone(MODEL).fit(X[:60], y[:60])
+    for both in (merge([first, last]), first.partial_fit(X[60:], y[60:])):
+        mean, sigma = both.predict(X, return_std=True)
+        np.testing.assert_allclose(mean / abs(value), f / abs(value), atol=1e-8)
+        np.testing.assert_allclose(sigma / abs(value), std / abs(value), rtol=1e-6)
+        assert both.loo_error_ > 1e150
+
+
+def test_inputs_that_overflow_are_refused_and_change_nothing():
+    X, y = rows(120)
+    for size in (1e3, 1e9, 1e15):
+        model = clone(MODEL).set_params(linear=True).fit(X[:100], y[:100]).partial_fit(size * X[100:], y[100:])
+        assert np.isfinite(model.predict(X, return_std=True)).all()
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="so far from those of the fit that their squares overflow"):
+        model.partial_fit(1e200 * X[:2], y[:2])
     np.testing.assert_array_equal(model.predict(X), before)

@@ -126,7 +126,8 @@ def cost_of_features(
     pass_over += values * n * D * (1 / at.exponentials + d / at.products)
     once = replace(policy, draws=1)
     left_memory, left_seconds = _leftovers(d, left_share(n, D if given else None, policy), policy)
-    search = searched * (_search(n, d, once) + _weigh(n, d, once) + left_seconds)
+    parts = 1 + _parts(n, policy) if n <= policy.stack_rows else 1
+    search = searched * parts * (_search(n, d, once) + _weigh(n, d, once) + left_seconds)
     rows = 8.0 * n * (2 * d + 4) if in_memory else 8.0 * 40_000 * d
     block = 8.0 * piece_rows(d) * (4 * d + 4) + 3 * 4 * 2048 * D
     memory = _WORKING + rows + 4 * block + 6 * 8.0 * D**2 + searched * left_memory
@@ -205,10 +206,14 @@ def _weigh(n: int, d: int, policy: Policy) -> float:
 
 def _held_out(n: int, d: int, policy: Policy) -> float:
     """Every part: a search on few rows, and what comes after it."""
-    all_five, two = policy.fifths
-    parts = 5 if n <= all_five else 2 if n <= two else 1
     cheaper = replace(policy, draws=1, joint_rows=policy.first_joint_rows)
-    return parts * (_search(n * 4 // 5, d, cheaper) + _after(n * 4 // 5, d, cheaper))
+    return _parts(n, policy) * (_search(n * 4 // 5, d, cheaper) + _after(n * 4 // 5, d, cheaper))
+
+
+def _parts(n: int, policy: Policy) -> int:
+    """How many parts of the rows are held out."""
+    all_five, two = policy.fifths
+    return 5 if n <= all_five else 2 if n <= two else 1
 
 
 def _depth(n: int, d: int, policy: Policy) -> float:

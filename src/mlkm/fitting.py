@@ -100,6 +100,11 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     def _effort(self) -> Any:
         return getattr(self, "effort", None)
 
+    @property
+    def _searches(self) -> bool:
+        """Whether a fit searches for the scale of layer 1."""
+        return is_automatic(getattr(self, "scale", getattr(self, "scales", "auto")), getattr(self, "solver", "auto"))
+
     def _policy(self, n: int, d: int, in_memory: bool) -> Policy:
         """That of the effort asked for; by its cost, where that is a time."""
         if not isinstance(self._effort, Real):
@@ -124,9 +129,8 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         if is_auto(given) and hasattr(self, "widths"):
             return cost_of_default(n, d, policy, in_memory)
         D = width_of(n, policy) if is_auto(given) else int(np.atleast_1d(given)[0])
-        searched = is_auto(getattr(self, "scale", getattr(self, "scales", "auto")))
         return cost_of_features(
-            n, d, D, given=not is_auto(given), in_memory=in_memory, searched=searched, policy=policy
+            n, d, D, given=not is_auto(given), in_memory=in_memory, searched=self._searches, policy=policy
         )
 
     def _announced(self, n: int, d: int, policy: Policy, in_memory: bool) -> tuple[str, float]:

@@ -3,7 +3,8 @@
     (F'WF + w lambda) c = F'WY
 
 A model keeps F'WF and F'WY, so rows are added and taken away by adding and subtracting theirs, and the models of sites
-that share no rows are merged by adding their sums. The result is the fit to all rows, to rounding.
+that share no rows are merged by adding their sums. The result is the fit to all rows, to rounding. Where rounding would
+be more than that of a fit, since rows far beyond the others were there, rows are not taken away.
 """
 
 import operator
@@ -20,11 +21,12 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._checks import check_given
 from ._types import Array
+from ._whole import all_or_nothing
 from .model.machine import Machine
 from .model.prior import Prior
 from .rows import Standardiser, checked_weights
 from .rows.pieces import Piece
-from .solvers.sums import Sums, SumsOf, sums_of_rows
+from .solvers.sums import ROUNDING, Sums, SumsOf, sums_of_rows
 from .sources.apply import later_rows, sendable
 from .sources.arrays import TableSource
 from .sources.base import NO_TARGET, Block, Source, checked_targets
@@ -32,6 +34,8 @@ from .sources.prepare import as_source
 from .variance import SHOWN, SumsSummary
 
 _SAME = 1e-6  # by which features of two models may differ
+_FAR = 1e100  # standard deviations of y beyond which targets are measured in larger units
+_MOST_LOST = 1e6  # sums of squares that rows may have had, relative to what is left where they are taken away
 
 
 @dataclass(frozen=True)
@@ -50,10 +54,17 @@ def solved_sums(prior: Prior, sums: Sums, penalty: float) -> Solved:
     FF, FY, YY = sums.centred()
     n = sums.weight
     A = FF + np.diag(np.full(len(FF), n * max(penalty, 1e-14)))
-    factor = cho_factor(A, lower=True)
+    try:
+        factor = cho_factor(A, lower=True)
+    except LinAlgError:  # rows far out, beside whose squares those of the others are rounding
+        A[np.diag_indices(len(A))] += ROUNDING * len(A) * np.diag(sums.FF)
+        factor = cho_factor(A, lower=True)
     C = cho_solve(factor, FY)
     degrees = float(np.trace(cho_solve(factor, FF))) + 1
-    rss = np.maximum(YY - 2 * (C * FY).sum(axis=0) + (C * (FF @ C)).sum(axis=0), 0)
+    # Of what is left of y, no more is known than the rounding of its terms; a fit is not exact because that hides it.
+    F_peak, Y_peak = np.sqrt(sums.peaks())
+    hidden = np.finfo(np.float64).eps * (Y_peak + F_peak * np.abs(C).sum(axis=0)) ** 2 * (YY > 0)
+    rss = np.maximum(YY - 2 * (C * FY).sum(axis=0) + (C * (FF @ C)).sum(axis=0), hidden)
     error = rss / n / max(1 - degrees / max(sums.n, 1), 1e-3) ** 2
     return Solved(prior.machine(C, sums.y_mean - sums.f_mean @ C), error)
 
@@ -67,7 +78,11 @@ def in_units(sums: Sums, theirs: Standardiser, ours: Standardiser, moved: Array)
     Y = a * sums.Y + sums.weight * b
     F = sums.F + sums.weight * moved
     FF = sums.FF + np.outer(sums.F, moved) + np.outer(moved, sums.F) + sums.weight * np.outer(moved, moved)
-    return Sums(sums.shift, sums.n, sums.weight, F, Y, FF, FY + np.outer(moved, Y), YY)
+    F_peak, Y_peak = np.sqrt(sums.peaks())
+    F_peak += np.sqrt(sums.weight) * np.abs(moved).max(initial=0.0)
+    Y_peak = np.max(a * Y_peak + np.abs(b) * np.sqrt(sums.weight))
+    FY += np.outer(moved, Y)
+    return Sums(sums.shift, sums.n, sums.weight, F, Y, FF, FY, YY, float(F_peak) ** 2, float(Y_peak) ** 2)
 
 
 @dataclass(frozen=True)
@@ -101,29 +116,48 @@ class Incremental:
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows. The first call is `fit`; later ones hold the features, the scalings and the penalty, and are equal
-        to a fit to all rows with these, to rounding. `loo_error_` is then that of rows of mean leverage."""
+        to a fit to all rows with these, to rounding. `loo_error_` is then that of rows of mean leverage, with the
+        features held fixed."""
         if not hasattr(self, "machines_"):
             return cast(Self, self.fit(X, y, sample_weight))  # type: ignore[attr-defined]
-        ours, source = self._sums("partial_fit"), self._later(X, y, sample_weight)
-        sums, span = ours + self._sums_of(source), source.reduce(range_of, wider)
-        return self._with_sums(sums)._with_span(wider(self._span, span))
+        source = self._later(X, y, sample_weight)
+        span = source.reduce(range_of, wider)
+        with all_or_nothing(self):
+            self._measured_for(self._sums("partial_fit"), span)
+            sums = self._sums("partial_fit") + self._sums_of(source)
+            if not np.isfinite(sums.FF).all():
+                raise ValueError(
+                    "The inputs of these rows are so far from those of the fit that their squares overflow; call fit"
+                    " with all rows."
+                )
+            return self._with_sums(sums)._with_span(wider(self._span, span))
 
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Take rows away again that were given before, with the weights that they had; equal to a fit without them."""
+        """Take rows away again that were given before, with the weights that they had. Predictions are then equal to
+        those of a fit without them that holds features, scalings and penalty, to 1e-6 standard deviations of y.
+
+        Rows that the sums tell were never given, and rows so far beyond the others that the rounding of their sums
+        would hide what is left, are refused, and the model stays as it was: call `fit` without them.
+        """
         check_is_fitted(self)
         ours, less = self._sums("forget"), self._sums_of(self._later(X, y, sample_weight))
-        if less.n >= ours.n or less.weight > ours.weight * (1 + 1e-9):
+        if less.n >= ours.n or less.weight > ours.weight * (1 - 1e-9):
             raise ValueError(
                 f"Only rows that the model has can be forgotten, and not all of them: it has {ours.n:g} rows of weight"
                 f" {ours.weight:g}, and {less.n:g} of weight {less.weight:g} were given."
             )
-        try:
-            return self._with_sums(ours - less)
-        except LinAlgError:
+        left = ours - less
+        if not left.are_of_rows():
             raise ValueError(
                 "Only rows that the model has can be forgotten, with the weights that they had; what these leave are no"
-                " sums of rows."
-            ) from None
+                " sums of rows: call fit with the rows that are to stay."
+            )
+        if left.lost() > _MOST_LOST:
+            raise ValueError(
+                "These rows cannot be forgotten: rows far beyond those that would be left have been added, and the"
+                " rounding of their sums hides what these are; call fit with the rows that are to stay."
+            )
+        return self._with_sums(left)
 
     def without_rows(self) -> Self:
         """A copy with the same features, scalings and penalty and no rows, to begin elsewhere: `partial_fit` adds some,
@@ -158,23 +192,37 @@ class Incremental:
 
     def _sums_of(self, source: Source) -> Sums:
         _, fit = self._rows_of_fit
-        sums: Sums = source.reduce(LaterSums(sendable(self), fit.prior, self.row_sums().shift), operator.add)
+        with np.errstate(over="ignore", invalid="ignore"):  # rows whose squares overflow are refused by their sums
+            sums: Sums = source.reduce(LaterSums(sendable(self), fit.prior, self.row_sums().shift), operator.add)
         return sums
+
+    def _measured_for(self, sums: Sums, span: tuple[Array, Array]) -> Self:
+        """Targets in larger units where some are so far beyond those of the fit that their squares would overflow."""
+        units = self.y_scaler_
+        reach = np.abs(np.stack(span) / 4 - units.mean / 4).max(axis=0)
+        far = reach / _FAR > units.sd
+        if far.any():
+            larger = replace(units, sd=np.where(far, reach, units.sd))
+            self._with_sums(in_units(sums, units, larger, np.zeros(len(sums.F))), units=larger)
+        return self
 
     def _with_span(self, span: tuple[Array, Array]) -> Self:
         """With targets in this range; predictions may leave it as far as in the fit."""
         low, high = self._span = span
-        beyond = self._beyond * (high - low) if np.isfinite(self._beyond) else np.full(len(low), np.inf)
-        self._limits = low - beyond, high + beyond
+        with np.errstate(over="ignore"):
+            beyond = self._beyond * (high - low) if np.isfinite(self._beyond) else np.full(len(low), np.inf)
+            self._limits = low - beyond, high + beyond
         return self
 
-    def _with_sums(self, sums: Sums, n: int | None = None) -> Self:
+    def _with_sums(self, sums: Sums, n: int | None = None, units: Standardiser | None = None) -> Self:
+        self.y_scaler_ = self.y_scaler_ if units is None else units
         rows, fit = self._rows_of_fit
         some = fit.sample if isinstance(fit, SumsSummary) else rows.take(slice(0, SHOWN))
         own, penalty = replace(sums, n=float(sums.n if n is None else n)), cast(Any, self).penalty_
         solved = solved_sums(fit.prior, own, penalty)
         self.machines_ = (solved.machine,)
-        self.loo_error_ = float(np.mean((np.sqrt(solved.loo_error) * self.y_scaler_.sd) ** 2))
+        with np.errstate(over="ignore", under="ignore"):  # squares of numbers beyond 1e154
+            self.loo_error_ = float(np.mean((np.sqrt(solved.loo_error) * self.y_scaler_.sd) ** 2))
         self._total_weight = own.weight
         shown = some if own.n > 0 else None
         self._rows_of_fit = None, SumsSummary(fit.prior, penalty, _averaging_to_one(own), solved.loo_error, shown)
@@ -219,12 +267,15 @@ def merge(models: Sequence[Any]) -> Any:
         if not isinstance(model, Incremental):
             raise TypeError(f"merge takes RandomFeatureRidge models; got {type(model).__name__}.")
         check_is_fitted(model)
-    sums, span = first._sums("merge"), first._span
+    span, moved = first._span, []
     for other in others:
-        theirs, span = other._sums("merge"), wider(span, other._span)
-        moved = _moved(first, other, sums, theirs)
-        sums = sums + in_units(theirs, other.y_scaler_, first.y_scaler_, moved)
-    return copy(first)._with_sums(sums)._with_span(span)
+        moved.append(_moved(first, other, first._sums("merge"), other._sums("merge")))
+        span = wider(span, other._span)
+    result = copy(first)._measured_for(first._sums("merge"), span)
+    sums = result._sums("merge")
+    for other, by in zip(others, moved, strict=True):
+        sums = sums + in_units(other._sums("merge"), other.y_scaler_, result.y_scaler_, by)
+    return result._with_sums(sums)._with_span(span)
 
 
 def _moved(first: Any, other: Any, ours: Sums, theirs: Sums) -> Array:

@@ -1,8 +1,15 @@
-"""One end of a band in time order, and how it moves with every outcome."""
+"""One end of a band in time order, and how it moves with every outcome.
+
+Where nothing changes, the share of misses is alpha from the first outcome on. The level of "adaptive" swings around a
+mean that is below alpha, since it is the same whether the band is a little or far too wide; a level that began at alpha
+would miss too often until it has come down. So it follows the later half of the calibration scores before the first
+outcome comes. The threshold of "decaying" begins at the quantile of all calibration scores, which steps must not
+spoil: they are as small as if it had followed these, as long as scores keep their size.
+"""
 
 from bisect import bisect_left, insort
 from collections import deque
-from math import floor
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -10,6 +17,8 @@ import numpy as np
 from .._types import Array
 
 _MEMORY = 200  # latest scores that say of what size scores are
+_COUNTED = 100  # calibration scores, at most, after which the steps of "decaying" are as if it had followed them
+_MOST_GAPS = 4.0  # distances of the two largest scores by which a quantile is beyond them, at most
 
 
 class End:
@@ -21,13 +30,16 @@ class End:
         self.alpha = self.level = alpha
         self.adaptive, self.decay = method == "adaptive", decay
         self.step = (0.05 if self.adaptive else 3.0) if step is None else step
-        self.recent = deque(scores[-(window or len(scores)) :].tolist(), maxlen=window)
+        first = scores[: (len(scores) + 1) // 2] if self.adaptive else scores
+        self.recent = deque(first[-(window or len(first)) :].tolist(), maxlen=window)
         self.ordered = sorted(self.recent)
-        self.least = self.unit = float(np.abs(scores[-_MEMORY:]).mean())
-        self.swing = float(np.abs(np.diff(scores[-_MEMORY:])).mean()) if len(scores) > 1 else 0.0
-        self.last, self.n_seen = float(scores[-1]), len(scores)
+        self.least = self.unit = float(np.abs(first[-_MEMORY:]).mean())
+        self.swing = float(np.abs(np.diff(first[-_MEMORY:])).mean()) if len(first) > 1 else 0.0
+        self.last, self.n_seen = float(first[-1]), len(first)
         self.t = 0
         self.threshold = _upper_quantile(self.ordered, alpha, self.swing)
+        for score in scores[len(first) :].tolist():
+            self.update(score, self.threshold)
 
     def __getstate__(self) -> dict[str, Any]:
         """With plain lists, which every file can carry."""
@@ -51,7 +63,9 @@ class End:
             self.threshold = _upper_quantile(self.ordered, self.level, self.swing)
         else:
             unit = max(self.least, self.unit)  # steps that shrink with the scores would be slow to narrow a wide band
-            self.threshold += self.step * unit * self.t**-self.decay * (miss - self.alpha)
+            # Calibration scores count as followed as far as they are of today's size; steps stay large enough.
+            followed = self.t + min(self.n_seen - self.t, _COUNTED) * (self.least / unit if unit > 0 else 1.0)
+            self.threshold += self.step * unit * followed**-self.decay * (miss - self.alpha)
 
     def _remember(self, score: float) -> None:
         """The mean absolute score, and how much one differs from the next, over the latest scores or so."""
@@ -63,13 +77,16 @@ class End:
 
 
 def _upper_quantile(scores: list[float], alpha: float, swing: float) -> float:
-    """The 1 - alpha quantile of scores in increasing order; beyond them, where alpha has left [0, 1], further out by
-    their range, or by how much one differs from the next where they are too few to have a range."""
-    if alpha <= 0:
-        return scores[-1] - alpha * 10 * max(scores[-1] - scores[0], swing)
-    if alpha >= 1:
-        return scores[0]
-    at = (1 - alpha) * (len(scores) - 1)
-    below = floor(at)
-    above = min(below + 1, len(scores) - 1)
-    return scores[below] + (at - below) * (scores[above] - scores[below])
+    """Beyond which a new score is with probability alpha, by scores in increasing order: with n of them, beyond the
+    j-th largest with j / (n + 1). In between and beyond the largest that is so on average for exponential tails, whose
+    gap below the j-th largest has mean 1 / j. Where alpha has left [0, 1] it is further out by their range, or by how
+    much one differs from the next where they are too few to have a range."""
+    n, above = len(scores), min(max(alpha, 0.0), 1.0) * (len(scores) + 1)
+    j = min(max(ceil(above) - 1, 0), n - 1)  # scores above the one from which we go up, by a share of the gap
+    share = min(j + 1 - above, 1.0)
+    base = scores[n - 1 - j]
+    if j > 0:
+        return base + max(j * share / (j + 1 - share), 0.0) * (scores[n - j] - base)
+    gap = base - scores[-2] if n > 1 else swing
+    beyond = _MOST_GAPS if share > _MOST_GAPS / (1 + _MOST_GAPS) else share / (1 - share)
+    return base + max(beyond, 0.0) * gap + max(-alpha, 0.0) * 10 * max(base - scores[0], swing)

@@ -58,6 +58,11 @@ def has_closed_form(model: Any) -> bool:
     return bool(getattr(last_step(model), "has_closed_form_", False))
 
 
+def searches(model: Any) -> bool:
+    """Whether the last step searches for its features on the rows it is fitted to."""
+    return bool(getattr(last_step(model), "_searches", False))
+
+
 def fit_arguments(estimator: Any, weights: Array | None) -> dict[str, Any]:
     """Weights as an argument of `fit`, or a message where it takes none."""
     if weights is None:

@@ -1,5 +1,10 @@
 """Jackknife+ (Barber, Candes, Ramdas, Tibshirani 2021) from the closed form of one layer: as CV+ with a fold per row,
-and a single fit."""
+and a single fit.
+
+The closed form holds the features fixed. Where they were searched for on the same rows, the fit without a row would
+have searched without it, and residuals with the features of all rows are too small: of 40 rows of 30 inputs that say
+nothing of y a band of 90 % covered 74 %. CV+ then takes its place, with a search per fold.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -7,10 +12,13 @@ from typing import Any
 import numpy as np
 
 from .._types import Array, IntArray
-from .cross import LeftOutBase, RowScores
-from .inside import fit_regressor, has_closed_form, last_step, may_have_closed_form, seen_by_last
+from .cross import Cross, LeftOutBase, RowScores, fit_cross
+from .inside import fit_regressor, has_closed_form, is_frozen, last_step, may_have_closed_form, searches, seen_by_last
+from .rank import warn
 from .request import Request, Shift
 from .scores import Recipe, columns, least_unit, score_for, unit_of_outputs
+
+_FOLDS = 5  # of CV+ where features are searched for, as in `ConformalRegressor`
 
 
 @dataclass(frozen=True)
@@ -56,13 +64,18 @@ class LeaveOneOut:
         return at
 
 
-def fit_leave_one_out(estimator: Any, recipe: Recipe, X: Any, y: Array, weights: Array | None = None) -> LeaveOneOut:
-    """Fit once, to all rows. Rows of weight zero are in no fit and have no say."""
+def fit_leave_one_out(
+    estimator: Any, recipe: Recipe, X: Any, y: Array, weights: Array | None = None
+) -> LeaveOneOut | Cross:
+    """Fit once, to all rows; or by folds, where features are searched for. Rows of weight zero are in no fit and have
+    no say."""
     score = score_for(recipe.score, estimator)
     if score not in ("absolute", "variance"):
         raise ValueError(f"cv='loo' goes with score='absolute' or 'variance'; got {score!r}.")
     if not may_have_closed_form(estimator):
         raise ValueError(_no_closed_form(estimator))
+    if searches(estimator):
+        return _by_folds(estimator, recipe, X, y, weights)
     shift = Shift.of(weights)
     model, seen = fit_regressor(estimator, X, y, None if shift is None else shift.weights)
     if not has_closed_form(model):
@@ -77,6 +90,22 @@ def fit_leave_one_out(estimator: Any, recipe: Recipe, X: Any, y: Array, weights:
     signed = residuals / np.maximum(unit, least)
     shift = None if shift is None else replace(shift, weights=shift.weights[kept])
     return LeaveOneOut(model, rows.place[kept], RowScores(-signed, signed, shift), score == "variance", least)
+
+
+def _by_folds(estimator: Any, recipe: Recipe, X: Any, y: Array, weights: Array | None) -> Cross:
+    """CV+, and a word on it."""
+    if is_frozen(estimator):
+        raise ValueError(
+            "cv='loo' needs rows that no search has seen, and this fitted model may have searched for its features on"
+            " the rows given; call conformalize with rows that it has not seen, or give the estimator unfitted."
+        )
+    folds = min(_FOLDS, len(y))
+    warn(
+        "cv='loo' holds features fixed, and this estimator searches for them on the same rows, so that leave-one-out"
+        f" residuals would be too small: {folds} folds with a search each were used, as with cv={folds}; with a given"
+        " scale leave-one-out is exact."
+    )
+    return fit_cross(estimator, replace(recipe, cv=folds), X, y, weights)
 
 
 def _no_closed_form(estimator: Any) -> str:

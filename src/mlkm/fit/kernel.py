@@ -6,6 +6,7 @@ Every member but the one on another scale is linear in y given its features, and
 layer.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -158,15 +159,22 @@ def _linear(rows: Rows, plan: Plan) -> tuple[Machine, float]:
 
 
 def _held_out(rows: Rows, plan: Plan, found: LearnedKernel | None) -> tuple[IntArray, Array]:
-    """Rows held out, and what every member that has not seen them predicts there: (members, rows, outputs). The
-    kernels, unless they were found before, are found there by one search on no more rows than its beginning."""
-    folds, policy = _fifths(len(rows), plan), plan.policy
-    cheaper = replace(plan, policy=replace(policy, draws=1, joint_rows=policy.first_joint_rows))
-    outside = []
+    """Rows held out, and what kernels, ridge and the mean without them predict there. The kernels, unless they were
+    found before, are found by one search on no more rows than its beginning."""
+    cheaper = replace(plan, policy=replace(plan.policy, draws=1, joint_rows=plan.policy.first_joint_rows))
+    return held_out(
+        rows,
+        plan,
+        lambda inside: (_kernels(inside, cheaper, found).machines, _linear(inside, plan)[:1], _mean(inside)[1:]),
+    )
+
+
+def held_out(rows: Rows, plan: Plan, fit: Callable[[Rows], Sequence[Sequence[Machine]]]) -> tuple[IntArray, Array]:
+    """Rows held out, and what every member that was fitted to the others predicts there: (members, rows, outputs)."""
+    folds, outside = _fifths(len(rows), plan), []
     with stage("held out", len(folds)) as step:
         for fold in folds:
-            inside = rows.take(np.setdiff1d(np.arange(len(rows)), fold))
-            members = (_kernels(inside, cheaper, found).machines, _linear(inside, plan)[:1], _mean(inside)[1:])
+            members = fit(rows.take(np.setdiff1d(np.arange(len(rows)), fold)))
             outside.append([predict_average(member, rows.X[fold]) for member in members])
             step()
             if search_is_late():
@@ -174,12 +182,18 @@ def _held_out(rows: Rows, plan: Plan, found: LearnedKernel | None) -> tuple[IntA
     return np.concatenate(folds[: len(outside)]), np.stack([np.vstack(member) for member in zip(*outside, strict=True)])
 
 
+def mean_square(rows: Rows, at: IntArray, predictions: Array) -> Array:
+    """The mean squared error of predictions for the rows `at`, for every output."""
+    weights = rows.weights[at]
+    return np.asarray(weights @ (rows.Y[at] - predictions) ** 2 / weights.sum())
+
+
 def _stacked(rows: Rows, plan: Plan, fit: KernelFit, held: tuple[IntArray, Array]) -> KernelFit:
     """The convex combination of kernels, ridge and mean that predicts rows held out best."""
     at, predictions = held
     Y, weights, rng = rows.Y[at], rows.weights[at], generator(plan.seed, Purpose.STACK)
     shares = convex_weights(predictions, Y, weights, rng, plan.policy.bootstraps)
-    error = weights @ (Y - np.tensordot(shares, predictions, axes=1)) ** 2 / weights.sum()
+    error = mean_square(rows, at, np.tensordot(shares, predictions, axes=1))
     linear, penalty = _linear(rows, plan)
     if not plan.linear:
         shares = np.array([shares[0], 0.0, shares[1] + shares[2]])

@@ -22,9 +22,10 @@ from ..solvers import GradientDescent, Problem, Solution
 from ..solvers.adds import DivergedError, random_parts
 from .deep import deep, with_hidden
 from .first_layer import drawn_features, first_layer, scale_of
-from .kernel import KernelFit, fit_kernel
+from .kernel import KernelFit, fit_kernel, held_out, mean_square
 from .start import deeper_maps, uniform_starts
 
+_LEAST = 3  # rows from which there is something to learn
 _TOGETHER = 20  # columns that are exchanged in one go
 _ENTRIES = 4_000_000  # of features by which the gradient of kernels is looked at
 
@@ -43,9 +44,20 @@ class Fitted:
 
 
 def train(rows: Rows, plan: Plan, units: Standardiser) -> Fitted:
-    """Fit MLKM or RKM to standardised rows; `units` are those of the outputs."""
+    """Fit MLKM or RKM to standardised rows; `units` are those of the outputs. Where layer 1 was searched for and rows
+    are few, the error is that of rows that neither search nor fit had seen: rows that a search has seen look better."""
     if plan.penalties:
         plan = plan.with_penalty(penalty_by_folds(rows, plan, units))
+    fitted = _trained(rows, plan, units)
+    learned = plan.automatic and fitted.stack is None and len(rows) <= plan.policy.stack_rows
+    if not learned or len(rows) < max(_LEAST, 2 * plan.depth):
+        return fitted
+    at, (predictions,) = held_out(rows, plan, lambda inside: [_trained(inside, plan, units).solution.machines])
+    return replace(fitted, solution=replace(fitted.solution, loo_error=mean_square(rows, at, predictions)))
+
+
+def _trained(rows: Rows, plan: Plan, units: Standardiser) -> Fitted:
+    """With every choice made but layer 1; where that is searched for, the error of rows left out holds it fixed."""
     parts = parts_of(rows, plan) if plan.rotate else None
     problem = Problem(rows, (), parts, plan.penalty, units=units, seed=plan.seed, n_jobs=plan.n_jobs)
     if isinstance(plan.solver, GradientDescent):
@@ -103,7 +115,7 @@ def _fold_error(rows: Rows, plan: Plan, units: Standardiser, penalty: float, tes
     diverges."""
     own = rows.take(np.setdiff1d(np.arange(len(rows)), test))
     try:
-        machines = train(own, replace(plan.with_penalty(penalty), n_jobs=None), units).solution.machines
+        machines = _trained(own, replace(plan.with_penalty(penalty), n_jobs=None), units).solution.machines
     except DivergedError:
         return np.inf
     f = predict_average(machines, rows.X[test])

@@ -3,12 +3,14 @@
     sum w,   sum w F,   sum w Y,   sum w F F',   sum w F Y',   sum w Y Y  (output by output),
 
 of features and targets less fixed shifts near their means, so that no digits are lost to these. Rows are added and
-taken away by adding and subtracting such sums: exact but for rounding.
+taken away by adding and subtracting such sums: exact but for rounding, which is a share of the largest values that the
+sums have ever had. Rows far beyond all others leave that rounding behind when they are taken away.
 """
 
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from .._types import Array
 from ..model.last import Features
@@ -17,10 +19,13 @@ from ..rows import Rows
 from ..rows.pieces import BLOCK, Piece
 from .gram import shifted_sums
 
+ROUNDING = 4 * float(np.finfo(np.float64).eps)  # of a sum of squares, relative to the largest it has been
+
 
 @dataclass(frozen=True)
 class Sums:
-    """Of how many rows, with which weight, and the sums themselves, in float64; `shift` is that of the features."""
+    """Of how many rows, with which weight, and the sums themselves, in float64; `shift` is that of the features. The
+    peaks are the largest values that any sum of squares, of a feature and of a target, has had before."""
 
     shift: Array
     n: float
@@ -30,6 +35,8 @@ class Sums:
     FF: Array
     FY: Array
     YY: Array
+    F_peak: float = 0.0
+    Y_peak: float = 0.0
 
     def __add__(self, other: "Sums") -> "Sums":
         return self._with(other, 1.0)
@@ -38,13 +45,21 @@ class Sums:
         return self._with(other, -1.0)
 
     def _with(self, other: "Sums", sign: float) -> "Sums":
-        names = [field.name for field in fields(self)][1:]
-        return Sums(self.shift, *(getattr(self, name) + sign * getattr(other, name) for name in names))
+        names = [field.name for field in fields(self)][1:-2]
+        result = Sums(self.shift, *(getattr(self, name) + sign * getattr(other, name) for name in names))
+        both = zip(self.peaks(), other.peaks(), result.peaks(), strict=True)
+        F_peak, Y_peak = (max(peaks) for peaks in both)
+        return replace(result, F_peak=F_peak, Y_peak=Y_peak)
+
+    def peaks(self) -> tuple[float, float]:
+        """The largest sums of squares, of features and of targets, there have been. By the inequality of Cauchy and
+        Schwarz their products bound all others."""
+        return max(self.F_peak, float(np.diag(self.FF).max())), max(self.Y_peak, float(self.YY.max()))
 
     def times(self, factor: float) -> "Sums":
         """With weights times a factor."""
-        sums = (factor * getattr(self, name) for name in ("weight", "F", "Y", "FF", "FY", "YY"))
-        return Sums(self.shift, self.n, *sums)
+        names = ("weight", "F", "Y", "FF", "FY", "YY", "F_peak", "Y_peak")
+        return Sums(self.shift, self.n, *(factor * getattr(self, name) for name in names))
 
     @property
     def f_mean(self) -> Array:
@@ -59,6 +74,23 @@ class Sums:
         f, y = self.F / self.weight, self.Y / self.weight
         FF = self.FF - self.weight * np.outer(f, f)
         return FF, self.FY - self.weight * np.outer(f, y), self.YY - self.weight * y**2
+
+    def lost(self) -> float:
+        """The largest peak relative to what is left of it, centred: rounding is so many times that of new sums."""
+        FF, _, YY = self.centred()
+        left = float(np.diag(FF).max()), float(YY.min())
+        return max(peak / rest if rest > 0 else np.inf for peak, rest in zip(self.peaks(), left, strict=True))
+
+    def are_of_rows(self) -> bool:
+        """Whether the matrix of all products is non-negative definite up to rounding, as that of rows is."""
+        FF, FY, YY = self.centred()
+        F_room, Y_room = (ROUNDING * (len(FF) + 1) * peak for peak in self.peaks())
+        FF[np.diag_indices(len(FF))] += F_room
+        try:
+            explained = solve_triangular(cholesky(FF, lower=True), FY, lower=True)
+        except (LinAlgError, ValueError):  # not definite, or not finite
+            return False
+        return bool((YY + Y_room >= (explained**2).sum(axis=0)).all())
 
 
 def add_in_place(first: Sums, second: Sums) -> Sums:
