@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from ._checks import whole
 from ._types import Array
-from .auto.policy import check_effort
+from .auto.policy import Policy, check_effort
 from .cost import Cost
 from .explain import Contributions, Effects, View, contributions
 from .fitting import Fitting
@@ -43,6 +43,8 @@ class _NoRowsError(ValueError, AttributeError):
 
 class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
     """What all regressors share: standardised distinct rows in, an average of machines out."""
+
+    _beyond: float = Policy.beyond  # of files that do not have it
 
     def _known(self, what: str) -> tuple[Any, Any]:
         """The training rows, and what the variance needs to know of the fit, for `what` is asked for."""
@@ -303,12 +305,13 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
     def _within(self, Y: Array, Z: Array) -> Array:
         """Predictions (n, ..., k) at standardised inputs, held to the training targets and what lies beyond them as
         far as the inputs are beyond theirs; with given scales as they are."""
-        if np.isinf(self._beyond):
+        least, most = self._limits
+        if np.isinf(most).all():
             return Y
-        low, high = self._span
-        room = np.minimum(self._fence.room(Z, self.x_scaler_), self._beyond) * (high - low)
-        room = room.reshape(len(Y), *[1] * (Y.ndim - 2), -1)
-        return np.clip(Y, low - room, high + room)
+        span = (most - least) / (1 + 2 * self._beyond)
+        less = np.maximum(self._beyond - self._fence.room(Z, self.x_scaler_), 0) * span
+        less = less.reshape(len(Y), *[1] * (Y.ndim - 2), -1)
+        return np.clip(Y, least + less, most - less)
 
     def _shaped(self, Y: Array) -> Array:
         return Y[:, 0] if self._single_output else Y

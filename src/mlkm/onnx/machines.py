@@ -32,12 +32,13 @@ def average(graph: Graph, machines: Sequence[Machine], Z: str, double: bool) -> 
 
 def in_units(graph: Graph, model: Any, f: str, Z: str) -> str:
     """Predictions at standardised inputs in the units of y, within their limits: (n, k)."""
-    scaler, (low, high) = model.y_scaler_, model._span
+    scaler, (least, most), beyond = model.y_scaler_, model.prediction_limits_, model._beyond
     Y = graph("Add", graph("Mul", f, scaler.sd), scaler.mean)
-    if np.isinf(model._beyond):
+    if np.isinf(most).all():
         return Y
-    room = graph("Mul", graph("Min", prediction_room(graph, model, Z), np.array(model._beyond)), high - low)
-    return graph("Min", graph("Max", Y, graph("Sub", low, room)), graph("Add", high, room))
+    ranges = graph("Max", graph("Sub", np.array(beyond), prediction_room(graph, model, Z)), np.array(0.0))
+    less = graph("Mul", ranges, (most - least) / (1 + 2 * beyond))
+    return graph("Min", graph("Max", Y, graph("Add", least, less)), graph("Sub", most, less))
 
 
 def prediction_room(graph: Graph, model: Any, Z: str) -> str:
