@@ -1,11 +1,12 @@
 """Rows that come and go, and models that are merged, are fits to all rows."""
 
 import warnings
-from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.base import clone
 
 from mlkm import MLKMRegressor, RandomFeatureRidge, merge
