@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import brief
 from .._types import Array, IntArray
 from .cross import LeftOutBase, RowScores
 from .inside import fit_regressor, has_closed_form, last_step, may_have_closed_form, seen_by_last
@@ -60,7 +61,7 @@ def fit_leave_one_out(estimator: Any, recipe: Recipe, X: Any, y: Array, weights:
     """Fit once, to all rows. Rows of weight zero are in no fit and have no say."""
     score = score_for(recipe.score, estimator)
     if score not in ("absolute", "variance"):
-        raise ValueError(f"cv='loo' goes with score='absolute' or 'variance'; got {score!r}.")
+        raise ValueError(f"cv='loo' goes with score='absolute' or 'variance'; got {brief(score)}.")
     if not may_have_closed_form(estimator):
         raise ValueError(_no_closed_form(estimator))
     shift = Shift.of(weights)

@@ -1,6 +1,5 @@
 """From a fitted estimator to a graph."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +7,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .._checks import file_path, one_of
 from ..base import KernelMachine
 from ..conformal.regressor import ConformalRegressor
 from ..sources.output import renamed
@@ -21,12 +21,12 @@ from .table import Source
 
 def export(model: Any, path: Any, dtype: str) -> Any:
     """See `mlkm.to_onnx`."""
-    if dtype not in ("float32", "float64"):
-        raise ValueError(f"dtype must be 'float32' or 'float64'; got {dtype!r}.")
+    one_of("dtype", dtype, ("float32", "float64"))
+    target = None if path is None else file_path("path", path)
     package("onnx")
     result = as_model(graph_of(model, dtype))
-    if path is not None:
-        with renamed(Path(path)) as unfinished:
+    if target is not None:
+        with renamed(target) as unfinished:
             unfinished.write_bytes(result.SerializeToString())
     return result
 

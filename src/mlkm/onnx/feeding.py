@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
+from .._checks import as_numbers, brief, one_of
 from ..base import KernelMachine
 from ..conformal.regressor import ConformalRegressor
 from ..tables.columns import CategoryColumn, DateColumn, coerced
@@ -14,10 +16,14 @@ from .table import column_names, is_plain, missing_word
 
 def feed(model: Any, X: Any, dtype: str) -> dict[str, Any]:
     """See `mlkm.onnx.feed`."""
+    one_of("dtype", dtype, ("float32", "float64"))
+    if isinstance(model, type) or not hasattr(model, "predict"):
+        raise TypeError(f"model must be a fitted regressor, band or pipeline; got {brief(model)}.")
+    check_is_fitted(model)
     if isinstance(model, ConformalRegressor):
         return feed(model.estimator_, X, dtype)
     if not isinstance(model, KernelMachine):
-        return {"X": np.asarray(X, dtype)}
+        return {"X": np.asarray(as_numbers("X", X), dtype)}
     reader = model._reader
     table = reader.table(model, X)
     pairs = zip(reader.columns, table.columns, strict=True)

@@ -15,6 +15,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from sklearn.base import BaseEstimator
 
+from .._checks import brief, file_path, yes_no
 from .._version import __version__
 from ..conformal.regressor import ConformalRegressor
 from ..exceptions import warn
@@ -58,7 +59,8 @@ def save(model: Any, path: PathLike, *, keep_rows: bool = True) -> None:
     """
     if not isinstance(model, BaseEstimator):
         raise TypeError(f"mlkm.save writes estimators, as in save(model, path); got {type(model).__name__}.")
-    skops, target = _skops(), _target(path)
+    skops, target = _skops(), _target(file_path("path", path))
+    yes_no("keep_rows", keep_rows)
     try:
         copy, without_std = prepared(model, keep_rows)
         content = skops.dumps(copy, compression=ZIP_DEFLATED)
@@ -88,8 +90,12 @@ def load(path: PathLike, *, trusted: Sequence[str] = ()) -> Any:
         A file may call what is trusted with whatever it holds: take care whose files, and which names.
     """
     if isinstance(trusted, str):
-        raise TypeError(f"trusted must be a sequence of names, as in [{trusted!r}]; got a single one.")
-    skops = _skops()
+        raise TypeError(f"trusted must be a sequence of names, as in [{brief(trusted)}]; got a single one.")
+    if not isinstance(trusted, (list, tuple)) or not all(isinstance(name, str) for name in trusted):
+        raise TypeError(f"trusted must be a sequence of names of types; got {brief(trusted)}.")
+    skops, path = _skops(), file_path("path", path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {str(path)!r}.")
     with open(path, "rb") as file:
         _check_note(file, path)
         model = _model(skops, file, path, [*TRUSTED, *trusted])
@@ -123,9 +129,9 @@ def _check_note(file: IO[bytes], path: PathLike) -> None:
         raise ValueError(f"{name} is no file that mlkm.save wrote: it does not say by which version.") from None
     except Exception as error:  # whatever a damaged file leads to
         file.seek(0)
-        begins = file.read(2) == b"PK"
-        what = "a model file that is cut short or damaged" if begins else "no file that mlkm.save wrote"
-        raise ValueError(f"{name} is {what}: {_words(error)}.") from error
+        if file.read(2) != b"PK":
+            raise ValueError(f"{name} is no file that mlkm.save wrote.") from None
+        raise ValueError(f"{name} is a model file that is cut short or damaged: {_words(error)}.") from error
     if schema > SCHEMA:
         raise ValueError(
             f"{name} was written by mlkm {version} in schema {schema}, and mlkm {__version__} reads schemas up to"

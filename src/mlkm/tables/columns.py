@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._checks import brief
 from .._types import Array, IntArray
 from ..rows import LEVEL, NUMBER, TEXT, Inputs
 from .dates import cycles_of, days, on_circle
@@ -143,7 +144,7 @@ def coerced(column: Column, raw: RawColumn, name: str) -> RawColumn:
             result[k] = _as_date(word, raw) if dates else float(word)
         except (TypeError, ValueError):
             kind = "dates" if dates else "numbers"
-            raise ValueError(f"Column {name} held {kind} in the fit; got {word!r}.") from None
+            raise ValueError(f"Column {name} held {kind} in the fit; got {brief(word)}.") from None
     return result
 
 

@@ -14,6 +14,8 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks import brief, check_different_names
+
 RawColumn = NDArray[Any]
 _DATES = (datetime.date, np.datetime64)
 
@@ -46,6 +48,7 @@ class Table:
 
 def is_frame(X: Any) -> bool:
     """Whether X is a data frame of a library that narwhals knows."""
+    check_different_names(X)
     return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
 
 
@@ -131,7 +134,7 @@ def _of_objects(column: RawColumn) -> RawColumn:
             return np.asarray(convert(column, missing))
     for x in present:
         if isinstance(x, (dict, list, set, tuple, np.ndarray)):
-            raise TypeError(f"A cell of a table must be a string or a number, a date or missing; got {x!r}.")
+            raise TypeError(f"A cell of a table must be a string or a number, a date or missing; got {brief(x)}.")
     return _words(column, missing)
 
 
