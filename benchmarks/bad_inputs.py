@@ -88,7 +88,7 @@ def fault_of(message: str) -> str:
         return "more than one line"
     if not message.endswith("."):
         return "no full stop"
-    if not re.match(r"[A-Z'\"`]|\w+[ (,.'_]|--?\w", message):
+    if not re.match(r"[A-Z/'\"`]|\w+[ (,.'_]|--?\w", message):
         return "begins with neither a capital nor a name"
     if re.search(r"0x[0-9a-f]{4,}", message):
         return "an address in memory"

@@ -211,6 +211,8 @@ ROWS = [
      "confidence_level must be a finite number above 0 and below 1; got {}"),
     ("model.effects effects.pair", "j", {"7": 7, "'a'": "a", "2.5": 2.5, "None": None}, V,
      "A column must be a place from 0 to 2 or one of the names .*; got {}"),
+    ("model.effects model.explain", "X", {"": np.full((4, 3), 1e300)}, V,
+     "needs rows within 1e.100 ranges .*; got one"),
     ("model.report", "path", NO_PATH, T, f"path {PATH}"),
     ("merge", "models", {"3": 3, "'a'": "a", "None": None, "an object": object()}, T,
      "merge takes a list of RandomFeatureRidge models; got {}"),

@@ -33,6 +33,7 @@ from .variance import (
     variance_of,
 )
 
+_FARTHEST = 1e100  # ranges of an input, beyond which sums of predictions overflow
 _SAVED_WITHOUT = "needs the training rows, which this model was saved without; save it with keep_rows=True."
 
 
@@ -250,7 +251,8 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         check_is_fitted(self)
         check_here(X, "effects")
         table = self._reader.table(self, X)
-        return Effects(self._view("effects"), self._inputs(self._read(X)), table, self._single_output, confidence_level)
+        Z = self._near(X, "effects")
+        return Effects(self._view("effects"), Z, table, self._single_output, confidence_level)
 
     def explain(self, X: ArrayLike) -> Contributions:
         """What every column contributes to the prediction at every row of X: `values` (n, d), or (n, d, k) of several
@@ -267,7 +269,17 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         """
         check_is_fitted(self)
         check_here(X, "explain")
-        return contributions(self._view("explain"), self._inputs(self._read(X)), self._single_output)
+        return contributions(self._view("explain"), self._near(X, "explain"), self._single_output)
+
+    def _near(self, X: ArrayLike, what: str) -> Array:
+        """Standardised inputs, of rows at which differences of predictions do not overflow."""
+        inputs = self._read(X)
+        far = 0.0 if self._careful else float(self._fence.outside(inputs).max(initial=0.0))
+        if far > _FARTHEST:
+            raise ValueError(
+                f"{what} needs rows within {_FARTHEST:g} ranges of the training data; got one {far:.3g} outside."
+            )
+        return self._inputs(inputs)
 
     def _background(self, what: str) -> Rows:
         """Training rows in an order by what they say."""

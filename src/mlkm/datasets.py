@@ -17,10 +17,11 @@ __all__ = ["fetch_sml2010", "fetch_year_prediction", "make_example1", "make_exam
 _LARGEST = 1e300  # sd of the noise: a few times this number is still finite
 
 
-def _check(n: Any, d: Any, noise: Any, least: int = 1) -> None:
+def _check(n: Any, d: Any, noise: Any, least: int = 1) -> float:
+    """The noise, where it and the sizes are right."""
     n, d = whole("n, the number of rows,", n), whole("d, the number of inputs,", d, least)
     check_memory(8.0 * d * (n + d), f"{n} rows of {d} inputs", "ask for fewer")
-    number("noise", noise, at_least=0, at_most=_LARGEST)
+    return number("noise", noise, at_least=0, at_most=_LARGEST)
 
 
 def example1_truth(X: Array) -> Array:
@@ -40,8 +41,8 @@ def make_example1(
     >>> X.shape, y.shape, f.shape
     ((100, 8), (100,), (100,))
     """
-    _check(n, d, noise, least=4)
-    number("t", t, at_least=0, at_most=_LARGEST)
+    noise = _check(n, d, noise, least=4)
+    t = number("t", t, at_least=0, at_most=_LARGEST)
     rng = generator(root_seed(random_state), Purpose.DATA)
     X = (rng.uniform(size=(n, d)) + t * rng.uniform(size=(n, 1))) / (1 + t)
     f = example1_truth(X)
@@ -65,8 +66,8 @@ def make_example2(
     `exponent` is the constant in f_4(x) = e^x + e^exponent - 1: -1 as the paper writes it, +1 as its experiments were
     coded.
     """
-    _check(n, d, noise, least=4)
-    number("exponent", exponent, at_least=-700, at_most=700)
+    noise = _check(n, d, noise, least=4)
+    exponent = number("exponent", exponent, at_least=-700, at_most=700)
     rng = generator(root_seed(random_state), Purpose.DATA)
     X = rng.uniform(size=(n, d))
     f = example2_truth(X, exponent)
@@ -98,7 +99,7 @@ def make_example3(
     Inputs are uniform on [-2, 2]^d or normal with covariance 0.5^|j-k|. The random coefficients, uniform on [1, 2], are
     drawn from `coefficients`, so that a training and a test sample with different `random_state` share one truth.
     """
-    _check(n, d, noise)
+    noise = _check(n, d, noise)
     one_of("function", function, ("trig", "sin_ratio", "mix"))
     one_of("law", law, ("uniform", "normal"))
     coefficient_rng, rng = (
@@ -122,7 +123,7 @@ def make_example4(
 ) -> tuple[Array, Array, Array]:
     """Example 4: components x_j + 2 exp(-16 x_j^2) of the first `n_active` inputs (by default at most 10), uniform on
     [0, 1]."""
-    _check(n, d, noise)
+    noise = _check(n, d, noise)
     n_active = min(d, 10) if n_active is None else n_active
     whole("n_active", n_active, 1, int(d))
     rng = generator(root_seed(random_state), Purpose.DATA)

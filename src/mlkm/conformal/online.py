@@ -206,7 +206,7 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
         `update(y_a)` is about a.
         """
         check_is_fitted(self, "_ends")
-        outcomes = _one_output(np.atleast_1d(y), at_least=0)
+        outcomes = _one_output(np.atleast_1d(check.as_numbers("y", y)), at_least=0)
         if rows is None and len(outcomes) > len(self._waiting):
             waiting = f"{len(self._waiting)} predicted rows wait for theirs"
             raise ValueError(f"update got {len(outcomes)} outcomes where {waiting}; call predict_interval first.")
