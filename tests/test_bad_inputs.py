@@ -231,6 +231,7 @@ ROWS = [
      "trusted must be a sequence of names of types; got {}"),
     ("load", "path", {"'no'": "no"}, FileNotFoundError, "There is no file {}"),
     ("to_onnx", "dtype", NO_WORD, V, "dtype must be 'float32' or 'float64'; got {}"),
+    ("feed", "X", {"1e.300": np.full((4, 3), 1e300)}, V, "X must be numbers that float32 holds; got 1e.300: use"),
     ("feed", "dtype", {"'a'": "a", "None": None}, V, "dtype must be 'float32' or 'float64'; got {}"),
     ("to_onnx", "model", {"NoneType": None, "str": "a"}, T, "to_onnx exports MLKMRegressor, .*; got {}"),
     ("feed", "model", NO_MODEL, T, "model must be a fitted regressor, band or pipeline; got {}"),

@@ -85,7 +85,7 @@ def number(
     ...
     ValueError: tol must be a finite number of at least 0; got nan.
     """
-    x = _float(value) if isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) else np.nan
+    x = as_float(value) if isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) else np.nan
     if not (np.isfinite(x) and above < x < below and at_least <= x <= at_most):
         limits = [
             f"above {above:g}" if above > -np.inf else "",
@@ -98,7 +98,7 @@ def number(
     return x
 
 
-def _float(value: Any) -> float:
+def as_float(value: Any) -> float:
     """NaN for numbers that are too large."""
     try:
         return float(value)

@@ -5,6 +5,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._checks import as_targets, check_given, whole, yes_no
@@ -16,7 +17,7 @@ from .fitting import Fitting
 from .model.machine import predict_average
 from .model.prior import Prior
 from .report import Reporting
-from .rows import Rows, given_weights
+from .rows import Rows, checked_weights
 from .sources.apply import Predictions, apply_rows, check_here, is_elsewhere, r2, sendable
 from .sources.prepare import as_source
 from .variance import (
@@ -199,7 +200,9 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
             return r2(source, self)
         check_given(self, y)
         targets = self._targets(y)
-        return float(super().score(X, targets, given_weights(sample_weight, len(targets))))
+        weights, f = checked_weights(sample_weight, len(targets)), self.predict(X)
+        unit = 2.0 ** (np.frexp(np.abs(targets).max())[1] - 1)  # an exact factor, without which squares overflow
+        return float(r2_score(targets / unit, f / unit, sample_weight=weights))
 
     def estimate_cost(self, n: int, d: int, *, in_memory: bool = True) -> Cost:
         """What a fit to n rows of d columns will take: `memory` in bytes, `seconds` on this machine to a factor of two

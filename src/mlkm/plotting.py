@@ -92,7 +92,7 @@ def _limits(limits: ArrayLike, n: int) -> Array:
     """One pair (low, high) for each of n inputs."""
     try:
         pairs = np.broadcast_to(np.asarray(limits, np.float64), (n, 2))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         pairs = np.full((n, 2), np.nan)
     if not (np.isfinite(pairs).all() and (pairs[:, 0] < pairs[:, 1]).all()):
         raise ValueError(

@@ -29,7 +29,7 @@ def feed(model: Any, X: Any, dtype: str) -> dict[str, Any]:
     pairs = zip(reader.columns, table.columns, strict=True)
     like = [coerced(own, raw, table.called(j)) for j, (own, raw) in enumerate(pairs)]
     if is_plain(reader):
-        return {"X": np.stack(like, axis=1).astype(dtype)}
+        return {"X": _held(np.stack(like, axis=1), dtype)}
     named = zip(column_names(reader), reader.columns, like, strict=True)
     return {name: _cells(column, raw, dtype)[:, None] for name, column, raw in named}
 
@@ -40,4 +40,15 @@ def _cells(column: Any, raw: NDArray[Any], dtype: str) -> NDArray[Any]:
         return np.array([missing if word is None else word for word in as_words(raw)], object)
     if isinstance(column, DateColumn):
         return raw.astype("datetime64[us]").astype(np.int64)
-    return raw.astype(dtype)
+    return _held(raw, dtype)
+
+
+def _held(values: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """Numbers in another type, which must hold them."""
+    with np.errstate(over="ignore"):
+        result = values.astype(dtype)
+    if (np.isinf(result) & np.isfinite(values)).any():
+        raise ValueError(
+            f"X must be numbers that {dtype} holds; got {np.nanmax(np.abs(values)):.3g}: use dtype='float64'."
+        )
+    return result

@@ -112,7 +112,7 @@ class GradientDescent(Solver):
         try:
             low, high = (float(end) for end in pair)
             width = 1.0 if isinstance(self.initial, (tuple, list)) else float(self.initial)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             low, high, width = 0.0, -1.0, 1.0
         if not (low <= high and width >= 0 and np.isfinite([low, high, width]).all()):
             raise ValueError(
