@@ -324,7 +324,7 @@ def test_messages(data):
         match=r"score='variance' needs a regressor with predict\(X, return_std=True\), and LinearRegression has none",
     ):
         ConformalRegressor(LinearRegression(), score="variance").fit(X, y)
-    with pytest.raises(ValueError, match="score must be one of"):
+    with pytest.raises(ValueError, match="score must be 'auto'"):
         ConformalRegressor(Ridge(), score="nonsense").fit(X, y)
     with pytest.raises(ValueError, match="method must be"):
         ConformalRegressor(Ridge(), score="absolute", method="nonsense").fit(X, y)

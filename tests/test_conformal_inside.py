@@ -143,9 +143,9 @@ def test_steps_before_a_frozen_one_are_fitted():
 @pytest.mark.parametrize(
     ("parameters", "X", "message"),
     [
-        ({"score": "residual", "cv": "x"}, np.eye(100), "cv must be a number of folds, a splitter"),
-        ({"score": "residual", "cv": 2.5}, np.eye(100), "Expected `?cv`? as an integer"),
-        ({"method": "cross", "cv": "rotate"}, np.eye(100), "cv must be a number of folds, a splitter"),
+        ({"score": "residual", "cv": "x"}, np.eye(100), "cv must be 'loo', a number of folds, a splitter"),
+        ({"score": "residual", "cv": 2.5}, np.eye(100), "cv must be 'loo', a number of folds, .*; got 2.5"),
+        ({"method": "cross", "cv": "rotate"}, np.eye(100), "cv must be 'loo', a number of folds, a splitter"),
         ({"method": "cross", "cv": [([0], [1])]}, np.eye(100), "must cover every row"),
         ({"method": "cross", "cv": GroupKFold(3)}, np.eye(100), r"needs to know which rows to keep together"),
         ({"score": "residual", "cv": GroupKFold(3)}, np.eye(100), r"needs to know which rows to keep together"),

@@ -246,7 +246,7 @@ BAD_FOLDS = [(np.arange(30), np.arange(30, 40)), (np.arange(30), np.arange(40, 6
             {"solver": "projection", "widths": (16,), "scales": 1.0},
             r"^solver=VariableProjection\(\) trains hidden layers",
         ),
-        ({"random_state": -1}, "^Seed must be between 0"),
+        ({"random_state": -1}, "^random_state must be a whole number from 0 to 4294967295"),
     ],
     ids=lambda value: (
         ", ".join(f"{k}={'folds' if v is BAD_FOLDS else v}" for k, v in value.items())

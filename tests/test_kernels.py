@@ -128,7 +128,7 @@ def test_matern_tends_to_gaussian():
 def test_a_bad_kernel_is_named_in_the_message(name):
     with pytest.raises(ValueError, match=r"one of 'gaussian', 'matern', 'laplacian', 'cauchy'.*; got ") as error:
         as_kernel(name)
-    assert repr(name) in str(error.value)
+    assert repr(name) in str(error.value) or getattr(name, "__name__", "?") in str(error.value)
 
 
 @pytest.mark.parametrize("nu", [0, -1.0, np.inf, np.nan, "x", None, [1.5], 1j, True, np.array([0.5, 1.5])], ids=repr)

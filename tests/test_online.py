@@ -137,7 +137,7 @@ def test_outcomes_may_come_in_any_order_or_never(waiting):
     np.testing.assert_array_equal(band.predict_interval(X)[1], fresh.predict_interval(X)[1])
     for bad in ([0], [11, 11], ["a"], [10.5]):
         for act in (band.drop, lambda rows: band.update(np.zeros(len(rows)), rows)):
-            with pytest.raises(ValueError, match="rows must be numbers of waiting rows"):
+            with pytest.raises(ValueError, match="rows must be numbers"):
                 act(bad)
     with pytest.raises(ValueError, match="one number per outcome, 2 of them; got 1"):
         band.update([1.0, 2.0], rows=[11])
@@ -248,11 +248,11 @@ def test_where_nothing_changes_the_level_holds_from_the_first_outcome_on(law, le
     [
         ({"method": "x"}, "method must be"),
         ({"method": "decaying", "decay": 0.5}, "decay must be"),
-        ({"score": "nonsense"}, "score must be one of"),
-        ({"step": -1}, "step must be positive"),
-        ({"step": np.nan}, "step must be positive"),
-        ({"window": -3}, "window == -3"),
-        ({"window": 0}, "window == 0"),
+        ({"score": "nonsense"}, "score must be 'auto', .* or 'quantile'; got 'nonsense'"),
+        ({"step": -1}, "step must be a finite number above 0; got"),
+        ({"step": np.nan}, "step must be a finite number above 0; got"),
+        ({"window": -3}, "window must be a whole number of at least 1; got -3"),
+        ({"window": 0}, "window must be a whole number of at least 1; got 0"),
         ({"calibration_size": 1.5}, "calibration_size must be"),
     ],
 )
@@ -260,7 +260,7 @@ def test_messages(parameters, message):
     X, y = drifting(100)
     with pytest.raises(ValueError, match=message):
         OnlineConformal(LinearRegression(), **parameters).fit(X, y)
-    with pytest.raises(TypeError, match="window must be an instance of"):
+    with pytest.raises(ValueError, match=r"window must be a whole number of at least 1; got 2\.5"):
         OnlineConformal(LinearRegression(), window=2.5).fit(X, y)
     with pytest.raises(ValueError, match="one output"):
         OnlineConformal(LinearRegression()).fit(X, np.column_stack([y, y]))

@@ -372,7 +372,9 @@ def test_a_filtered_dataset_is_the_rows_that_are_left(tmp_path):
 def test_rows_in_memory_and_far_away_are_told_where_to_go(tmp_path):
     frame = pd.DataFrame({"a": [1.0], "y": [2.0]})
     for rows in (frame, pa.Table.from_pandas(frame), frame.to_numpy(), [frame]):
-        with pytest.raises(TypeError, match=r"got (DataFrame|Table|ndarray): rows in memory go to fit\(X, y\)"):
+        with pytest.raises(
+            TypeError, match=r"got (a DataFrame|a Table|an array) of shape .*: rows in memory go to fit\(X, y\)"
+        ):
             open_table(rows, "y")
     for path in ("s3://bucket/rows.parquet", ["s3://bucket/rows.parquet"]):
         with pytest.raises(ValueError, match=r"as in open_table\(pyarrow\.dataset\.dataset\('s3://bucket/rows"):

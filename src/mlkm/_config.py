@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
+
+from ._checks import brief
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
@@ -43,7 +46,7 @@ def config_context(*, max_memory: str | float | None = None, client: Any = None)
     2000000000
     """
     if client is not None and not hasattr(client, "asynchronous"):
-        raise TypeError(f"client must be a client of `distributed`, as Client(address) is; got {client!r}.")
+        raise TypeError(f"client must be a client of `distributed`, as Client(address) is; got {brief(client)}.")
     before = _CURRENT.get()
     own = before.max_memory if max_memory is None else as_bytes(max_memory)
     token = _CURRENT.set(replace(before, max_memory=own, client=before.client if client is None else client))
@@ -87,13 +90,14 @@ def as_bytes(size: str | float) -> int:
     >>> as_bytes("1.5 GiB"), as_bytes("200MB"), as_bytes(1e6)
     (1610612736, 200000000, 1000000)
     """
-    match = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([A-Za-z]*)\s*", str(size))
+    text = str(size) if isinstance(size, (str, Real)) else ""
+    match = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([A-Za-z]*)\s*", text)
     try:
         result = int(float(match[1]) * _UNITS[match[2].upper()]) if match else 0
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, OverflowError):
         result = 0
     if result <= 0:
-        raise ValueError(f"max_memory must be a number of bytes or a text such as '2GB'; got {size!r}.")
+        raise ValueError(f"max_memory must be a number of bytes or a text such as '2GB'; got {brief(size)}.")
     return result
 
 

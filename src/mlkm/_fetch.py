@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from ._atomic import atomic_write
+from ._checks import file_path, yes_no
 from ._types import Array
 
 __all__ = ["data_home_folder", "fetch_sml2010", "fetch_year_prediction"]
@@ -39,7 +40,8 @@ YEARS = (1922, 2011)
 
 def data_home_folder(data_home: str | os.PathLike[str] | None = None) -> Path:
     """`data_home`, or the environment variable MLKM_DATA_HOME, or ~/mlkm_data."""
-    return Path(data_home or os.environ.get("MLKM_DATA_HOME") or "~/mlkm_data").expanduser()
+    usual = os.environ.get("MLKM_DATA_HOME") or "~/mlkm_data"
+    return file_path("data_home", usual if data_home is None else data_home).expanduser()
 
 
 def fetch_sml2010(*, data_home: str | os.PathLike[str] | None = None, download_if_missing: bool = True) -> Any:
@@ -184,22 +186,22 @@ def _require(folder: Path, names: tuple[str, ...], archive: str, page: str, down
     missing = [name for name in names if not (folder / name).exists()]
     if not missing:
         return
+    yes_no("download_if_missing", download)
     by_hand = (
-        f"Download {archive} (described at {page}), unpack it and put {', '.join(missing)} into {folder}, or set"
-        " MLKM_DATA_HOME to the folder above."
+        f"download {archive} ({page}), unpack it and put {', '.join(missing)} into {folder}, or set MLKM_DATA_HOME."
     )
     if not download:
-        raise OSError(f"{', '.join(missing)} not found in {folder}. {by_hand}")
+        raise FileNotFoundError(f"{', '.join(missing)} must be in {folder}; {by_hand}")
     try:
         with urllib.request.urlopen(archive, timeout=60) as response:
             members = _members(response.read(), missing)
     except (urllib.error.URLError, TimeoutError, zipfile.BadZipFile) as error:
         raise OSError(
-            f"{', '.join(missing)} not found in {folder}, and the download failed: {error}. {by_hand}"
+            f"{', '.join(missing)} must be in {folder}, and the download failed ({error}); {by_hand}"
         ) from error
     absent = [name for name in missing if name not in members]
     if absent:
-        raise OSError(f"The archive {archive} does not contain {', '.join(absent)}. {by_hand}")
+        raise OSError(f"The archive {archive} does not contain {', '.join(absent)}; {by_hand}")
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in members.items():
         with atomic_write(folder / name) as file:

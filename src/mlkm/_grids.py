@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ._checks import brief
 from ._types import Array
 
 
@@ -26,7 +27,7 @@ def one_row(at: Any, columns: Sequence[str] | None, n_inputs: int | None) -> Any
         row = np.empty((0, 0))
     if row.ndim != 1 or n_inputs not in (None, len(row)):
         raise ValueError(
-            f"at must be one number for each of the {n_inputs or 'known'} inputs, or a row of a frame; got {at!r}."
+            f"at must be one number for each of the {n_inputs or 'known'} inputs, or a row of a frame; got {brief(at)}."
         )
     return row
 
@@ -65,7 +66,7 @@ def place_of(j: Any, names: Sequence[str] | None, n_inputs: int) -> int:
     known = (
         "" if names is None else f", or one of the names {', '.join(map(repr, names[:8]))}{', ...' * (len(names) > 8)}"
     )
-    raise ValueError(f"An input must be a place from 0 to {n_inputs - 1}{known}; got {j!r}.")
+    raise ValueError(f"An input must be a place from 0 to {n_inputs - 1}{known}; got {brief(j)}.")
 
 
 def rows_along(row: Any, j: int, grid: Array) -> Any:
@@ -76,7 +77,9 @@ def rows_along(row: Any, j: int, grid: Array) -> Any:
         return X
     name, dtype = row.columns[j], row.dtypes.iloc[j]
     if not import_module("pandas").api.types.is_numeric_dtype(dtype):
-        raise ValueError(f"A band is drawn along inputs that are numbers; got {name!r}, which is {row.iloc[0, j]!r}.")
+        raise ValueError(
+            f"A band is drawn along inputs that are numbers; got {brief(name)}, which is {row.iloc[0, j]!r}."
+        )
     frame = row.iloc[np.zeros(len(grid), np.intp)].reset_index(drop=True)
     frame[name] = grid.astype(dtype) if dtype in (np.float32, np.float64) else grid
     return frame

@@ -1,11 +1,14 @@
 """Levels in exact arithmetic: a level is the decimal number its user wrote, not the nearest binary fraction."""
 
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational, Real
 from typing import Any
 
 import numpy as np
+
+from ._checks import brief
 
 
 def exact_level(confidence_level: Any, name: str = "confidence_level") -> Fraction:
@@ -20,12 +23,11 @@ def exact_level(confidence_level: Any, name: str = "confidence_level") -> Fracti
     """
     level = Fraction(-1)
     if isinstance(confidence_level, (Real, Decimal)) and not isinstance(confidence_level, bool):
-        if isinstance(confidence_level, (Rational, Decimal)) and np.isfinite(float(confidence_level)):
-            level = Fraction(confidence_level)
-        elif np.isfinite(float(confidence_level)):  # of a NumPy number too: the shortest form in its own precision
-            level = Fraction(str(confidence_level))
+        exact: Any = confidence_level if isinstance(confidence_level, (Rational, Decimal)) else str(confidence_level)
+        with suppress(ValueError, OverflowError):  # NaN and infinity; of a NumPy number the shortest form is taken
+            level = Fraction(exact)
     if not 0 < level < 1:
-        raise ValueError(f"{name} must be a number between 0 and 1, as in 0.95; got {confidence_level!r}.")
+        raise ValueError(f"{name} must be a number between 0 and 1, as in 0.95; got {brief(confidence_level)}.")
     return level
 
 
@@ -39,4 +41,6 @@ def exact_levels(confidence_level: Any, name: str = "confidence_level") -> list[
 
 def are_several(confidence_level: Any) -> bool:
     """Whether it is a sequence of levels rather than one."""
-    return isinstance(confidence_level, (list, tuple, np.ndarray)) and np.ndim(confidence_level) == 1
+    if isinstance(confidence_level, np.ndarray):
+        return confidence_level.ndim == 1
+    return isinstance(confidence_level, (list, tuple))

@@ -2,10 +2,12 @@
 of rows."""
 
 from enum import IntEnum, unique
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from ._checks import whole
 from ._types import RandomState
 
 
@@ -30,16 +32,15 @@ class Purpose(IntEnum):
     EFFECTS = 80  # factors of simultaneous bands, and, by background row, orders of columns
 
 
-def root_seed(random_state: RandomState) -> int:
+def root_seed(random_state: RandomState | Any, name: str = "random_state") -> int:
     """The integer all randomness of one `fit` derives from.
 
     An integer `random_state` is used as it is; a `RandomState` is advanced by one draw, as scikit-learn's estimators
     do.
     """
-    if isinstance(random_state, (int, np.integer)):
-        check_random_state(int(random_state))  # scikit-learn's message for a seed out of range
-        return int(random_state)
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    if random_state is None or isinstance(random_state, np.random.RandomState) or random_state is np.random:
+        return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    return whole(name, random_state, 0, 2**32 - 1, ", a RandomState of NumPy or None")
 
 
 def generator(seed: int, purpose: Purpose, *numbers: int) -> np.random.Generator:

@@ -13,6 +13,7 @@ from time import perf_counter
 from typing import Any, TextIO
 
 from ._callbacks import Everyone, Tasks
+from ._checks import brief
 from ._progress import Event, Listener, telling
 
 _QUIET = 1.0  # seconds before anything is drawn
@@ -32,7 +33,7 @@ def _listener(verbose: Any) -> Listener | None:
     if callable(verbose) and not isinstance(verbose, type):
         return Called(verbose)
     if not isinstance(verbose, Integral) or int(verbose) < 0:
-        raise ValueError(f"verbose must be 0, 1 or a function of events; got {verbose!r}.")
+        raise ValueError(f"verbose must be 0, 1 or a function of events; got {brief(verbose)}.")
     return _on_stderr() if verbose else None
 
 

@@ -5,18 +5,19 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from ._checks import whole
+from ._checks import as_targets, check_given, whole, yes_no
 from ._types import Array
-from .auto.policy import Policy, check_effort
+from .auto.policy import check_effort
 from .cost import Cost
 from .explain import Contributions, Effects, View, contributions
 from .fitting import Fitting
 from .model.machine import predict_average
 from .model.prior import Prior
 from .report import Reporting
-from .rows import Rows
+from .rows import Rows, checked_weights
 from .sources.apply import Predictions, apply_rows, check_here, is_elsewhere, r2, sendable
 from .sources.prepare import as_source
 from .variance import (
@@ -44,7 +45,13 @@ class _NoRowsError(ValueError, AttributeError):
 class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
     """What all regressors share: standardised distinct rows in, an average of machines out."""
 
-    _beyond: float = Policy.beyond  # of files that do not have it
+    def _targets(self, y: Any) -> Array:
+        """Outcomes of as many outputs as in the fit."""
+        targets, k = as_targets(y), len(self.y_scaler_.mean)
+        own = 1 if targets.ndim < 2 else targets.shape[1]
+        if own != k:
+            raise ValueError(f"y must have {k} outputs, as in the fit; got {own}.")
+        return targets
 
     def _known(self, what: str) -> tuple[Any, Any]:
         """The training rows, and what the variance needs to know of the fit, for `what` is asked for."""
@@ -117,7 +124,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         not seen, f itself is the fit without it.
         """
         variance = self._closed_form("leave_one_out")
-        inputs, targets = self._read(X), check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        inputs, targets = self._read(X), self._targets(y)
         check_consistent_length(inputs, targets)
         Z, Y = self._inputs(inputs), self.y_scaler_.forward(targets.reshape(len(inputs), -1).astype(float))
         place = places(variance.rows, Z, Y)
@@ -175,6 +182,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         about as long as a fit with all choices given.
         """
         check_is_fitted(self)
+        yes_no("return_std", return_std)
         if is_elsewhere(X):
             tail = () if self._single_output else (len(self.y_scaler_.mean),)
             of = Predictions(sendable(self, return_std), return_std)
@@ -190,7 +198,13 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         """The coefficient of determination; of a table in files or a collection of dask it is summed up over pieces."""
         check_is_fitted(self)
         source = as_source(X, y, sample_weight)
-        return float(super().score(X, y, sample_weight)) if source is None else r2(source, self)
+        if source is not None:
+            return r2(source, self)
+        check_given(self, y)
+        targets = self._targets(y)
+        weights, f = checked_weights(sample_weight, len(targets)), self.predict(X)
+        unit = 2.0 ** (np.frexp(np.abs(targets).max())[1] - 1)  # an exact factor, without which squares overflow
+        return float(r2_score(targets / unit, f / unit, sample_weight=weights))
 
     def estimate_cost(self, n: int, d: int, *, in_memory: bool = True) -> Cost:
         """What a fit to n rows of d columns will take: `memory` in bytes, `seconds` on this machine to a factor of two
@@ -205,7 +219,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         """
         check_effort(self._effort)
         n, d = whole("n", n), whole("d", d)
-        return self._cost(n, d, self._policy(n, d, in_memory), in_memory)
+        return self._cost(n, d, self._policy(n, d, yes_no("in_memory", in_memory)), in_memory)
 
     def outside(self, X: ArrayLike) -> Array:
         """How far every row is outside the training data: the largest distance of an input from the range of its

@@ -1,12 +1,12 @@
 """The paper's data: simulated examples, each returning X, y and f, the noiseless truth at X, and the two real data
 sets, fetched when asked for."""
 
-import os
-from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
 
+from ._checks import number, one_of, whole
+from ._config import check_memory
 from ._fetch import fetch_sml2010, fetch_year_prediction
 from ._seeds import Purpose, generator, root_seed
 from ._types import Array, RandomState
@@ -17,41 +17,11 @@ __all__ = ["fetch_sml2010", "fetch_year_prediction", "make_example1", "make_exam
 _LARGEST = 1e300  # sd of the noise: a few times this number is still finite
 
 
-def _check(n: Any, d: Any, noise: Any, least: int = 1) -> None:
-    if not _whole(n) or n < 1:
-        raise ValueError(f"The number of rows n must be a whole number and at least 1; got {n!r}.")
-    if not _whole(d) or d < least:
-        raise ValueError(f"This example needs a whole number of at least d = {least} inputs; got {d!r}.")
-    needed, there = 8 * int(d) * (int(n) + int(d)), _memory()
-    if needed > there:
-        raise ValueError(
-            f"n = {n} rows of d = {d} inputs must fit into the {there / 2**30:.3g} GB of memory; got"
-            f" {needed / 2**30:.3g} GB."
-        )
-    _check_number("noise", noise, 0.0, _LARGEST)
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _check_number(name: str, value: Any, low: float, high: float) -> None:
-    plain: Any = value.item() if isinstance(value, np.generic) else value
-    if not isinstance(plain, Real) or isinstance(plain, bool) or not low <= plain <= high:  # type: ignore[operator]
-        raise ValueError(f"{name} must be a number between {low:g} and {high:g}; got {value!r}.")
-
-
-def _check_choice(name: str, value: Any, *choices: str) -> None:
-    if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be {', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}; got {value!r}.")
-
-
-def _memory() -> int:
-    """Bytes of this machine; a terabyte where it does not say."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return 2**40
+def _check(n: Any, d: Any, noise: Any, least: int = 1) -> float:
+    """The noise, where it and the sizes are right."""
+    n, d = whole("n, the number of rows,", n), whole("d, the number of inputs,", d, least)
+    check_memory(8.0 * d * (n + d), f"{n} rows of {d} inputs", "ask for fewer")
+    return number("noise", noise, at_least=0, at_most=_LARGEST)
 
 
 def example1_truth(X: Array) -> Array:
@@ -71,8 +41,8 @@ def make_example1(
     >>> X.shape, y.shape, f.shape
     ((100, 8), (100,), (100,))
     """
-    _check(n, d, noise, least=4)
-    _check_number("t", t, 0.0, _LARGEST)
+    noise = _check(n, d, noise, least=4)
+    t = number("t", t, at_least=0, at_most=_LARGEST)
     rng = generator(root_seed(random_state), Purpose.DATA)
     X = (rng.uniform(size=(n, d)) + t * rng.uniform(size=(n, 1))) / (1 + t)
     f = example1_truth(X)
@@ -96,8 +66,8 @@ def make_example2(
     `exponent` is the constant in f_4(x) = e^x + e^exponent - 1: -1 as the paper writes it, +1 as its experiments were
     coded.
     """
-    _check(n, d, noise, least=4)
-    _check_number("exponent", exponent, -700.0, 700.0)
+    noise = _check(n, d, noise, least=4)
+    exponent = number("exponent", exponent, at_least=-700, at_most=700)
     rng = generator(root_seed(random_state), Purpose.DATA)
     X = rng.uniform(size=(n, d))
     f = example2_truth(X, exponent)
@@ -129,11 +99,11 @@ def make_example3(
     Inputs are uniform on [-2, 2]^d or normal with covariance 0.5^|j-k|. The random coefficients, uniform on [1, 2], are
     drawn from `coefficients`, so that a training and a test sample with different `random_state` share one truth.
     """
-    _check(n, d, noise)
-    _check_choice("function", function, "trig", "sin_ratio", "mix")
-    _check_choice("law", law, "uniform", "normal")
+    noise = _check(n, d, noise)
+    one_of("function", function, ("trig", "sin_ratio", "mix"))
+    one_of("law", law, ("uniform", "normal"))
     coefficient_rng, rng = (
-        generator(root_seed(coefficients), Purpose.DATA, 3),
+        generator(root_seed(coefficients, "coefficients"), Purpose.DATA, 3),
         generator(root_seed(random_state), Purpose.DATA),
     )
     u, c = coefficient_rng.uniform(1, 2, (3, d)), coefficient_rng.uniform(1, 2, (2, d))
@@ -153,10 +123,9 @@ def make_example4(
 ) -> tuple[Array, Array, Array]:
     """Example 4: components x_j + 2 exp(-16 x_j^2) of the first `n_active` inputs (by default at most 10), uniform on
     [0, 1]."""
-    _check(n, d, noise)
+    noise = _check(n, d, noise)
     n_active = min(d, 10) if n_active is None else n_active
-    if not _whole(n_active) or not 1 <= n_active <= d:
-        raise ValueError(f"n_active must be a whole number between 1 and d = {d}; got {n_active!r}.")
+    whole("n_active", n_active, 1, int(d))
     rng = generator(root_seed(random_state), Purpose.DATA)
     X = rng.uniform(size=(n, d))
     active = X[:, :n_active]

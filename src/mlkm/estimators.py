@@ -6,7 +6,7 @@ from typing import Any, Literal, Self, TypeAlias, cast
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from ._checks import is_auto, whole
+from ._checks import brief, is_auto, named_parameters, whole
 from ._types import RandomState
 from .base import KernelMachine
 from .incremental import Incremental
@@ -76,6 +76,7 @@ class RandomFeatureRidge(Incremental, KernelMachine):
     True
     """
 
+    @named_parameters
     def __init__(
         self,
         n_features: int | Auto = "auto",
@@ -123,6 +124,7 @@ class _MultiLayer(KernelMachine):
 
     _residual = False
 
+    @named_parameters
     def __init__(
         self,
         widths: Sequence[int] | Auto = "auto",
@@ -182,7 +184,9 @@ class _MultiLayer(KernelMachine):
         """
         descent = BY_NAME["gradient"]() if isinstance(solver, str) and solver == "gradient" else solver
         if not isinstance(descent, GradientDescent):
-            raise ValueError(f"Algorithm 1 is solver='gradient' or a GradientDescent(...) of its own; got {solver!r}.")
+            raise ValueError(
+                f"Algorithm 1 is solver='gradient' or a GradientDescent(...) of its own; got {brief(solver)}."
+            )
         descent = clone(descent)
         if is_auto(descent.target_sd):
             descent.set_params(target_sd="own")

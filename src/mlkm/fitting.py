@@ -27,6 +27,7 @@ from .exceptions import NoSignalWarning, warn
 from .fit.in_pieces import features_summed, train_in_pieces
 from .fit.train import Fitted, train
 from .rows import Inputs, Rows, checked_weights, distinct_rows, fit_fence, folds_of, parts_elsewhere, standardiser
+from .solvers.ridge import EXACT_ROWS
 from .sources.arrays import TableSource
 from .sources.base import NO_TARGET, Source
 from .sources.pairs import pairs_on
@@ -92,6 +93,9 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         """Rows in memory, as they are."""
         rows = self._rows(*given, cv, choices, seed)
         plan = self._plan(rows.X.shape[1], cv, seed, choices)
+        D = max(plan.widths or (0,))
+        needed = 8.0 * D * min(len(rows), max(D, EXACT_ROWS))
+        check_memory(needed, f"{D} features of {len(rows)} rows", "give fewer features")
         fitted = train(rows, plan, self.y_scaler_)
         weight = float(len(given[1]) if given[2] is None else given[2].sum())
         return self._store(fitted, self._range(rows), plan, (rows, self._summary(fitted)), weight)

@@ -16,10 +16,9 @@ from typing import Any, Self, cast
 import numpy as np
 from joblib import hash as hash_of
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from ._checks import check_given
+from ._checks import as_targets, brief, check_given
 from ._types import Array
 from ._whole import all_or_nothing
 from .model.machine import Machine
@@ -185,7 +184,7 @@ class Incremental:
             return cast(Source, later_rows(source, self))
         check_given(self, y)
         inputs = cast(Any, self)._reader.table(self, X)
-        Y = checked_targets(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
+        Y = checked_targets(as_targets(y))
         check_consistent_length(inputs.columns[0], Y)
         weights = checked_weights(sample_weight, len(Y))
         return TableSource(inputs, Y, np.ones(len(Y)) if weights is None else weights, True)
@@ -260,8 +259,10 @@ def merge(models: Sequence[Any]) -> Any:
     >>> bool(np.allclose(both.predict(X), model.fit(X, y).predict(X)))
     True
     """
+    if not isinstance(models, (list, tuple)):
+        raise TypeError(f"merge takes a list of RandomFeatureRidge models; got {brief(models)}.")
     if not models:
-        raise ValueError("merge needs at least one model.")
+        raise ValueError("merge needs at least one model; got an empty list.")
     first, *others = models
     for model in models:
         if not isinstance(model, Incremental):

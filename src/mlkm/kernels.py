@@ -11,13 +11,13 @@ The scale gamma multiplies the frequencies, so K is evaluated at `gamma * x` and
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import gammaln, kve, log_ndtr
 
+from ._checks import brief, finite_array, number
 from ._types import Array
 
 __all__ = ["Cauchy", "Gaussian", "Kernel", "KernelLike", "Laplacian", "Matern", "as_kernel"]
@@ -51,10 +51,11 @@ class _Callable:
     """
 
     def __call__(self, X: Array, Y: Array) -> Array:
-        X, Y = np.asarray(X), np.asarray(Y)
-        if X.ndim == Y.ndim == 1:
-            number: Array = self.matrix(X[None], Y[None])[0, 0]
-            return number
+        X = finite_array("X", X, "a vector or a table", (None,), (None, None))
+        Y = finite_array("Y", Y, "a vector or a table as wide as X", (*(None,) * (X.ndim - 1), X.shape[-1]))
+        if X.ndim == 1:
+            value: Array = self.matrix(X[None], Y[None])[0, 0]
+            return value
         return self.matrix(X, Y)
 
     def matrix(self, X: Array, Y: Array) -> Array:
@@ -85,8 +86,8 @@ class Matern(_Callable):
     nu: float = 2.5
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.nu, Real) and not isinstance(self.nu, bool) and 0 < self.nu < np.inf):
-            raise ValueError(f"The smoothness nu of a Matern kernel must be a positive number; got {self.nu!r}.")
+        nu = number("The smoothness nu of a Matern kernel", self.nu, above=0, words="a positive number")
+        object.__setattr__(self, "nu", nu)
 
     def matrix(self, X: Array, Y: Array) -> Array:
         nu = max(self.nu, _TINY)  # of smaller orders SciPy's Bessel functions differ by version
@@ -158,5 +159,5 @@ def as_kernel(kernel: KernelLike) -> Kernel:
         return kernel
     names = ", ".join(repr(name) for name in _BY_NAME)
     raise ValueError(
-        f"A kernel must be one of {names} or an object such as mlkm.kernels.Matern(nu=1.5); got {kernel!r}."
+        f"A kernel must be one of {names} or an object such as mlkm.kernels.Matern(nu=1.5); got {brief(kernel)}."
     )

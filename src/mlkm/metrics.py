@@ -4,17 +4,17 @@ An interval is an array (n, 2), or (n, 2, 1) as `predict_interval` returns it fo
 """
 
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta
-from sklearn.utils import check_scalar
 
+from ._checks import array_of, finite_array, number, whole
+from ._config import check_memory
 from ._labels import groups_of
 from ._levels import exact_level
-from ._seeds import Purpose, generator
+from ._seeds import Purpose, generator, root_seed
 from ._types import Array
 
 
@@ -94,10 +94,9 @@ def coverage_by_bin(
     """Coverage in bins of equal counts along `values`, by default the widths: (least, largest, coverage) of each bin.
     Equal values share a bin."""
     hits = inside(y, interval)
-    check_scalar(n_bins, "n_bins", Integral, min_val=1)
-    along = widths(interval) if values is None else np.asarray(values, np.float64)
-    if along.shape != hits.shape:
-        raise ValueError(f"values must have one number per row, shape {hits.shape}; got shape {along.shape}.")
+    n_bins = min(whole("n_bins", n_bins), len(hits))
+    along = widths(interval) if values is None else array_of("values", values, "one number per row", hits.shape)
+    _no_gaps("values must be one number per row", np.isnan(along))
     order = np.argsort(along, kind="stable")
     cuts = _cuts(along[order], n_bins, _rounding(interval) if values is None else 0.0)
     return [(float(along[part[0]]), float(along[part[-1]]), _share(hits[part], 0.95)) for part in np.split(order, cuts)]
@@ -132,14 +131,14 @@ def worst_slice_coverage(
 
     The slab is searched on one half of the rows and judged on the other, so that it does not profit from chance.
     """
-    X, hits = np.asarray(X, np.float64), inside(y, interval).astype(np.float64)
-    if X.ndim != 2 or len(X) != len(hits):
-        raise ValueError(f"X must be a table with one row per interval, {len(hits)} of them; got shape {X.shape}.")
+    hits = inside(y, interval).astype(np.float64)
+    X = finite_array("X", X, "a table with one row per interval", (len(hits), None))
     n, d = X.shape
-    check_scalar(n_directions, "n_directions", Integral, min_val=0)
-    if not 0 < check_scalar(share, "share", Real) <= 1 or n < 20:
-        raise ValueError(f"Slices need 0 < share <= 1 and at least 20 rows; got share={share} and {n} rows.")
-    rng = generator(random_state, Purpose.SLICES)
+    if n < 20 or d < 1:
+        raise ValueError(f"Slices need at least 20 rows and one column; got X of shape {X.shape}.")
+    number("share", share, above=0, at_most=1)
+    check_memory(8.0 * d * whole("n_directions", n_directions, 0), f"{n_directions} directions", "ask for fewer")
+    rng = generator(root_seed(random_state), Purpose.SLICES)
     Z = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
     V = np.hstack([np.eye(d), rng.standard_normal((d, n_directions))])
     V /= np.linalg.norm(V, axis=0)
@@ -180,11 +179,8 @@ def _share(hits: NDArray[np.bool_], confidence_level: float) -> Coverage:
 
 def ends(interval: ArrayLike) -> tuple[Array, Array]:
     """Lower and upper ends of one level, each (n,)."""
-    both = np.asarray(interval, np.float64)
-    if both.ndim == 3 and both.shape[2] == 1:
-        both = both[:, :, 0]
-    if both.ndim != 2 or both.shape[1] != 2:
-        raise ValueError(f"interval must have shape (n, 2) or (n, 2, 1), one level at a time; got {both.shape}.")
+    both = array_of("interval", interval, "two ends per row, one level at a time", (None, 2), (None, 2, 1))
+    both = both.reshape(len(both), 2)
     if not len(both):
         raise ValueError("interval must have at least one row; got none.")
     _no_gaps("interval must have two ends per row", np.isnan(both).any(axis=1))
@@ -192,9 +188,8 @@ def ends(interval: ArrayLike) -> tuple[Array, Array]:
 
 
 def _checked(y: ArrayLike, interval: ArrayLike) -> tuple[Array, tuple[Array, Array]]:
-    y, both = np.asarray(y, np.float64), ends(interval)
-    if y.shape != both[0].shape:
-        raise ValueError(f"y must have one outcome per interval, shape {both[0].shape}; got shape {y.shape}.")
+    both = ends(interval)
+    y = array_of("y", y, "one outcome per interval", both[0].shape)
     _no_gaps("y must have one outcome per interval", np.isnan(y))
     return y, both
 

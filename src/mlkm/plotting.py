@@ -11,7 +11,9 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from . import metrics
+from ._checks import array_of, brief, finite_array, whole
 from ._grids import framed, one_row, place_of, row_names, rows_along
+from ._levels import exact_level
 from ._types import Array
 from .explain.plots import plot_effect as plot_effect
 
@@ -37,10 +39,22 @@ def plot_band(
     or one pair each; `truth` maps rows, given as `at` is, to the noiseless mean, where it is known. `names` are by
     default those of the frame the band was fitted on. Of several outputs, `output` says which one.
     """
+    if isinstance(band, type) or not hasattr(band, "predict_interval"):
+        raise TypeError(f"band must be a fitted band, as a ConformalRegressor is; got {brief(band)}.")
     columns = getattr(band, "feature_names_in_", getattr(getattr(band, "estimator_", None), "feature_names_in_", None))
+    if truth is not None and not callable(truth):
+        raise TypeError(f"truth must be a function of rows, or None; got {brief(truth)}.")
+    if names is not None and not (isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)):
+        raise TypeError(f"names must be a list of names, one per input, or None; got {brief(names)}.")
     row = one_row(at, columns, _n_inputs(band))
-    names = names if names is not None else row_names(row, columns)
-    places = [place_of(j, names, np.shape(row)[-1]) for j in ([inputs] if isinstance(inputs, (int, str)) else inputs)]
+    names, d = names if names is not None else row_names(row, columns), np.shape(row)[-1]
+    if names is not None and len(names) != d:
+        raise ValueError(f"names must be one per input, {d} of them; got {brief(names)}.")
+    several = isinstance(inputs, (list, tuple, range)) or (isinstance(inputs, np.ndarray) and inputs.ndim == 1)
+    asked: Any = inputs if several else [inputs]
+    places = [place_of(j, names, d) for j in asked]
+    if not places:
+        raise ValueError("inputs must name at least one input; got none.")
     levels = np.atleast_1d(band.confidence_level if confidence_level is None else confidence_level)
     figure = Figure(figsize=(max(3.0 * len(places), 4.5), 3.6), layout="constrained")
     axes = figure.subplots(1, len(places), sharey=True, squeeze=False)[0]
@@ -55,7 +69,13 @@ def plot_band(
             )
         ax.plot(grid, mean, color=_INK, linestyle="--", linewidth=1.8, label="fit")
         if truth is not None:
-            ax.plot(grid, truth(X), color=_MISS, linewidth=1.4, label="truth")
+            ax.plot(
+                grid,
+                array_of("truth(X)", truth(X), "one number per row", grid.shape),
+                color=_MISS,
+                linewidth=1.4,
+                label="truth",
+            )
         ax.set_xlabel(f"$x_{{{j + 1}}}$" if names is None else names[j])
         _plain(ax)
     axes[0].set_ylabel("y, other inputs fixed")
@@ -72,10 +92,12 @@ def _limits(limits: ArrayLike, n: int) -> Array:
     """One pair (low, high) for each of n inputs."""
     try:
         pairs = np.broadcast_to(np.asarray(limits, np.float64), (n, 2))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         pairs = np.full((n, 2), np.nan)
     if not (np.isfinite(pairs).all() and (pairs[:, 0] < pairs[:, 1]).all()):
-        raise ValueError(f"limits must be (low, high) with low < high, or one such pair per input; got {limits!r}.")
+        raise ValueError(
+            f"limits must be (low, high) with low < high, or one such pair per input; got {brief(limits)}."
+        )
     return pairs
 
 
@@ -90,11 +112,13 @@ def _predicted(band: Any, X: Any, columns: Any, confidence_level: Any) -> tuple[
 
 
 def _of_output(mean: Array, interval: Array, output: int | None) -> tuple[Array, Array]:
+    if output is not None:
+        whole("output", output, 0)
     if mean.ndim == 1:
         return mean, interval
     if output is None or not 0 <= output < mean.shape[1]:
         raise ValueError(
-            f"The band has {mean.shape[1]} outputs: say which one to draw, as in output=0; got {output!r}."
+            f"The band has {mean.shape[1]} outputs: say which one to draw, as in output=0; got {brief(output)}."
         )
     return mean[:, output], interval[..., output]
 
@@ -102,11 +126,11 @@ def _of_output(mean: Array, interval: Array, output: int | None) -> tuple[Array,
 def plot_predictions(y: ArrayLike, mean: ArrayLike, interval: ArrayLike, *, most: int = 150) -> Figure:
     """Observed against predicted, each with its interval; at most `most` rows, evenly spread along the predictions.
     Misses are red."""
-    y, mean = np.asarray(y, np.float64), np.asarray(mean, np.float64)
-    low, high = metrics.ends(interval)
+    hits, (low, high) = metrics.inside(y, interval), metrics.ends(interval)
+    y, mean = np.asarray(y, np.float64), _predictions(mean, hits.shape)
+    most = whole("most", most)
     order = np.argsort(mean, kind="stable")
     shown = order[np.unique(np.linspace(0, len(y) - 1, min(most, len(y))).astype(int))]
-    hits = metrics.inside(y, interval)
     finite = np.concatenate([y[shown], low[shown][np.isfinite(low[shown])], high[shown][np.isfinite(high[shown])]])
     bottom, top = finite.min(), finite.max()
     figure = Figure(figsize=(5.2, 4.6), layout="constrained")
@@ -131,6 +155,10 @@ def plot_predictions(y: ArrayLike, mean: ArrayLike, interval: ArrayLike, *, most
     return figure
 
 
+def _predictions(mean: ArrayLike, shape: tuple[int, ...]) -> Array:
+    return finite_array("mean", mean, "one prediction per interval", shape)
+
+
 def plot_coverage_by_bin(
     y: ArrayLike,
     interval: ArrayLike,
@@ -141,6 +169,9 @@ def plot_coverage_by_bin(
     name: str | None = None,
 ) -> Figure:
     """Coverage with its binomial interval in bins of equal counts, along the widths or any other values."""
+    level = float(exact_level(confidence_level))
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name must be a text, or None; got {brief(name)}.")
     bins = metrics.coverage_by_bin(y, interval, values, n_bins)
     shares = np.array([part.share for *_, part in bins])
     ends = np.array([[part.low, part.high] for *_, part in bins])
@@ -148,7 +179,7 @@ def plot_coverage_by_bin(
     ax = figure.subplots()
     at = np.arange(len(bins))
     ax.errorbar(at, shares, yerr=np.array([shares - ends[:, 0], ends[:, 1] - shares]), fmt="o", color=_INK, capsize=4)
-    ax.axhline(confidence_level, color=_MISS, linewidth=1, linestyle="--", label=f"level {confidence_level:g}")
+    ax.axhline(level, color=_MISS, linewidth=1, linestyle="--", label=f"level {level:g}")
     ax.set_xticks(at, [f"{low:.3g}\nto {high:.3g}" for low, high, _ in bins])
     ax.set(
         xlabel=name or ("width" if values is None else "value"),
@@ -164,7 +195,9 @@ def plot_coverage_by_bin(
 def plot_widths(y: ArrayLike, mean: ArrayLike, interval: ArrayLike) -> Figure:
     """Width against |residual|: a useful band is wide where errors are large. The line joins the medians of ten
     bins."""
-    width, residual = metrics.widths(interval), np.abs(np.asarray(y, np.float64) - np.asarray(mean, np.float64))
+    metrics.inside(y, interval)
+    width = metrics.widths(interval)
+    residual = np.abs(np.asarray(y, np.float64) - _predictions(mean, width.shape))
     width, residual = width[np.isfinite(width)], residual[np.isfinite(width)]
     if not len(width):
         raise ValueError("plot_widths needs at least one interval of finite width; all are infinite.")
@@ -182,6 +215,8 @@ def plot_widths(y: ArrayLike, mean: ArrayLike, interval: ArrayLike) -> Figure:
 
 def plot_convergence(models: dict[str, Any]) -> Figure:
     """`loss_curve_` of fitted models by name, on logarithmic axes."""
+    if not isinstance(models, dict) or not models:
+        raise TypeError(f"models must be fitted models by name, as in {{'MLKM': model}}; got {brief(models)}.")
     without = [name for name, model in models.items() if not len(getattr(model, "loss_curve_", ()))]
     if without:
         raise ValueError(

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._checks import as_numbers, brief, check_different_names, named_parameters
 from ._seeds import Purpose, generator, root_seed
 from ._types import Array, RandomState
 from .kernels import Kernel, KernelLike, as_kernel
@@ -52,6 +53,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
            [0.37, 1.  ]])
     """
 
+    @named_parameters
     def __init__(
         self,
         n_features: int = 500,
@@ -70,11 +72,11 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Draw the features; of X only the number of columns matters."""
-        d = validate_data(self, X, dtype=[np.float64, np.float32]).shape[1]
+        d = validate_data(self, _of_numbers(X), dtype=[np.float64, np.float32]).shape[1]
         if isinstance(self.n_features, (str, Kernel)):
             raise ValueError(
-                f"The number of random features must be a whole number and at least 1; got {self.n_features!r}: the"
-                " number comes first and the kernel second, as in RandomFeatures(500, 'gaussian')."
+                f"The number of random features must be a whole number and at least 1; got {brief(self.n_features)}:"
+                " the number comes first and the kernel second, as in RandomFeatures(500, 'gaussian')."
             )
         self.map_ = draw_features(
             generator(root_seed(self.random_state), Purpose.FEATURES),
@@ -90,7 +92,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def transform(self, X: ArrayLike) -> Array:
         """phi(x) for every row x, in the floating type of X."""
         check_is_fitted(self)
-        inputs: Array = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        inputs: Array = validate_data(self, _of_numbers(X), reset=False, dtype=[np.float64, np.float32])
         return features(self.map_.astype(inputs.dtype), inputs)
 
     @property
@@ -101,3 +103,12 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _of_numbers(X: Any) -> Any:
+    """A table of numbers; a frame as it is, for the names of its columns."""
+    check_different_names(X)
+    if isinstance(X, np.ndarray) and X.dtype == object and not any(isinstance(x, str) for x in X.flat):
+        return X  # scikit-learn's checks of estimators ask for its own words on objects
+    numbers = as_numbers("X", X)
+    return X if hasattr(X, "columns") and numbers.size else numbers

@@ -3,9 +3,9 @@
 from typing import Any, cast
 
 import numpy as np
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from ._checks import as_targets
 from ._seeds import root_seed
 from ._shown import listening
 from .auto.kernels import LearnedKernel
@@ -24,7 +24,7 @@ def refit(model: Any, X: Any, y: Any, sample_weight: Any, choices: dict[str, Any
     first, seed = _first_layer(model), root_seed(model.random_state)
     with listening(model.verbose):
         inputs = model._read(X)
-        targets = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        targets = as_targets(y)
         check_consistent_length(inputs, targets)
         weights = checked_weights(sample_weight, len(targets))
         fence = fit_fence(inputs, model._careful, model._kinds.numbers, weights)

@@ -1,13 +1,16 @@
 """What was asked for, checked once, and what is left open for "auto"."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from operator import mul
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from .. import _checks as check
-from .._checks import is_auto
+from .._checks import brief, is_auto
+from .._config import check_memory
 from .._types import Array
 from ..kernels import Gaussian, Kernel, KernelLike, as_kernel
 from ..model.features import Interactions, as_orders
@@ -111,9 +114,13 @@ def make_plan(
     by_descent = isinstance(solver, GradientDescent) or (isinstance(solver, str) and solver == "gradient")
     if given is None and by_descent:
         given = DESCENT_WIDTHS
+    sizes = (d, *(given or ()))
+    check_memory(8.0 * sum(map(mul, sizes, sizes[1:])), f"Layers of widths {brief(given)}", "give fewer features")
     depth = 1 if given is None else len(given)
     trained_by = _solver(solver, depth)
     layers = check.per_layer("kernels", kernels, depth)
+    if n_jobs is not None and check.whole("n_jobs", n_jobs, -sys.maxsize) == 0:
+        raise ValueError("n_jobs must be None or a whole number other than 0; got 0.")
     at = _scales(scales, given, d, unit)
     _check_angles(at[0], 0.0 if origin is None else origin)
     searched, has_linear = check.yes_no_auto("relevance", relevance), check.yes_no_auto("linear", linear)
@@ -124,7 +131,7 @@ def make_plan(
         widths=given,
         kernels=tuple(Gaussian() if is_auto(name) else as_kernel(name) for name in layers),
         scales=at,
-        orders=as_orders(mixed if interactions == "auto" else interactions, d),
+        orders=as_orders(mixed if is_auto(interactions) else cast(Interactions, interactions), d),
         slopes=(0.0, 1.0) if is_auto(has_linear) else (1.0,) if has_linear else (),
         penalty=_penalty(penalty),
         penalties=PENALTIES if isinstance(penalty, str) and penalty == "cv" else (),
@@ -143,8 +150,10 @@ def make_plan(
 
 def policy_for(policy: Policy, solver: Any) -> Policy:
     """The policy with the rows that a solver of kernels is to take, if it says so."""
-    most = solver.max_rows if isinstance(solver, Kernels) else None
-    return policy if most is None else replace(policy, kernel_rows=(most, most))
+    if not isinstance(solver, Kernels) or solver.max_rows is None:
+        return policy
+    most = check.whole("max_rows", solver.max_rows)
+    return replace(policy, kernel_rows=(most, most))
 
 
 def is_automatic(scales: Any, solver: Any) -> bool:
@@ -193,11 +202,11 @@ def _widths(widths: Any) -> tuple[int, ...] | None:
     try:
         given = tuple(int(D) for D in widths)
         valid = len(given) > 0 and all(D >= 1 and D == E for D, E in zip(given, widths, strict=True))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         valid = False
     if not valid:
         raise ValueError(
-            f"widths must be 'auto' or positive whole numbers, one per layer, as in (256, 16); got {widths!r}."
+            f"widths must be 'auto' or positive whole numbers, one per layer, as in (256, 16); got {brief(widths)}."
         )
     return given
 

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import as_targets
 from .._levels import exact_levels
 from .._types import Array, IntArray
 from .kept import to_calibrate
 from .regressor import ConformalRegressor
 from .request import Request
-from .scores import as_targets, columns, settle
+from .scores import columns, settle
 from .split import Split
 
 

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from .._checks import as_numbers
 from .._levels import are_several, exact_levels
 from .._types import Array
 from ..rows.weights import given_weights
@@ -204,7 +205,7 @@ def points_of(y: Any, X: Any, k: int | None) -> tuple[Array, bool]:
     far = is_elsewhere(X)
     if is_elsewhere(y):
         raise ValueError("y must be here, as a number or an array; got rows in files or on a cluster.")
-    values = np.asarray(y, np.float64)
+    values = np.asarray(as_numbers("y", y), np.float64)
     if np.isnan(values).any():
         raise ValueError("y contains NaN; every y must be a number.")
     shape = values.shape

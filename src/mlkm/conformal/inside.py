@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
+from .._checks import brief
 from .._types import Array
 
 
@@ -39,7 +40,7 @@ def seen_by_last(model: Any, X: Any) -> Any:
 def check_regressor(estimator: Any) -> None:
     """Refuse what cannot be fitted."""
     if isinstance(estimator, type) or not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
-        raise TypeError(f"estimator must be a regressor, with fit and predict, as in Ridge(); got {estimator!r}.")
+        raise TypeError(f"estimator must be a regressor, with fit and predict, as in Ridge(); got {brief(estimator)}.")
 
 
 def has_std(model: Any) -> bool:

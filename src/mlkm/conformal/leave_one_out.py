@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import brief
 from .._types import Array, IntArray
 from .cross import Cross, LeftOutBase, RowScores, fit_cross
 from .inside import fit_regressor, has_closed_form, is_frozen, last_step, may_have_closed_form, searches, seen_by_last
@@ -71,7 +72,7 @@ def fit_leave_one_out(
     no say."""
     score = score_for(recipe.score, estimator)
     if score not in ("absolute", "variance"):
-        raise ValueError(f"cv='loo' goes with score='absolute' or 'variance'; got {score!r}.")
+        raise ValueError(f"cv='loo' goes with score='absolute' or 'variance'; got {brief(score)}.")
     if not may_have_closed_form(estimator):
         raise ValueError(_no_closed_form(estimator))
     if searches(estimator):

@@ -12,15 +12,16 @@ its outcome is judged by.
 """
 
 from fractions import Fraction
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin
-from sklearn.utils import _safe_indexing, check_scalar, column_or_1d, get_tags, indexable
+from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
 
+from .. import _checks as check
 from .._levels import exact_level
 from .._seeds import root_seed
 from .._types import Array, IntArray, RandomState
@@ -30,7 +31,7 @@ from .end import End
 from .inside import check_regressor
 from .kept import FitRows, Kept, to_calibrate
 from .naming import WithScoreParameter
-from .scores import Recipe, Scored, as_targets, fit_scored, score_for, settle
+from .scores import Recipe, Scored, fit_scored, score_for, settle
 from .split import rows_kept
 
 
@@ -96,6 +97,7 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
     True
     """
 
+    @check.named_parameters
     def __init__(
         self,
         estimator: Any = None,
@@ -125,9 +127,10 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
         level = self._checked_level()
         estimator = MLKMRegressor(random_state=self.random_state) if self.estimator is None else self.estimator
         check_regressor(estimator)
+        check.check_some_rows(X)
         validate_data(self, X, y, skip_check_array=True)
-        check_consistent_length(X, y)
         (X,), Y = indexable(X), _one_output(y)
+        check_consistent_length(X, Y)
         weights = checked_weights(sample_weight, len(Y))
         early, late = np.split(np.arange(len(Y)), [len(Y) - rows_kept(self.calibration_size, len(Y))])
         score = score_for(self.score, estimator)
@@ -151,14 +154,12 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
 
     def _checked_level(self) -> Fraction:
         """The level, if what moves it makes sense too."""
-        if self.method not in ("adaptive", "decaying"):
-            raise ValueError(f"method must be 'adaptive' or 'decaying'; got {self.method!r}.")
-        if not 0.5 < check_scalar(self.decay, "decay", Real) <= 1:
-            raise ValueError(f"decay must be above 1/2 and at most 1; got {self.decay!r}.")
-        if self.step is not None and not 0 < check_scalar(self.step, "step", Real) < np.inf:
-            raise ValueError(f"step must be positive and finite; got {self.step!r}.")
+        check.one_of("method", self.method, ("adaptive", "decaying"))
+        check.number("decay", self.decay, above=0.5, at_most=1)
+        if self.step is not None:
+            check.number("step", self.step, above=0)
         if self.window is not None:
-            check_scalar(self.window, "window", Integral, min_val=1)
+            check.whole("window", self.window)
         return exact_level(self.confidence_level)
 
     def _start(self, scored: Scored, kept: Kept | None, level: Fraction, X: Any, y: Array) -> Self:
@@ -206,7 +207,7 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
         `update(y_a)` is about a.
         """
         check_is_fitted(self, "_ends")
-        outcomes = _one_output(np.atleast_1d(y), at_least=0)
+        outcomes = _one_output(np.atleast_1d(check.as_numbers("y", y)), at_least=0)
         if rows is None and len(outcomes) > len(self._waiting):
             waiting = f"{len(self._waiting)} predicted rows wait for theirs"
             raise ValueError(f"update got {len(outcomes)} outcomes where {waiting}; call predict_interval first.")
@@ -228,10 +229,12 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
         """The numbers of waiting rows: those given, or of the n oldest."""
         if rows is None:
             return list(self._waiting)[:n]
-        numbers = [int(row) if isinstance(row, Integral) else -1 for row in np.atleast_1d(np.asarray(rows))]
+        numbers = [int(row) if isinstance(row, Integral) else -1 for row in check.as_numbers("rows", rows).flat]
         unknown = [row for row in numbers if row not in self._waiting]
         if unknown or len(set(numbers)) < len(numbers):
-            raise ValueError(f"rows must be numbers of waiting rows, as in waiting_, each once; got {rows!r}.")
+            raise ValueError(
+                f"rows must be numbers of waiting rows, as in waiting_, each once; got {check.brief(rows)}."
+            )
         return numbers
 
     def _without(self, numbers: list[int]) -> Self:
@@ -269,7 +272,7 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
 
 
 def _one_output(y: Any, at_least: int = 1) -> Array:
-    Y = as_targets(y, at_least)
+    Y = check.as_targets(y, at_least)
     if Y.ndim > 1 and Y.shape[1] > 1:
         raise ValueError(f"OnlineConformal follows one output; got y of shape {Y.shape}.")
     return np.asarray(column_or_1d(Y, warn=True))

@@ -4,15 +4,14 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import one_of
 from ..exceptions import OutsideWarning, warn
 from ..sources.apply import is_elsewhere
 
 
 def look_outside(model: Any, X: Any, outside: Any) -> None:
     """Warn, where that is asked for, if rows are outside: coverage is that of rows like those of the calibration."""
-    if outside not in ("ignore", "warn"):
-        raise ValueError(f"outside must be 'ignore' or 'warn'; got {outside!r}.")
-    if outside == "ignore":
+    if one_of("outside", outside, ("ignore", "warn")) == "ignore":
         return
     if is_elsewhere(X) or not hasattr(model, "outside"):
         raise ValueError(

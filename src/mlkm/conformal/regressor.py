@@ -11,6 +11,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
 
+from .._checks import as_targets, brief, check_some_rows, named_parameters, one_of, yes_no
 from .._labels import groups_of
 from .._levels import exact_levels
 from .._seeds import root_seed
@@ -33,7 +34,7 @@ from .leave_one_out import LeaveOneOut, fit_leave_one_out
 from .naming import WithScoreParameter
 from .outside import look_outside
 from .request import Request, limits_of
-from .scores import Recipe, as_targets, check_folds, check_groups, fit_scored, score_for
+from .scores import Recipe, check_folds, check_groups, fit_scored, score_for
 from .split import Split, calibrate, rows_kept
 
 Band: TypeAlias = Split | Selected | Cross | LeaveOneOut | Bootstrap
@@ -84,6 +85,7 @@ class ConformalRegressor(Reporting, Quantiles, WithScoreParameter, MetaEstimator
     (400, 2, 2)
     """
 
+    @named_parameters
     def __init__(
         self,
         estimator: Any = None,
@@ -121,9 +123,10 @@ class ConformalRegressor(Reporting, Quantiles, WithScoreParameter, MetaEstimator
         level, (estimator, score) = max(exact_levels(self.confidence_level)), self._checked_inside()
         if (source := as_source(X, y, sample_weight)) is not None:
             return self._fit_elsewhere(source, estimator, score, groups)
+        check_some_rows(X)
         validate_data(self, X, y, skip_check_array=True)
-        check_consistent_length(X, y)
         (X,), Y = indexable(X), as_targets(y)
+        check_consistent_length(X, Y)
         weights = given_weights(sample_weight, len(Y))
         if groups is not None:
             if self.method == "bootstrap":
@@ -153,7 +156,7 @@ class ConformalRegressor(Reporting, Quantiles, WithScoreParameter, MetaEstimator
             raise ValueError("Rows in files or on a cluster are calibrated by method='split', without groups.")
         share = self.calibration_size
         if not isinstance(share, Real) or isinstance(share, bool) or not 0 < share < 1:
-            raise ValueError(f"calibration_size must be a share of the rows between 0 and 1; got {share!r}.")
+            raise ValueError(f"calibration_size must be a share of the rows between 0 and 1; got {brief(share)}.")
         salt = root_seed(self.random_state)
         fitted, others = (PartSource(source, salt, *ends) for ends in ((float(share), 1.1), (0.0, float(share))))
         scored = fit_elsewhere(clone(estimator), score, fitted)
@@ -162,8 +165,7 @@ class ConformalRegressor(Reporting, Quantiles, WithScoreParameter, MetaEstimator
 
     def _checked_inside(self) -> tuple[Any, str]:
         """The regressor to fit and its score, if all that can be wrong before a fit is right."""
-        if self.method not in ("split", "cross", "bootstrap"):
-            raise ValueError(f"method must be 'split', 'cross' or 'bootstrap'; got {self.method!r}.")
+        one_of("method", self.method, ("split", "cross", "bootstrap"))
         estimator = MLKMRegressor(random_state=self.random_state) if self.estimator is None else self.estimator
         check_regressor(estimator)
         if self.method == "bootstrap":
@@ -277,11 +279,11 @@ class ConformalRegressor(Reporting, Quantiles, WithScoreParameter, MetaEstimator
         if is_elsewhere(X):
             if groups is not None or sample_weight is not None:
                 raise ValueError("Rows in files or on a cluster have intervals without groups and weights.")
-            request = Request(levels, side, bool(joint), None, None)
+            request = Request(levels, side, yes_no("joint", joint), None, None)
             return self._interval_elsewhere(X, request, limits)
         if not isinstance(X, Table):
             (X,) = indexable(X)
-        request = Request(levels, side, bool(joint), groups, given_weights(sample_weight, _num_samples(X)))
+        request = Request(levels, side, yes_no("joint", joint), groups, given_weights(sample_weight, _num_samples(X)))
         mean, interval = self._band.interval(X, request)
         interval = np.clip(interval, *limits)
         return (mean[:, 0], interval[..., 0]) if self._single_output else (mean, interval)
@@ -313,8 +315,8 @@ class ConformalRegressor(Reporting, Quantiles, WithScoreParameter, MetaEstimator
         level = self.confidence_level if confidence is None else confidence
         if len(exact_levels(level)) > 1:
             raise ValueError(
-                f"predict_int gives the interval at one level; got {level!r}: name one, as in confidence=0.9, or call"
-                " predict_interval."
+                f"predict_int gives the interval at one level; got {brief(level)}: name one, as in confidence=0.9, or"
+                " call predict_interval."
             )
         interval = self.predict_interval(
             X, level, side=side, y_min=y_min, y_max=y_max, groups=groups, sample_weight=sample_weight

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from .._checks import as_float, brief, one_of
 from .._labels import groups_of
 from .._types import Array
 from ..rows.weights import scale_of
@@ -25,8 +26,7 @@ class Request:
     weights: Array | None = None
 
     def __post_init__(self) -> None:
-        if self.side not in ("both", "lower", "upper"):
-            raise ValueError(f"side must be 'both', 'lower' or 'upper'; got {self.side!r}.")
+        one_of("side", self.side, ("both", "lower", "upper"))
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,8 @@ def limits_of(y_min: Any, y_max: Any) -> tuple[float, float]:
     """The values y cannot pass, infinite where there are none."""
     for name, limit in (("y_min", y_min), ("y_max", y_max)):
         if limit is not None and not isinstance(limit, Real):
-            raise TypeError(f"{name} must be a number, or None for no limit; got {limit!r}.")
-    low, high = -np.inf if y_min is None else float(y_min), np.inf if y_max is None else float(y_max)
+            raise TypeError(f"{name} must be a number, or None for no limit; got {brief(limit)}.")
+    low, high = -np.inf if y_min is None else as_float(y_min), np.inf if y_max is None else as_float(y_max)
     if not low < high:
-        raise ValueError(f"y_min must be below y_max; got {y_min} and {y_max}.")
+        raise ValueError(f"y_min must be below y_max; got {brief(y_min)} and {brief(y_max)}.")
     return low, high

@@ -16,10 +16,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import check_cv, cross_val_predict
-from sklearn.utils import check_array
 
+from .._checks import one_of
 from .._types import Array
-from ..rows.folds import groups_for, keeps_groups_together
+from ..rows.folds import as_splitter, groups_for, keeps_groups_together
 from .inside import (
     fit_arguments,
     fit_regressor,
@@ -111,8 +111,7 @@ def _or_one(scale: Array) -> Array:
 
 def score_for(score: Any, model: Any) -> str:
     """The score by name; "auto" is "variance" where the regressor has a standard deviation, else "absolute"."""
-    if not isinstance(score, str) or score not in SCORES:
-        raise ValueError(f"score must be one of {', '.join(map(repr, SCORES))}; got {score!r}.")
+    one_of("score", score, SCORES)
     if score == "auto":
         return "variance" if has_std(model) else "absolute"
     if score == "variance" and not has_std(model):
@@ -126,11 +125,9 @@ def score_for(score: Any, model: Any) -> str:
 
 def check_folds(cv: Any) -> None:
     """Refuse what is no splitter before anything is fitted."""
-    if isinstance(cv, str):
-        if cv != "loo":
-            raise ValueError(f"cv must be a number of folds, a splitter, an iterable of splits or 'loo'; got {cv!r}.")
-    elif not hasattr(cv, "__next__"):  # a generator of splits can be looked at once only
-        check_cv(cv)
+    is_loo = isinstance(cv, str) and cv == "loo"
+    if not is_loo and not hasattr(cv, "__next__"):  # a generator of splits can be looked at once only
+        as_splitter(cv, "'loo'")
 
 
 def check_groups(cv: Any, groups: Any) -> None:
@@ -189,11 +186,6 @@ def _left_out_residuals(model: Any, seen: Any, y: Array, weights: Array | None, 
     folds, arguments = check_cv(5 if isinstance(cv, str) else cv), fit_arguments(last, weights)
     own = groups_for(folds, groups)
     return columns(y) - columns(cross_val_predict(clone(last), seen, y, groups=own, cv=folds, params=arguments))
-
-
-def as_targets(y: Any, at_least: int = 1) -> Array:
-    """Outcomes as finite numbers, (n,) or (n, k)."""
-    return np.asarray(check_array(y, ensure_2d=False, dtype=np.float64, ensure_min_samples=at_least, input_name="y"))
 
 
 def columns(Y: Any) -> Array:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import brief
 from .._labels import groups_of
 from .._types import Array
 from .rank import (
@@ -110,7 +111,7 @@ def rows_kept(calibration_size: Any, n: int) -> int:
     kept = ceil(calibration_size * n) if share else calibration_size
     if not isinstance(kept, (int, np.integer)) or isinstance(kept, bool) or not 0 < kept < n:
         words = "calibration_size must be a share of the rows below 1, or a number of them that leaves some for the fit"
-        raise ValueError(f"{words}; got {calibration_size!r} with n_samples={n}.")
+        raise ValueError(f"{words}; got {brief(calibration_size)} with n_samples={n}.")
     return int(kept)
 
 

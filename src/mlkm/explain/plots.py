@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._checks import brief, whole
 from .._types import Array, BoolArray
 from ..tables.cells import RawColumn
 from ..tables.frames import as_words
@@ -23,6 +24,8 @@ def plot_effect(effects: Effects, j: int | str, *, output: int | None = None) ->
     levels. Of several outputs, `output` says which one."""
     from matplotlib.figure import Figure
 
+    if not isinstance(effects, Effects):
+        raise TypeError(f"effects must be what model.effects(X) gives; got {brief(effects)}.")
     effect = effects.main(j)
     (place,) = effect.columns
     figure = Figure(figsize=(5.2, 3.6), layout="constrained")
@@ -42,11 +45,14 @@ def plot_effect(effects: Effects, j: int | str, *, output: int | None = None) ->
 def _curves(effect: Effect, output: int | None) -> Array:
     """Values, lower, upper, and lower and upper of all at once: (5, n)."""
     curves = np.stack([effect.values, *effect.band, *effect.band_simultaneous])
+    if output is not None:
+        whole("output", output, 0)
     if curves.ndim == 2:
         return curves
     if output is None or not 0 <= output < curves.shape[2]:
         raise ValueError(
-            f"The effects are for {curves.shape[2]} outputs: say which one to draw, as in output=0; got {output!r}."
+            f"The effects are for {curves.shape[2]} outputs: say which one to draw, as in output=0; got"
+            f" {brief(output)}."
         )
     return np.asarray(curves[:, :, output])
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import brief
 from .._types import Array, IntArray
 from ..rows import Rows, blocks
 from ..tables.columns import Column
@@ -67,7 +68,7 @@ class View:
         if isinstance(j, Integral) and not isinstance(j, (bool, np.bool_)) and -d <= int(j) < d:
             return int(j) % d
         known = ", ".join(map(repr, self.names[:8])) + ", ..." * (d > 8)
-        raise ValueError(f"A column must be a place from 0 to {d - 1} or one of the names {known}; got {j!r}.")
+        raise ValueError(f"A column must be a place from 0 to {d - 1} or one of the names {known}; got {brief(j)}.")
 
     @cached_property
     def shares(self) -> Array:

@@ -14,6 +14,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike
 
+from .._checks import brief, one_of
+from .._config import check_memory
 from .._types import Array, IntArray
 from ..kernels import Kernel
 from .warp import Warp, slopes, warped
@@ -139,22 +141,25 @@ def as_orders(interactions: Interactions, d: int) -> tuple[int, ...]:
     ValueError: interactions must be 'full', a positive number of inputs or a tuple of these, ...; got 0.
     """
     given: list[Any] = list(interactions) if isinstance(interactions, (list, tuple)) else [interactions]
-    valid = all(q == "full" or (isinstance(q, (int, np.integer)) and not isinstance(q, bool) and q >= 1) for q in given)
+    valid = all(_is_order(q) for q in given)
     if not given or not valid:
         raise ValueError(
             "interactions must be 'full', a positive number of inputs or a tuple of these, as in (1, 2, 'full'); got"
-            f" {interactions!r}."
+            f" {brief(interactions)}."
         )
-    return tuple(sorted({d if q == "full" else min(int(q), d) for q in given}))
+    return tuple(sorted({d if isinstance(q, str) else min(int(q), d) for q in given}))
+
+
+def _is_order(q: Any) -> bool:
+    whole = isinstance(q, (int, np.integer)) and not isinstance(q, (bool, np.timedelta64))
+    return bool(q >= 1) if whole else isinstance(q, str) and q == "full"
 
 
 def _normal(rng: np.random.Generator, q: int, D: int, sampling: Sampling) -> Array:
     """Standard normal columns in R^q: independent, or orthogonal within blocks of q (each column still exactly N(0,
     I))."""
-    if sampling == "iid":
+    if one_of("sampling", sampling, ("iid", "orthogonal")) == "iid":
         return rng.standard_normal((q, D))
-    if sampling != "orthogonal":
-        raise ValueError(f"sampling must be 'iid' or 'orthogonal'; got {sampling!r}.")
     blocks = -(-D // q)
     Q, R = np.linalg.qr(rng.standard_normal((blocks, q, q)))
     Q *= np.sign(np.diagonal(R, axis1=1, axis2=2))[:, None, :]  # makes Q uniform over the orthogonal group
@@ -183,10 +188,13 @@ def draw_features(
     """Draw phi for inputs in R^d. It depends on the generator and the sizes only, never on data."""
     orders = as_orders(interactions, d)
     if not isinstance(n_features, (int, np.integer)) or isinstance(n_features, bool):
-        raise ValueError(f"The number of random features must be a whole number of at least 1; got {n_features!r}.")
+        raise ValueError(
+            f"The number of random features must be a whole number of at least 1; got {brief(n_features)}."
+        )
     if n_features < len(orders):
         least = "1" if len(orders) == 1 else f"{len(orders)}, one per interaction order"
         raise ValueError(f"The number of random features must be at least {least}; got {n_features}.")
+    check_memory(8.0 * d * int(n_features), f"{n_features} features of {d} inputs", "ask for fewer")
     frequencies = np.zeros((d, n_features))
     for order, columns in zip(orders, np.array_split(np.arange(n_features), len(orders)), strict=True):
         omega = kernel.frequencies(_normal(rng, order, len(columns), sampling), rng)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._checks import number
+from .._checks import brief, number
 from .._types import Array
 
 
@@ -27,7 +27,8 @@ class Geometric:
     def of_layers(self, depth: int) -> list[float]:
         """The scales of layers 1..depth."""
         c0, gamma = number("c0", self.c0, above=0), number("gamma", self.gamma, above=0)
-        return [c0 * gamma**l for l in range(1, depth + 1)]
+        with np.errstate(over="ignore"):  # which the check of scales tells
+            return [float(c0 * np.float64(gamma) ** l) for l in range(1, depth + 1)]
 
 
 def check_scale(scale: float | ArrayLike | Any, d: int) -> Array:
@@ -43,5 +44,5 @@ def check_scale(scale: float | ArrayLike | Any, d: int) -> Array:
     except (TypeError, ValueError):
         value = np.array(np.nan)
     if value.shape not in ((), (d,)) or not (np.isfinite(value).all() and (value > 0).all()):
-        raise ValueError(f"A scale must be a positive number, or one per input ({d} here); got {scale!r}.")
+        raise ValueError(f"A scale must be a positive number, or one per input ({d} here); got {brief(scale)}.")
     return value

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import brief
 from .._levels import exact_levels
 from ..conformal.inside import last_step
 from ..conformal.quantile import QuantileBand
@@ -41,7 +42,7 @@ def _checked(band: ConformalRegressor) -> Split:
     if not isinstance(split, Split):
         raise ValueError(
             f"A band is exported for method='split', where the interval is a function of x alone; got method="
-            f"{band.method!r}."
+            f"{brief(band.method)}."
         )
     if split.labels is not None:
         raise ValueError(

@@ -8,6 +8,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .._atomic import atomic_write
+from .._checks import file_path, one_of
 from ..base import KernelMachine
 from ..conformal.regressor import ConformalRegressor
 from .bands import band_ends
@@ -20,12 +21,12 @@ from .table import Source
 
 def export(model: Any, path: Any, dtype: str) -> Any:
     """See `mlkm.to_onnx`."""
-    if dtype not in ("float32", "float64"):
-        raise ValueError(f"dtype must be 'float32' or 'float64'; got {dtype!r}.")
+    one_of("dtype", dtype, ("float32", "float64"))
+    target = None if path is None else file_path("path", path)
     package("onnx")
     result = as_model(graph_of(model, dtype))
-    if path is not None:
-        with atomic_write(path) as file:
+    if target is not None:
+        with atomic_write(target) as file:
             file.write(result.SerializeToString())
     return result
 

@@ -12,6 +12,7 @@ from typing import IO, Any
 from sklearn.base import BaseEstimator
 
 from .._atomic import atomic_write, check_writable
+from .._checks import brief, file_path, yes_no
 from .._version import __version__
 from ..conformal.regressor import ConformalRegressor
 from ..exceptions import warn
@@ -55,6 +56,8 @@ def save(model: Any, path: PathLike, *, keep_rows: bool = True) -> None:
     """
     if not isinstance(model, BaseEstimator):
         raise TypeError(f"mlkm.save writes estimators, as in save(model, path); got {type(model).__name__}.")
+    path = file_path("path", path)
+    yes_no("keep_rows", keep_rows)
     check_writable(path)  # before any work
     try:
         encoded = Encoder(model, keep_rows)
@@ -85,9 +88,14 @@ def load(path: PathLike, *, trusted: Sequence[str] = ()) -> Any:
         that the refusal lists, as "sklearn.tree._tree.Tree". They are made and called with whatever the file holds:
         name them only for files whose author you trust as you would trust a program.
     """
-    if isinstance(trusted, str) or not all(isinstance(name, str) for name in trusted):
-        raise TypeError(f"trusted must be a sequence of names, as in ['package.module.Class']; got {trusted!r}.")
-    name = repr(os.fspath(path))
+    if isinstance(trusted, str):
+        raise TypeError(f"trusted must be a sequence of names, as in [{brief(trusted)}]; got a single one.")
+    if not isinstance(trusted, (list, tuple)) or not all(isinstance(name, str) for name in trusted):
+        raise TypeError(f"trusted must be a sequence of names of types; got {brief(trusted)}.")
+    path = file_path("path", path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {str(path)!r}.")
+    name = repr(str(path))
     with open(path, "rb") as file:
         archive = _opened(file, name)
         try:
@@ -124,9 +132,9 @@ def _opened(file: IO[bytes], name: str) -> Archive:
         raise ValueError(f"{name} is no file that mlkm.save wrote: it does not say by which version.") from None
     except Exception as error:  # whatever a damaged file leads to
         file.seek(0)
-        begins = file.read(2) == b"PK"
-        what = "a model file that is cut short, damaged or forged" if begins else "no file that mlkm.save wrote"
-        raise ValueError(f"{name} is {what}: {_words(error)}.") from error
+        if file.read(2) != b"PK":
+            raise ValueError(f"{name} is no file that mlkm.save wrote.") from None
+        raise ValueError(f"{name} is a model file that is cut short, damaged or forged: {_words(error)}.") from error
     if schema != SCHEMA:
         remedy = "install a newer mlkm" if schema > SCHEMA else "save the model again"
         raise ValueError(

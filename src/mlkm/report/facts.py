@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from .._checks import as_targets
 from .._types import Array
 from ..tables.columns import CategoryColumn, Column, DateColumn
 from ..tables.frames import Table
@@ -89,7 +90,7 @@ def gather(model: Any, X: Any, y: Any, interval: Array | None = None, said: Mapp
     """All facts, from held-out rows; `interval` (n, 2) is that of a band which did not see these rows, by default the
     model's own, and `said` what is known of them."""
     check_is_fitted(model)
-    y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    y = as_targets(y)
     if y.ndim > 1 and y.shape[1] > 1:
         raise ValueError(f"A report is about one target; got y with {y.shape[1]}.")
     y = y.reshape(-1)

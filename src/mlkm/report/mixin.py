@@ -7,6 +7,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
+from .._checks import file_path
+
 if TYPE_CHECKING:  # the page is made at its first use; every fit would wait for its import
     from .document import Report
 
@@ -40,9 +42,10 @@ class Reporting:
         """
         from .document import make_report
 
+        target = None if path is None else file_path("path", path)
         report = make_report(self, X, y)
-        if path is not None:
-            report.save(path)
+        if target is not None:
+            report.save(target)
         return report
 
     def _html_repr(self) -> str:

@@ -1,11 +1,14 @@
 """The one place where a splitter becomes a part number per row."""
 
+from collections.abc import Iterable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import check_cv
 from sklearn.model_selection._split import GroupsConsumerMixin, _UnsupportedGroupCVMixin
 
+from .._checks import brief, whole
 from .._types import Array, IntArray
 
 
@@ -13,11 +16,21 @@ def folds_of(cv: Any, X: Array, y: Array) -> IntArray | None:
     """The part of every row under a splitter: the number of the test fold it is in; None where there is no splitter."""
     if cv is None or (isinstance(cv, str) and cv == "rotate"):
         return None
-    if isinstance(cv, str):
+    return splits_of(as_splitter(cv, "None, 'rotate'"), X, y)[0]
+
+
+def as_splitter(cv: Any, others: str) -> Any:
+    """A number of folds, a splitter, or splits as a list; `others` are what else is allowed where it is none."""
+    if isinstance(cv, Integral) and not isinstance(cv, (bool, np.bool_)):
+        return whole("cv as a number of folds", cv, 2)
+    if hasattr(cv, "split") and hasattr(cv, "get_n_splits"):
+        return cv
+    pairs = list(cv) if isinstance(cv, Iterable) and not isinstance(cv, (str, bytes, type)) else []
+    if not pairs or not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in pairs):
         raise ValueError(
-            f"cv must be None, 'rotate', a number of folds, a splitter or an iterable of splits; got {cv!r}."
+            f"cv must be {others}, a number of folds, a splitter or an iterable of splits; got {brief(cv)}."
         )
-    return splits_of(cv, X, y)[0]
+    return pairs
 
 
 def parts_elsewhere(cv: Any, depth: int) -> int | None:
@@ -36,7 +49,10 @@ def splits_of(cv: Any, X: Any, y: Array, groups: Any = None) -> tuple[IntArray, 
     n, splitter = len(y), check_cv(cv)
     fold, training = np.full(n, -1, dtype=np.intp), []
     for k, (train, test) in enumerate(splitter.split(X, y, groups_for(splitter, groups))):
-        train, test = (np.arange(n)[rows] for rows in (train, test))  # masks and lists of rows too
+        try:
+            train, test = (np.arange(n)[rows] for rows in (train, test))  # masks and lists of rows too
+        except (IndexError, TypeError, ValueError):
+            raise ValueError(f"cv must give rows from 0 to {n - 1} for every fold; got {brief(test)}.") from None
         if (fold[test] >= 0).any():
             raise ValueError(f"The test folds of cv must not overlap; fold {k} shares rows with an earlier one.")
         fold[test] = k

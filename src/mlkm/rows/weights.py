@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
+from .._checks import as_numbers
 from .._types import Array
 
 _LARGEST, _LEAST = 2.0**53, 1e-100  # of the largest weight, outside which all are divided by it
@@ -34,7 +35,8 @@ def given_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
         return None
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n, sample_weight)
-    weights: Array = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    given = as_numbers("sample_weight", sample_weight)
+    weights: Array = check_array(given, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     if weights.shape != (n,):
         raise ValueError(f"sample_weight must have one entry per row, shape ({n},); got shape {weights.shape}.")
     if (weights < 0).any():

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .._checks import brief
 from .._types import Array, IntArray
 from ..model.machine import Machine
 from ..model.prior import Prior
@@ -89,6 +90,6 @@ def as_solver(solver: Any, depth: int, by_name: dict[str, Any]) -> Solver:
         solver = by_name[solver]()
     if not isinstance(solver, Solver):
         names = ", ".join(map(repr, ("auto", *by_name)))
-        raise ValueError(f"solver must be one of {names} or an object of mlkm.solvers; got {solver!r}.")
+        raise ValueError(f"solver must be one of {names} or an object of mlkm.solvers; got {brief(solver)}.")
     solver.check(depth)
     return solver

@@ -68,6 +68,7 @@ class Kernels(Ridge):
     Kernels(max_rows=100000)
     """
 
+    @check.named_parameters
     def __init__(self, max_rows: int | None = None) -> None:
         self.max_rows = max_rows
 

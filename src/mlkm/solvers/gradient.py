@@ -67,6 +67,7 @@ class GradientDescent(Solver):
     others: ClassVar[str] = ""
     layers: ClassVar[tuple[int, float]] = (1, np.inf)
 
+    @check.named_parameters
     def __init__(
         self,
         learning_rate: float | Sequence[float] = 1e-3,
@@ -96,12 +97,13 @@ class GradientDescent(Solver):
             check.number("learning_rate", rate, above=0)
         check.number("momentum", self.momentum, at_least=0, below=1)
         check.number("tol", self.tol, at_least=0)
-        for name in ("max_iter", "patience", "steps"):
-            check.whole(name, getattr(self, name))
+        for name in ("max_iter", "steps"):
+            check.steps(name, getattr(self, name))
+        check.whole("patience", self.patience)
         if self.batch_size is not None:
             check.whole("batch_size", self.batch_size)
         self.initial_range()
-        if self.target_sd not in ("own", "auto"):
+        if not (isinstance(self.target_sd, str) and self.target_sd in ("own", "auto")):
             check.number("target_sd", self.target_sd, above=0, words="'own', 'auto' or a number above 0")
 
     def initial_range(self) -> tuple[float, float]:
@@ -110,10 +112,12 @@ class GradientDescent(Solver):
         try:
             low, high = (float(end) for end in pair)
             width = 1.0 if isinstance(self.initial, (tuple, list)) else float(self.initial)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             low, high, width = 0.0, -1.0, 1.0
         if not (low <= high and width >= 0 and np.isfinite([low, high, width]).all()):
-            raise ValueError(f"initial must be a number of at least 0, or low <= high; got {self.initial!r}.")
+            raise ValueError(
+                f"initial must be a number of at least 0, or low <= high; got {check.brief(self.initial)}."
+            )
         return low * width, high * width
 
     def solve(self, problem: Problem) -> Solution:

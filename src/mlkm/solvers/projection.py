@@ -40,6 +40,7 @@ class VariableProjection(Solver):
     others: ClassVar[str] = "take Ridge(), or give widths of two layers or more"
     layers: ClassVar[tuple[int, float]] = (2, np.inf)
 
+    @check.named_parameters
     def __init__(
         self,
         max_iter: int = 150,
@@ -63,7 +64,9 @@ class VariableProjection(Solver):
 
     def check(self, depth: int) -> None:
         super().check(depth)
-        for name in ("max_iter", "max_rows", "more_iter", "sweeps", "patience"):
+        for name in ("max_iter", "more_iter", "sweeps"):
+            check.steps(name, getattr(self, name))
+        for name in ("max_rows", "patience"):
             check.whole(name, getattr(self, name))
         check.whole("more_rows", self.more_rows, at_least=0)
         check.number("hidden_penalty", self.hidden_penalty, at_least=0)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import brief
 from .._progress import is_listened_to
 from .._types import Array
 from ..rows.pieces import piece_rows
@@ -170,10 +171,11 @@ def open_table(
     dataset, schemas = (path, [path.schema]) if found is None else _dataset(found)
     types, index = unified(schemas), index_of(schemas)
     every = list(types.names)
-    targets = () if target is None else (target,) if isinstance(target, str) else tuple(target)
-    others = (*targets, *([weights] if weights else []))
-    chosen = (features,) if isinstance(features, str) else features
-    names = tuple(name for name in every if name not in {*others, *index}) if chosen is None else tuple(chosen)
+    if weights is not None and not isinstance(weights, str):
+        raise TypeError(f"weights must be the name of a column; got {brief(weights)}.")
+    targets, chosen = names_given("target", target), names_given("features", features)
+    others = (*targets, *([] if weights is None else [str(weights)]))
+    names = tuple(name for name in every if name not in {*others, *index}) if features is None else chosen
     for name in (*others, *names):
         if name not in every:
             raise ValueError(f"The table has no column {name!r}; it has {', '.join(map(repr, every))}.")
@@ -183,6 +185,16 @@ def open_table(
         raise ValueError("The table has no column beside its targets; inputs are needed.")
     single, folders = isinstance(target, str) or target is None, () if found is None else found.folders
     return FileSource(dataset, types, names, targets, weights, single, folders)
+
+
+def names_given(what: str, given: Any) -> tuple[str, ...]:
+    """Names of columns, from one or a sequence of them; none where nothing is given."""
+    names = () if given is None else (given,) if isinstance(given, str) else given
+    if isinstance(names, np.ndarray):
+        names = names.tolist()
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"{what} must be the name of a column or a list of them; got {brief(given)}.")
+    return tuple(str(name) for name in names)
 
 
 def _dataset(found: Listing) -> tuple[Any, list[Any]]:

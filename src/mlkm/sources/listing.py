@@ -5,6 +5,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from .._checks import brief, file_path
+
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".arrow": "feather", ".csv": "csv"}
 
 
@@ -39,15 +41,15 @@ def _local(path: Any) -> Path:
     """A path on this machine."""
     if not isinstance(path, (str, PathLike)):
         raise TypeError(
-            f"A table is opened by the name of a file or folder, or as a PyArrow dataset; got {type(path).__name__}:"
+            f"A table is opened by the name of a file or folder, or as a PyArrow dataset; got {brief(path)}:"
             " rows in memory go to fit(X, y) and predict(X) as they are."
         )
     if isinstance(path, str) and "://" in path:
         raise ValueError(
-            f"Names of files and folders are those of this machine; got {path!r}: open_table takes a PyArrow dataset"
-            f" of it, as in open_table(pyarrow.dataset.dataset({path!r}))."
+            f"Names of files and folders are those of this machine; got {brief(path)}: open_table takes a PyArrow"
+            f" dataset of it, as in open_table(pyarrow.dataset.dataset({brief(path)}))."
         )
-    return Path(path)
+    return file_path("path", path)
 
 
 def _inside(folder: Path) -> list[Path]:

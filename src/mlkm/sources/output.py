@@ -4,8 +4,10 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from .._atomic import atomic_write
+from .._checks import brief, file_path
 from ..tables.odd import one_warning
 from .apply import later_rows, taken
 from .files import FileSource, open_table
@@ -28,9 +30,14 @@ def predict_table(model: Any, source: Any, out: Any, *, confidence_level: float 
     """
     import pyarrow as pa
 
-    path = Path(out)
+    path = file_path("out", out)
     if path.suffix.lower() not in _KINDS:
-        raise ValueError(f"Predictions are written to a .parquet or .csv file; got {path.name!r}.")
+        raise ValueError(f"Predictions are written to a .parquet or .csv file; got {brief(path.name)}.")
+    if isinstance(model, type) or not hasattr(model, "predict"):
+        raise TypeError(
+            f"model must be a fitted regressor or a band, as in predict_table(model, ...); got {brief(model)}."
+        )
+    check_is_fitted(model)
     if confidence_level is not None and not hasattr(model, "predict_interval"):
         raise ValueError("confidence_level is for models with a band, and this one has none.")
     table = source if isinstance(source, FileSource) else open_table(source)

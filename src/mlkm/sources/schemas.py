@@ -25,7 +25,7 @@ def told_with(where: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
-        raise ValueError(f"{where} could not be read: {str(problem).splitlines()[0]}") from problem
+        raise ValueError(f"{where} could not be read: {str(problem).splitlines()[0].rstrip(' :.')}.") from problem
 
 
 def fragments_of(dataset: Any) -> Any:

@@ -19,6 +19,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks import brief
 from .._types import Array
 
 RawColumn = NDArray[Any]
@@ -241,7 +242,7 @@ def as_levels(cells: Any, levels: Iterable[str]) -> RawColumn:
     words: dict[tuple[type, Any], str] = {}
     for x in values:
         if isinstance(x, _MANY):
-            raise TypeError(f"A cell of a table must be a string or a number, a date or missing; got {x!r}.")
+            raise TypeError(f"A cell of a table must be a string or a number, a date or missing; got {brief(x)}.")
         if x is None or (type(x), x) in words:
             continue
         word = word_of(x)

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._checks import named_parameters
 from .._types import Array
 from .columns import encode
 from .reading import fit_reader
@@ -35,6 +36,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     [[1.0, 0.0, -1.0]]
     """
 
+    @named_parameters
     def __init__(self, categorical_features: Any = "from_dtype") -> None:
         self.categorical_features = categorical_features
 

@@ -13,6 +13,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks import check_different_names
 from .cells import DATES, REAL, SPANS, RawColumn, as_dates, as_levels, as_numbers, objects, word_of, zone_of
 
 
@@ -51,6 +52,7 @@ class Table:
 
 def is_frame(X: Any) -> bool:
     """Whether X is a data frame of a library that narwhals knows."""
+    check_different_names(X)
     return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, validate_data
 
+from .._checks import as_numbers, brief, check_table
 from .._types import Array
 from ..rows import Inputs, checked_weights
 from .columns import CategoryColumn, Column, encode, fit_columns, inputs_of
@@ -86,6 +87,7 @@ class Reader:
 def checked_table(estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> tuple[Table, Any, Array | None]:
     """The table, targets where there are any, and weights, with `n_features_in_` and `feature_names_in_` set."""
     checks: dict[str, Any] = {} if y is None else {"multi_output": True, "y_numeric": True}
+    y = None if y is None else as_numbers("y", y)
     if is_frame(X):
         table, targets = check_finite(read_frame(X)), None if y is None else validate_data(estimator, y=y, **checks)
         check_shape(table, tuple(X.shape))
@@ -135,6 +137,7 @@ def set_names(estimator: Any, names: tuple[str, ...] | None, n_columns: int) -> 
 
 def _as_array(X: Any) -> Any:
     """Lists with words as objects, so that their numbers stay numbers."""
+    X = check_table(X)
     if isinstance(X, np.ma.MaskedArray):
         return np.ma.filled(X.astype(np.float64), np.nan)
     if isinstance(X, np.ndarray) and X.dtype.kind in "Mm":
@@ -179,7 +182,7 @@ def category_mask(categorical: Any, names: tuple[str, ...] | None, d: int) -> li
         if j is None:
             raise ValueError(
                 "categorical_features must be 'from_dtype', None, names or places of columns, or a mask of them; "
-                f"got {x!r}, which is no column."
+                f"got {brief(x)}, which is no column."
             )
         mask[j] = True
     return mask
