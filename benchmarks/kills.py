@@ -39,7 +39,7 @@ from mlkm import ConformalRegressor, RandomFeatureRidge
 from mlkm.cli import main as command_line
 
 TABLE, MODEL, EXPERIMENT = "table.csv", "fitted.mlkm", "rates"
-LATER = ("matplotlib.figure", "onnx", "plotly.offline", "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet", "skops.io")
+LATER = ("matplotlib.figure", "onnx", "plotly.offline", "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet")
 GRACE, TIMEOUT, LIMIT = 60.0, 120.0, 1200.0  # seconds: for what a kill leaves running, for a process to end, for all
 PAPER = [f"{EXPERIMENT}-quick.csv", f"{EXPERIMENT}.md", "index.html", f"figures/{EXPERIMENT}.png"]
 
