@@ -280,7 +280,7 @@ def test_steps_of_scikit_learn_are_the_same(name, tmp_path):
         TransformedTargetRegressor(ridge(), transformer=StandardScaler()),
         TransformedTargetRegressor(),
     ],
-    ids=str,
+    ids=lambda model: type(model).__name__,  # no address of a random state
 )
 def test_regressors_of_scikit_learn_are_the_same(model, tmp_path):
     model = clone(model).fit(X, Y)

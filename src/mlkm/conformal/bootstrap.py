@@ -36,7 +36,8 @@ class Bootstrap:
         fits = np.stack([columns(model.predict(X)) for model in self.replicates])
         tails = np.array([float(1 - level) / (2 if request.side == "both" else 1) for level in request.levels])
         low, high = (np.moveaxis(np.quantile(fits, share, axis=0), 0, 1) for share in (tails, 1 - tails))
-        return mean, as_interval(2 * mean[:, None, :] - high, 2 * mean[:, None, :] - low, request.side)
+        lower, upper = 2 * mean[:, None, :] - high, 2 * mean[:, None, :] - low
+        return mean, as_interval(lower, upper, request.side, (lower + upper) / 2)
 
 
 def fit_bootstrap(estimator: Any, X: Any, y: Array, seed: int, weights: Array | None = None) -> Bootstrap:

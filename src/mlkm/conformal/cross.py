@@ -164,9 +164,10 @@ def _block(
         lower, upper, unit = base(output, old)
         reach = scores[:, output] * unit
         low, high = (_order_statistics(end, request.levels, weights) for end in (reach - lower, upper + reach))
-        ends.append((-low, high))
-    lowest, highest = (np.stack([end[part] for end in ends], axis=-1) for part in (0, 1))
-    return as_interval(lowest, highest, request.side)
+        middles = lower + (upper - lower) / 2
+        ends.append((-low, high, np.median(middles, axis=1, keepdims=True) if len(old) else np.zeros((len(low), 1))))
+    lowest, highest, centre = (np.stack(parts, axis=-1) for parts in zip(*ends, strict=True))
+    return as_interval(lowest, highest, request.side, centre)
 
 
 def _order_statistics(values: Array, levels: Sequence[Fraction], weights: tuple[Array, Array] | None) -> Array:

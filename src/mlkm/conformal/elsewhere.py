@@ -124,7 +124,8 @@ class Widened:
     def interval(self, X: Any, request: Request) -> tuple[Array, Array]:
         f, lower, upper, unit = self.scored.base(X)
         reach = self.q * unit[:, None, :]
-        return f, as_interval(lower[:, None, :] - reach, upper[:, None, :] + reach, request.side)
+        lower, upper = lower[:, None, :], upper[:, None, :]
+        return f, as_interval(lower - reach, upper + reach, request.side, lower + (upper - lower) / 2)
 
 
 def to_send(band: Any, request: Request) -> Any:

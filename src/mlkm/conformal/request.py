@@ -67,16 +67,14 @@ def side_scores(below: Array, above: Array, request: Request) -> Array:
     return np.broadcast_to(scores.max(axis=1, keepdims=True), scores.shape) if request.joint else scores
 
 
-def as_interval(lower: Array, upper: Array, side: str) -> Array:
-    """Both ends stacked; a side not asked for is infinite, and an empty interval is its middle."""
+def as_interval(lower: Array, upper: Array, side: str, centre: Array) -> Array:
+    """Both ends stacked; a side not asked for is infinite, and neither end passes the centre, which does not depend on
+    the level: intervals of higher levels hold those of lower ones, also where ends cross."""
     if side == "upper":
         return np.stack([np.full_like(upper, -np.inf), upper], axis=1)
     if side == "lower":
         return np.stack([lower, np.full_like(lower, np.inf)], axis=1)
-    with np.errstate(invalid="ignore"):
-        middle = (lower + upper) / 2
-    empty = lower > upper
-    return np.stack([np.where(empty, middle, lower), np.where(empty, middle, upper)], axis=1)
+    return np.stack([np.minimum(lower, centre), np.maximum(upper, centre)], axis=1)
 
 
 def same_group(labels: Any, new_labels: Any, m: int, n: int, optional: bool = False) -> list[tuple[str, Any, Any]]:

@@ -55,7 +55,8 @@ class Split:
         check_weights(self.shift, request)
         f, lower, upper, unit = self.scored.base(X)
         reach = self.thresholds(request, len(f)) * unit[:, None, :]
-        return f, as_interval(lower[:, None, :] - reach, upper[:, None, :] + reach, request.side)
+        lower, upper = lower[:, None, :], upper[:, None, :]
+        return f, as_interval(lower - reach, upper + reach, request.side, lower + (upper - lower) / 2)
 
     def thresholds(self, request: Request, n: int) -> Array:
         """q for every new row, level and output: (n, levels, k)."""
