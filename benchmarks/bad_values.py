@@ -16,7 +16,7 @@ from .entry_points import D, N, World
 
 
 def pool(world: World) -> dict[str, Callable[[], Any]]:
-    """Bad and odd values by name, made anew for every case."""
+    """Return functions that make bad and odd values, by name."""
     X, y = world.X, world.y
 
     def objects(fill: Any, *shape: int) -> Any:

@@ -173,7 +173,7 @@ def online(n=4000, start=1000):
 
 
 def first_outcomes(method, level, series=500, start=60, steps=50):
-    """Coverage of the first outcomes where nothing changes, over many series, and its standard error."""
+    """Return the coverage of the first outcomes of many exchangeable series, and its standard error."""
     rng, X = np.random.default_rng(0), np.zeros((start + steps, 1))
     band = OnlineConformal(LinearRegression().fit(X[:2], [0, 0]), confidence_level=level, method=method)
     shares = []

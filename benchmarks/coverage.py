@@ -1,15 +1,16 @@
-"""Do bands keep their promise with few rows? python -m benchmarks.coverage [estimator ...] [--draws 200]
+"""Coverage of bands with few rows: python -m benchmarks.coverage [estimator ...] [--draws 200]
 
-Every method with a promise (split, CV+ with five folds, cv="loo"), every score and each estimator of the package, on
-draws of three problems in turn: 40 rows of 30 inputs that say nothing of y, 30 rows of 60 inputs two of which do, and
-an additive function of 3 inputs with 60 or 24 rows. Each draw has 25 new rows; the level is 90 %.
+Every method with a guarantee (split, CV+ with five folds, cv="loo") is tested with every score and each estimator of
+the package, on draws of three problems in turn: 40 rows of 30 inputs that are independent of y, 30 rows of 60 inputs
+of which two matter, and an additive function of 3 inputs with 60 or 24 rows. Each draw has 25 new rows; the level is
+90 %.
 
-A case fails where its mean coverage is below its promise, 1 - alpha for split and 1 - 2 alpha for the others, by more
-than three standard errors over the draws; bands by cv="loo" also where it is below 0.87. The exit code is then 1.
+A case fails if its mean coverage is below its guarantee, 1 - alpha for split and 1 - 2 alpha for the others, by more
+than three standard errors over the draws; bands by cv="loo" also fail below 0.87. The exit code is then 1.
 
-All of it takes about half an hour on one core. To that end fits to the same rows are made once, features that are
-searched for report their error by one part held out instead of five, which no guarantee depends on, and CV+ of the
-default with score="residual", ten fits each, is on every fourth draw.
+All cases take about half an hour on one core. To save time, fits to the same rows are made once; fits that learn their
+features compute `loo_error_` from one held-out fold instead of five, on which no guarantee depends; and CV+ of the
+default with score="residual", which needs ten fits, runs on every fourth draw.
 """
 
 import argparse
@@ -31,14 +32,14 @@ from mlkm.auto.policy import Policy, policy_context
 from mlkm.solvers import GradientDescent
 
 LEVEL, FLOOR = 0.9, 0.87
-NEW = 25  # rows of a draw that are asked for
+NEW = 25  # new rows of a draw
 FEW_EPOCHS = GradientDescent(max_iter=20)
 QUICKER = replace(Policy(), fifths=(0, 0))
 FITTED: dict[Any, dict[str, Any]] = {}
 
 
 class Remembered:
-    """Fits to the same rows, which several scores and methods ask for, are made once."""
+    """An estimator whose fits to the same rows, which several scores and methods need, are made once."""
 
     def fit(self, X, y=None, sample_weight=None):
         key = type(self), repr(self.get_params()), X.tobytes(), np.asarray(y).tobytes()
@@ -98,7 +99,7 @@ SCORES = ("absolute", "variance", "residual", "quantile")
 
 
 def share(name: str, case: tuple[str, Any, str], draw: int) -> float:
-    """Of the new rows of a draw, how many are inside."""
+    """Return the share of the new rows of a draw that are inside the band."""
     (make, n), (method, cv, score) = PROBLEMS[draw % len(PROBLEMS)], case
     rng = np.random.default_rng([draw, n])
     X, y = make(rng, n + NEW)
@@ -109,7 +110,7 @@ def share(name: str, case: tuple[str, Any, str], draw: int) -> float:
 
 
 def measured(name: str, draws: int) -> bool:
-    """Print every case of an estimator; whether all of them keep their promise."""
+    """Print every case of an estimator, and return whether all of them keep their guarantee."""
     shares, begin = np.full((len(cases(name)), draws), np.nan), process_time()
     for draw in range(draws):
         FITTED.clear()

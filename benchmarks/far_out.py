@@ -1,6 +1,6 @@
-"""Cells far beyond the training values, and ordinary extrapolation, by rule: python -m benchmarks.far_out [--judged]
+"""Rules for inputs beyond the training values: python -m benchmarks.far_out [--judged]
 
-Rules for what a fit makes of later inputs beyond the range of the training values:
+The rules say how a fitted model treats later inputs beyond the range of the training values:
 
 * `one range`: values are held to one range beyond the training values, predictions to two ranges of the targets;
 * `training range`: values are held to the training values;
@@ -9,20 +9,20 @@ Rules for what a fit makes of later inputs beyond the range of the training valu
 * `drawn back`: as `one range` up to two ranges beyond; from there to three ranges values are drawn back to the nearest
   training value (`mlkm.rows.fence`);
 * `to the mean`: the same, drawn back to the mean of the column;
-* `default`: `drawn back`, with predictions leaving the targets by half their range and as many ranges as inputs are
-  beyond theirs. This is `predict`.
+* `default`: `drawn back`, with predictions that exceed the targets by at most half their range plus one range for every
+  range by which inputs lie beyond theirs. This is `predict`.
 
-Each is measured by three things, on fits with effort="fast" to at most 400 rows of a set:
+Each rule is measured in three ways, on fits with effort="fast" to at most 400 rows of a set:
 
 * far out: 20 test rows, each with one numeric cell moved 300 ranges beyond the training values, on either side, for up
   to 15 columns: how far the prediction moves, in standard deviations of y, as median, 95 % point and largest;
-* extrapolation: fits without the rows of the upper, or the lower, fifth of one of the two most relevant columns, their
-  root mean squared error on those, over that of `one range`;
-* a linear trend, for rows up to one range beyond the training values in one column: the same; and SML2010, trained on
-  one month and tested on the next, with all its rows and the default effort.
+* extrapolation: the root mean squared error on the rows of the upper, or the lower, fifth of one of the two most
+  relevant columns, by fits without these rows, relative to `one range`;
+* a linear trend: the same error on rows up to one range beyond the training values in one column; and SML2010, trained
+  on one month and tested on the next, with all its rows and the default effort.
 
-Rules were chosen on `DECIDED_ON`; `JUDGED` was looked at once, after that. Sets that stand in several collections are
-in the first list. With the option the run takes about five minutes instead of three on an idle machine. It fails where,
+Rules were chosen on `DECIDED_ON`; `JUDGED` was used once, after that. Sets that are in several collections are in the
+first list. With the option the run takes about five minutes instead of three on an idle machine. It fails where,
 on average over sets, `default` moves predictions more than three quarters as far as `one range` does at the 95 % point,
 or is worse by more than two per cent in extrapolation.
 """
@@ -52,11 +52,11 @@ JUDGED = [
     "gal_splits/kin8nm", "gal_splits/power-plant", "uci_evans/forest", "uci_evans/solar", "uci_evans/elevators",
 ]  # fmt: skip
 _ROWS, _MOVED, _COLUMNS, _RANGES = 400, 20, 15, 300.0
-_LIMIT = 2.0  # ranges of the targets by which predictions leave them in all rules but the default's
+_LIMIT = 2.0  # ranges by which predictions may exceed the targets in all rules but the default
 
 
 def _inputs(model: MLKMRegressor, X: np.ndarray, reach: float) -> np.ndarray:
-    """Standardised inputs, held so many ranges beyond the training values; not at ends that were drawn in."""
+    """Return standardised inputs, clipped `reach` ranges beyond the training values, except at winsorised ends."""
     fence, (down, up) = model._fence, model._fence.steps
     return model.x_scaler_.forward(np.clip(X, fence.low - reach * down, fence.high + reach * up))
 
@@ -104,7 +104,7 @@ RULES: dict[str, Callable[[MLKMRegressor, np.ndarray], np.ndarray]] = {
 
 
 def by_rule(model: MLKMRegressor, X: np.ndarray) -> np.ndarray:
-    """What every rule predicts: (rules, rows)."""
+    """Return the predictions of every rule: (rules, rows)."""
     return np.stack([rule(model, X) for rule in RULES.values()])
 
 
@@ -117,7 +117,7 @@ def _errors(model: MLKMRegressor, X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def far_out(model: MLKMRegressor, X: np.ndarray, X_test: np.ndarray) -> np.ndarray:
-    """How far predictions move: (rules, cases)."""
+    """Return how far predictions move: (rules, cases)."""
     rows, low, high = X_test[:_MOVED], X.min(axis=0), X.max(axis=0)
     columns = np.random.default_rng(0).permutation(np.flatnonzero(high > low))[:_COLUMNS]
     before, moves = by_rule(model, rows), []
@@ -130,7 +130,7 @@ def far_out(model: MLKMRegressor, X: np.ndarray, X_test: np.ndarray) -> np.ndarr
 
 
 def extrapolated(X: np.ndarray, y: np.ndarray, relevance: np.ndarray) -> list[np.ndarray]:
-    """Errors of every rule on the outer fifths of two columns, by fits without them."""
+    """Return the errors of every rule on the outer fifths of two columns, by fits without these rows."""
     errors = []
     for j in [j for j in np.argsort(-relevance) if len(np.unique(X[:, j])) > 8][:2]:
         for sign in (1, -1):
@@ -142,7 +142,7 @@ def extrapolated(X: np.ndarray, y: np.ndarray, relevance: np.ndarray) -> list[np
 
 
 def linear_trend() -> list[np.ndarray]:
-    """Errors of every rule for rows up to one range beyond."""
+    """Return the errors of every rule on a linear trend, for rows up to one range beyond."""
     errors = []
     for seed, noise, d in [(s, noise, d) for s in range(3) for noise in (0.01, 0.3) for d in (1, 3)]:
         rng = np.random.default_rng(seed)
@@ -155,7 +155,7 @@ def linear_trend() -> list[np.ndarray]:
 
 
 def _relative(errors: list[np.ndarray]) -> np.ndarray:
-    """Geometric means over that of the first rule."""
+    """Return geometric means of errors relative to the first rule."""
     table = np.array(errors)
     return np.asarray(np.exp(np.log(table / table[:, :1]).mean(axis=0)))
 

@@ -1,14 +1,14 @@
-"""Commands that are killed at any moment: python -m benchmarks.kills [--kills 100] [--seed 0]
+"""Outputs of commands that are killed at random moments: python -m benchmarks.kills [--kills 100] [--seed 0]
 
 `mlkm fit`, `predict`, `report` and `export`, the functions behind them and `python -m paper` get SIGKILL or SIGTERM in
-turn, half of them where an earlier output is in place. Moments are drawn from the whole run for one half, and for the
-other from the time between the first file that is opened for writing and the end. Afterwards every output must be
-complete, or what it was before: nothing, or the earlier file. No other file may be in the folder or in the temporary
-folder, nothing in shared memory, and no process may be left after a minute.
+turn, half of them with an earlier output in place. One half of the moments is drawn from the whole run, the other half
+from the time between the first file that is opened for writing and the end. Afterwards every output must be complete,
+or as it was before: absent, or the earlier file. No other file may be in the folder or in the temporary folder, nothing
+in shared memory, and no process may be running after a minute.
 
-Every command runs in a fork of a process that has imported the package, in a session of its own, so that no moment is
-spent on imports. Linux only; about five minutes on one idle processor, and at most twenty. The exit code is 1 where
-anything is broken or left, or fewer kills were made.
+Every command runs in a fork of a process that has imported the package, in its own session, so that no time is spent
+on imports. It runs on Linux only, and takes about five minutes on one idle processor, and at most twenty. The exit code
+is 1 if an output is broken, anything is left behind, or fewer kills were made.
 """
 
 import argparse
@@ -40,13 +40,17 @@ from mlkm.cli import main as command_line
 
 TABLE, MODEL, EXPERIMENT = "table.csv", "fitted.mlkm", "rates"
 LATER = ("matplotlib.figure", "onnx", "plotly.offline", "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet")
-GRACE, TIMEOUT, LIMIT = 60.0, 120.0, 1200.0  # seconds: for what a kill leaves running, for a process to end, for all
+GRACE, TIMEOUT, LIMIT = (
+    60.0,
+    120.0,
+    1200.0,
+)  # seconds for children after a kill, for a process to end, for all
 PAPER = [f"{EXPERIMENT}-quick.csv", f"{EXPERIMENT}.md", "index.html", f"figures/{EXPERIMENT}.png"]
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is run in a folder that has the table and a model, the files it writes, and its share of the kills."""
+    """A function to run in a folder with the table and a model, the files it writes, and its share of the kills."""
 
     name: str
     run: Callable[[], object]
@@ -63,7 +67,7 @@ def command(*words: str) -> Callable[[], object]:
 
 
 def functions() -> None:
-    """All that Python functions write, from one fit."""
+    """Write every output of the Python functions, from one fit."""
     frame = pd.read_csv(TABLE)
     X, y = frame.drop(columns="y"), frame["y"]
     model = RandomFeatureRidge(100, scale=0.5, random_state=0).fit(X[:200], y[:200])
@@ -117,7 +121,7 @@ class Place:
         self.temporary.mkdir()
 
     def start(self, run: Callable[[], object], report_to: int | None = None) -> int:
-        """Fork a process that runs this, and writes when it began to write files to `report_to`."""
+        """Fork a process that calls `run`, and that reports to `report_to` when it first opens a file for writing."""
         child = os.fork()
         if child:
             return child
@@ -155,7 +159,7 @@ def tell_first_write(to: int) -> None:
 
 
 def measure(job: Job, place: Place) -> tuple[float, float]:
-    """Seconds from the start to the first file and to the end."""
+    """Return the seconds from the start to the first file, and to the end."""
     here, there = os.pipe()
     begin = time.monotonic()
     _, status = os.waitpid(place.start(job.run, there), 0)
@@ -169,7 +173,7 @@ def measure(job: Job, place: Place) -> tuple[float, float]:
 
 
 def kill(job: Job, place: Place, by: signal.Signals, after: float) -> bool:
-    """Whether the process was still running when it was killed."""
+    """Kill a process, and return whether it was still running then."""
     shared, child = set(os.listdir("/dev/shm")), place.start(job.run)
     time.sleep(after)
     ended, status = os.waitpid(child, os.WNOHANG)
@@ -203,7 +207,7 @@ def wait(child: int) -> int:
 
 
 def left_running(session: int) -> list[int]:
-    """Processes of the session that do not end by themselves."""
+    """Return the processes of the session that do not end by themselves."""
     end = time.monotonic() + GRACE
     while (found := members(session)) and time.monotonic() < end:
         time.sleep(0.1)
@@ -221,7 +225,7 @@ def members(session: int) -> list[int]:
 
 
 def problems(job: Job, place: Place, good: Path, old: bool) -> list[str]:
-    """What is broken, and what should not be there."""
+    """Return a list of broken outputs and of files that should not be there."""
     found = [f"{name} is left" for name in sorted(place.files() - {*job.writes, TABLE, MODEL})]
     found += [f"{name} is left in the temporary folder" for name in os.listdir(place.temporary)]
     for name in job.writes:
@@ -238,7 +242,7 @@ def problems(job: Job, place: Place, good: Path, old: bool) -> list[str]:
 
 
 def is_whole(path: Path, good: Path) -> bool:
-    """In a process of its own, so that this one stays without threads and can be forked."""
+    """Check a file in another process, so that this one has no threads and can be forked."""
     child = os.fork()
     if not child:
         code = 1
@@ -250,11 +254,11 @@ def is_whole(path: Path, good: Path) -> bool:
 
 
 def _is_whole(path: Path, good: Path) -> bool:
-    """Files without a time in them are equal; of others the end and the content are."""
+    """Whether a file equals the good one, or has the same content and end if it contains a time."""
     content = path.read_bytes()
     if path.name == f"{EXPERIMENT}-quick.csv":
         store = store_of(paper.EXPERIMENTS[EXPERIMENT], path.parent, quick=True)
-        cells = len(store.read().cells)  # which reads whole lines only
+        cells = len(store.read().cells)  # only complete lines are read
         return content.endswith(b"\n") and cells == content.count(b"\n") - 1
     if path.suffix == ".mlkm":
         X = pd.read_csv(path.parent / TABLE).drop(columns="y")
@@ -289,7 +293,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def write_inputs(folder: Path) -> None:
-    """A table and a model of it; fitted in a process of its own."""
+    """Write a table and a model of it, which is fitted in another process."""
     folder.mkdir()
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.standard_normal((300, 3)), columns=["a", "b", "c"])
@@ -330,7 +334,7 @@ def run_job(job: Job, kills: int, inputs: Path, root: Path, rng: np.random.Gener
         after = rng.uniform(first if hits // 4 % 2 else 0, seconds)
         hit = kill(job, place, by, after)
         hits += hit
-        if not hit:  # it is faster now than it was
+        if not hit:  # it ended before its signal
             spans[old] = 0.95 * first, 0.95 * seconds
         for problem in problems(job, place, good, old) if hit else ():
             COUNTS["broken" if problem.endswith(("broken", "gone")) else "stale"] += 1

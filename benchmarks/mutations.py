@@ -1,12 +1,11 @@
 """Damaged and forged model files: python -m benchmarks.mutations [--n 10000] [--seed 0].
 
 Good files of several kinds of models are changed at random: bytes of the archive, parts of the description (deleted,
-exchanged, of another type, renamed, huge or negative numbers), headers and content of arrays. Every one of them is
-loaded and asked for predictions in a child process that watches what Python is about to do (`sys.addaudithook`) and how
-much memory it takes. It is a failure
+exchanged, of another type, renamed, huge or negative numbers), headers and content of arrays. Every file is loaded and
+asked for predictions in a child process that records audit events (`sys.addaudithook`) and memory. It is a failure
 
-* if a child crashes, or is silent for a minute,
-* if a file is opened but the model file itself, a program is run, a socket is opened, or code is compiled,
+* if a child crashes, or reports nothing for a minute,
+* if a file other than the model file is opened, a program is run, a socket is opened, or code is compiled,
 * if memory rises by more than 200 MB over what the good files take.
 
 The figures are printed, and the exit code is 1 where there is a failure. 10,000 files take about five minutes on one
@@ -66,7 +65,7 @@ def rows(n: int, seed: int) -> tuple[Any, Any]:
 
 
 def table(n: int, seed: int) -> tuple[Any, Any]:
-    """Numbers, a few of them missing, a few levels, and many levels with words."""
+    """Return a table of numbers, a few of them missing, a column of few levels, and one of many levels with words."""
     X, y = rows(n, seed)
     words = [f"{a} {b}" for a in ("red", "dark blue", "light blue", "grey", "green") for b in ("car", "house", "bird")]
     words += [f"{word} {k} CC" for k, word in enumerate(words)]
@@ -104,7 +103,7 @@ ASKED: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
 
 
 def models() -> dict[str, Any]:
-    """A fitted model for every question."""
+    """Return a fitted model for every kind of prediction."""
     from sklearn.compose import ColumnTransformer
     from sklearn.impute import SimpleImputer
     from sklearn.linear_model import Ridge
@@ -148,7 +147,7 @@ def unzipped(content: bytes) -> Entries:
 
 
 def flipped(content: bytes, rng: Random) -> bytes:
-    """A few bytes anywhere, in the directory at the end of the archive as often as elsewhere."""
+    """Change a few bytes, half of the time in the directory at the end of the archive; sometimes cut the file short."""
     changed = bytearray(content)
     begin = len(changed) - 400 if rng.random() < 0.5 else 0
     for at in rng.integers(max(begin, 0), len(changed), rng.integers(1, 9)):
@@ -157,7 +156,7 @@ def flipped(content: bytes, rng: Random) -> bytes:
 
 
 def places(tree: Any) -> list[tuple[Any, Any]]:
-    """All containers and keys of a description."""
+    """Return all containers and keys of a description."""
     found, waiting = [], [tree]
     while waiting:
         one = waiting.pop()
@@ -169,7 +168,7 @@ def places(tree: Any) -> list[tuple[Any, Any]]:
 
 
 def described(content: bytes, rng: Random) -> bytes:
-    """A few changes of the description."""
+    """Make a few changes to the description."""
     entries = unzipped(content)
     tree = json.loads(entries["model.json"])
     for _ in range(rng.integers(1, 4)):
@@ -204,7 +203,7 @@ def described(content: bytes, rng: Random) -> bytes:
 
 
 def arrays(content: bytes, rng: Random) -> bytes:
-    """A few changes of arrays: of their headers, or of what they hold, with a header that says so."""
+    """Make a few changes to the headers of arrays, or to their content with a header that fits it."""
     entries = unzipped(content)
     names = [name for name in entries if name.endswith(".npy")]
     for _ in range(rng.integers(1, 4)):
@@ -252,7 +251,7 @@ def arrays(content: bytes, rng: Random) -> bytes:
 
 
 def entries_changed(content: bytes, rng: Random) -> bytes:
-    """Entries that are missing, exchanged, empty, twice there, or under another name."""
+    """Remove, exchange, empty, duplicate or rename entries."""
     entries = unzipped(content)
     names = list(entries)
     a, b = (names[rng.integers(len(names))] for _ in range(2))
@@ -276,7 +275,7 @@ KINDS = (flipped, described, described, described, arrays, arrays, entries_chang
 
 
 class Watch:
-    """What Python is about to do while it is armed, but for reading the model file and modules of its own."""
+    """A record of audit events while it is armed, except for reading the model file and importing modules."""
 
     def __init__(self, own: Path) -> None:
         self.own, self.armed, self.seen = str(own), False, list[str]()
@@ -303,14 +302,14 @@ class Watch:
 
 
 def memory() -> float:
-    """The largest that this process has been, in MB."""
+    """Return the peak memory of this process, in MB."""
     import resource
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def child(folder: Path, begin: int, end: int, seed: int) -> None:
-    """Mutations `begin` to `end`, one line of the outcome each."""
+    """Run mutations `begin` to `end`, and write one line per outcome."""
     import mlkm
 
     warnings.simplefilter("ignore")
@@ -318,7 +317,7 @@ def child(folder: Path, begin: int, end: int, seed: int) -> None:
     good = {name: (folder / f"{name}.mlkm").read_bytes() for name in ASKED}
     mutant = folder / f"mutant {begin}.mlkm"
     watch = Watch(mutant)
-    for name, (new, ask) in ASKED.items():  # whatever is imported late is here now
+    for name, (new, ask) in ASKED.items():  # so that modules that are imported late are loaded
         mutant.write_bytes(good[name])
         ask(mlkm.load(mutant), new)
     watch.armed = True
@@ -339,7 +338,7 @@ def child(folder: Path, begin: int, end: int, seed: int) -> None:
         said(number, "end", outcome, f"{more:.0f}", *watch.seen)
         watch.seen.clear()
         if more > MOST_MEMORY:
-            break  # the next child begins with less
+            break  # the next child begins with less memory
     mutant.unlink()
 
 
@@ -362,7 +361,7 @@ def said(*words: Any) -> None:
 
 
 def run(folder: Path, begin: int, end: int, seed: int) -> tuple[list[list[str]], str | None]:
-    """The lines of a child, and how it ended if not well."""
+    """Return the lines of a child process, and how it failed, if it did."""
     command = [sys.executable, "-m", "benchmarks.mutations", "--child", str(folder), str(begin), str(end)]
     log = folder / "log"
     with log.open("w") as out:

@@ -1,9 +1,9 @@
-"""How far the default's predictions depend on rounding errors of the inputs: python -m benchmarks.rounding
+"""How much predictions of the default depend on rounding errors of the inputs: python -m benchmarks.rounding
 
 Inputs of training and test rows are multiplied by 1 + 1e-15 N(0, 1), or moved by 1e-12 N(0, 1) standard deviations of
-their column: ties become distinct values, as in any table that went through floating point arithmetic. Printed are
-errors and the root mean square difference of predictions, relative to the error, on four real sets with many ties
-(split 0, 900 rows, seed 0). The exit code is 1 where a difference is above 1e-3.
+their column: ties become distinct values, as in any table that went through floating point arithmetic. The script
+prints errors and the root mean square difference of predictions, relative to the error, on four real sets with many
+ties (split 0, 900 rows, seed 0). The exit code is 1 if a difference is above 1e-3.
 """
 
 import argparse
@@ -20,7 +20,7 @@ MOST = 1e-3
 
 
 def jittered(X: np.ndarray, relative: bool, rng: np.random.Generator) -> np.ndarray:
-    """The same table up to rounding."""
+    """Return the same table up to rounding errors."""
     noise = rng.standard_normal(X.shape)
     return X * (1 + 1e-15 * noise) if relative else X + 1e-12 * X.std(axis=0) * noise
 

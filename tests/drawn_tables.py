@@ -24,7 +24,7 @@ EXPLICIT = {
 BATCHES = {"solver": GradientDescent(2e-3, max_iter=40, batch_size=16)}
 RIDGE = {"kernel": "matern", "interactions": (1, "full"), "linear": True, "random_state": 0}
 
-# Features of a given scale in closed form are held at the inputs' origin, so that rows may come and go.
+# Features of a given scale do not depend on the rows, so that rows can be added and taken away.
 HELD = {
     "ridge": RandomFeatureRidge(40, scale=0.5, penalty=1e-3, **RIDGE),
     "mlkm-ridge": MLKMRegressor(**EXPLICIT | {"widths": (40,), "scales": 0.5, "solver": "ridge"}),
@@ -49,8 +49,8 @@ def every(models):
 
 @dataclass(frozen=True)
 class Drawn:
-    """Rows with distinct values, with ties within columns, or each there twice with another y, and a smooth function of
-    them with noise."""
+    """Rows with distinct values, with ties within columns, or each repeated with another y, and as targets a smooth
+    function of them with noise."""
 
     n: int
     d: int

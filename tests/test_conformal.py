@@ -376,27 +376,27 @@ def test_leave_one_out_of_features_that_are_searched_for_is_by_folds():
 
 
 def noise_alone(draw):
-    """Inputs, of which there are many, say nothing of y; a search finds something all the same."""
+    """Return many inputs and a y that is independent of them, to which a search overfits."""
     rng = np.random.default_rng(draw)
     return rng.standard_normal((230, 20)), rng.standard_normal(230)
 
 
 @pytest.mark.filterwarnings("ignore::mlkm.exceptions.NoSignalWarning")
 def test_errors_are_honest_where_a_search_sees_noise_alone():
-    """Mean over ten draws of 30 rows, relative to the true error: 1.2 with a standard error of 0.2, where features held
-    fixed say 0.2. The limit is more than three standard errors away from both."""
-    said, true, model = [], [], RandomFeatureRidge(40, random_state=0)
+    """The mean `loo_error_` over ten draws of 30 rows, relative to the true error, is 1.2 with a standard error of 0.2,
+    and 0.2 if features are held fixed. The limit is between these."""
+    reported, true, model = [], [], RandomFeatureRidge(40, random_state=0)
     for X, y in map(noise_alone, range(10)):
         model.fit(X[:30], y[:30])
-        said.append(model.loo_error_)
+        reported.append(model.loo_error_)
         true.append(np.mean((y[30:] - model.predict(X[30:])) ** 2))
-    assert np.mean(said) > 0.5 * np.mean(true)
+    assert np.mean(reported) > 0.5 * np.mean(true)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_leave_one_out_bands_hold_where_a_search_sees_noise_alone():
-    """Mean over twenty draws: 0.955 with a standard error of 0.008; with features held fixed it was less than 0.75."""
+    """Mean coverage over twenty draws is 0.955 with a standard error of 0.008, and below 0.75 with fixed features."""
     shares = []
     for X, y in map(noise_alone, range(20)):
         model = RandomFeatureRidge(40, random_state=0)

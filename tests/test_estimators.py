@@ -328,8 +328,8 @@ def test_rotations_of_inputs_that_do_not_vary():
 
 
 def test_predictions_of_the_default_stay_near_the_training_targets():
-    """An input far out is drawn back to the training inputs, and its answer within half a range of the targets; a trend
-    goes on for a range; given scales promise plain ridge and are left alone."""
+    """An input far out is replaced by the nearest training value, and its prediction is within half a range of the
+    targets; a trend continues for one range; with given scales predictions are those of plain ridge."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 2))
     y = X[:, 0] + 0.1 * rng.normal(size=80)

@@ -469,8 +469,8 @@ def test_a_picture_of_one_of_several_outputs(additive):
 
 
 def test_bands_where_only_a_part_of_the_rows_was_solved_on():
-    """Residuals of all 1500 rows were divided by one less leverages of which only the 600 rows of the solve have one:
-    bands of +-8,660 for y in [-182, 12]."""
+    """Only the 600 rows of the solve have a leverage; dividing the residuals of all 1500 rows by one minus a leverage
+    would give bands of +-8,660 for y in [-182, 12]."""
     X = np.random.default_rng(0).uniform(size=(1500, 5))
     g = np.sin(9 * X[:, 0] * X[:, 1]) + np.cos(7 * X[:, 2] + 8 * X[:, 3]) + (X[:, 4] > 0.5)
     y = 12 - 1.2 * np.exp(1.7 * g)

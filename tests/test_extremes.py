@@ -137,7 +137,7 @@ SIZE = r"must be of a size up to 1e\+300, .*; got one of .*: rescale it"
 ANGLES = r"^The inputs times the given scale are of size .*, or rescale|^X has a number .* standard deviations away"
 IN_UNITS = r"needs a standard deviation between 1e-30 and 1e\+30; got .*: rescale y"
 FEW = r"2 layers need at least 2 distinct rows|calibration_size must be a share of the rows"
-# rows and targets, and what may be said instead of an answer
+# rows and targets, and the message that is allowed instead of an answer
 EXTREMES = {
     "inputs of 1e155": (1e155 * X30, Y30, ANGLES),
     "inputs of 1e299": (1e299 * X30, Y30, ANGLES),
@@ -176,7 +176,7 @@ ESTIMATORS = {
 
 
 def answers(model, X, y):
-    """What is asked of a fit: all of it has to be finite, but for the width of a band by few rows, which says so."""
+    """Return predictions, standard deviations and effects; intervals must be finite if the calibration rows suffice."""
     model.fit(X, y)
     if isinstance(model, ConformalRegressor):
         mean, interval = model.predict_interval(X)
@@ -190,8 +190,7 @@ def answers(model, X, y):
 @pytest.mark.parametrize("case", EXTREMES)
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_an_answer_or_a_sentence(name, case):
-    """A LinAlgError at 1e155 and a given scale, infinite predictions, intervals and effects at 1.7e308, and errors that
-    were 0 or infinite without a word."""
+    """Answers are finite, or the error is one sentence, and a `loo_error_` of 0 or infinity comes with a warning."""
     X, y, sentence = EXTREMES[case]
     model, said = clone(ESTIMATORS[name]), None
     with warnings.catch_warnings(record=True) as words:
@@ -215,8 +214,8 @@ def test_an_answer_or_a_sentence(name, case):
 
 
 def test_a_cell_far_out_moves_a_prediction_little_beyond_the_training_targets():
-    """Two columns that are nearly the same, and y their difference: a cell far out contradicts the other column, and
-    moved predictions two ranges beyond the targets, 10 standard deviations of y."""
+    """Two columns are nearly the same, and y is their difference. A cell far out contradicts the other column, and
+    would move a linear prediction two ranges beyond the targets, 10 standard deviations of y."""
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(120, 2))
     X[:, 1] = X[:, 0] + 0.01 * X[:, 1]

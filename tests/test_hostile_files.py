@@ -121,7 +121,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_file_that_asks_for_more_than_it_may_is_refused_by_name(name, saved):
-    """As a class to be made, as a function to be called, or as a value."""
+    """The name is that of a class to be made, of a function to be called, or of a value."""
     before = saved.read_bytes()
     mlkm.load(saved)
     modules = set(sys.modules)
@@ -132,7 +132,7 @@ def test_a_file_that_asks_for_more_than_it_may_is_refused_by_name(name, saved):
     ):
         saved.write_bytes(before)
         forged(saved, lambda objects, node=node: objects.insert(0, node))
-        assert f"does not trust: {name}; if you do, name it in trusted=[...]" in refusal(saved)
+        assert f"does not trust: {name}; if you trust the author of the file, name them in trusted" in refusal(saved)
     saved.write_bytes(before)
     forged(saved, with_attribute("Ridge", "alpha", {"name": name}))
     assert f"does not trust: {name}; if" in refusal(saved)
@@ -141,7 +141,7 @@ def test_a_file_that_asks_for_more_than_it_may_is_refused_by_name(name, saved):
 
 
 def test_the_name_that_is_checked_is_the_name_that_is_made(saved):
-    """CVE-2025-54412 and 54413 of skops: one name was checked, and another one was made or called."""
+    """In CVE-2025-54412 and 54413 of skops, one name was checked and another one was made or called."""
     ridge = "sklearn.linear_model._ridge.Ridge"
     before = saved.read_bytes()
     for extra in ({"call": "os.system"}, {"arguments": ["touch hacked"]}, {"name": "os.system"}, {"items": []}):
@@ -157,14 +157,14 @@ def test_the_name_that_is_checked_is_the_name_that_is_made(saved):
         saved.write_bytes(before)
         forged(saved, lambda objects, node=node: objects.__setitem__(0, node))
         refusal(saved)
-    # os.system is posix.system: who trusts one name has not trusted what is found under another.
+    # os.system is defined as posix.system: trusting the first name does not trust the second.
     saved.write_bytes(before)
     forged(saved, lambda objects: objects.insert(0, {"call": "os.system", "arguments": ["touch hacked"]}))
-    assert "os.system, and nothing has this name" in refusal(saved, trusted=["os.system"])
+    assert "os.system, and no class or function is defined under this name" in refusal(saved, trusted=["os.system"])
     for name in ("mlkm.persistence.files.os.system", "sklearn.base.BaseEstimator.__class__", "mlkm.load.__globals__"):
         saved.write_bytes(before)
         forged(saved, with_attribute("Ridge", "alpha", {"name": name}))
-        assert "nothing has this name" in refusal(saved, trusted=[name])
+        assert "is defined under this name" in refusal(saved, trusted=[name])
     assert os.listdir() == [saved.name]
 
 
@@ -190,14 +190,14 @@ def test_a_model_of_scikit_learn_that_writes_or_reads_files_is_refused(tmp_path,
     mlkm.save(make_pipeline(counts), path)
     assert "sklearn.feature_extraction.text.CountVectorizer" in refusal(path)
     mlkm.save(Pipeline([("a", StandardScaler()), ("b", Ridge())], memory="cache"), path)
-    assert "does not trust: sklearn.pipeline.Pipeline; if you do" in refusal(path)
+    assert "does not trust: sklearn.pipeline.Pipeline; if you trust" in refusal(path)
     mlkm.save(Pipeline([("a", StandardScaler()), ("b", Ridge())]), path)
     forged(path, with_attribute("Pipeline", "memory", "cache"))
-    assert "the attribute 'memory' of Pipeline is 'cache', which it may not be" in refusal(path)
+    assert "the attribute 'memory' of Pipeline is 'cache', which is not allowed" in refusal(path)
     mlkm.save(make_pipeline(transformer(np.tanh)), path)
     name = "sklearn.preprocessing._function_transformer.FunctionTransformer"
-    assert f"does not trust: numpy.tanh, {name}; if you do" in refusal(path)
-    assert f"does not trust: {name}; if you do" in refusal(path, trusted=["numpy.tanh"])
+    assert f"does not trust: numpy.tanh, {name}; if you trust" in refusal(path)
+    assert f"does not trust: {name}; if you trust" in refusal(path, trusted=["numpy.tanh"])
     same(mlkm.load(path, trusted=["numpy.tanh", name]).transform(NEW), np.tanh(NEW))
     assert os.listdir() == [path.name]
 
@@ -244,7 +244,7 @@ except ValueError as error:
 
 
 def test_places_that_compiled_code_relies_on_are_checked(tmp_path):
-    """In a process of their own, which files like these ended."""
+    """They are loaded in another process, since unchecked files like these would crash it."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([os.path.dirname(__file__), *sys.path])}
     run = subprocess.run([sys.executable, "-c", CRASHES], cwd=tmp_path, env=env, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
@@ -300,7 +300,7 @@ def test_arrays_whose_shapes_do_not_go_together_are_refused(small, tmp_path):
         entries = entries_of(path)
         written(path, {**entries, "999.npy": npy(array)})
         forged(path, with_attribute(cls, attribute, {"array": 999}))
-        assert f"the parts of {cls} do not go together" in refusal(path)
+        assert f"the attributes of {cls} are inconsistent" in refusal(path)
 
 
 def test_objects_cannot_refer_to_themselves_or_too_often(saved):
@@ -378,7 +378,7 @@ def test_an_archive_that_no_model_has_is_refused(saved):
     entries = entries_of(saved)
     for name in ("../../evil.npy", "/tmp/evil", "x.pkl", "0.npy/", "schema.json", "\u0660.npy", "0" * 9 + ".npy"):
         written(saved, {**entries, name: b"x"})
-        assert f"it has an entry {name!r}, which no model has" in refusal(saved)
+        assert f"it has an entry {name!r}, which no model file has" in refusal(saved)
     written(saved, {**entries, "1.npy": entries["0.npy"]})
     saved.write_bytes(saved.read_bytes().replace(b"1.npy", b"0.npy"))
     assert "two of its entries have the same name" in refusal(saved)
@@ -395,7 +395,7 @@ def test_an_archive_that_no_model_has_is_refused(saved):
 
 
 def peak(call):
-    """What a call takes at most, in MB."""
+    """Return the peak memory of a call, in MB."""
     tracemalloc.start()
     try:
         call()
@@ -405,7 +405,7 @@ def peak(call):
 
 
 def test_a_small_file_does_not_take_much_memory(saved):
-    """Entries of 80 MB that are 80 KB in the archive, or claim to be small."""
+    """Refuse entries of 80 MB that take 80 KB in the archive, or that claim to be small."""
     entries, size = entries_of(saved), 80_000_000
     zeros = header("'<f8'", f"({size // 8},)", bytes(size))
     for name, content in (("mlkm.json", bytes(size)), ("model.json", b" " * size), ("0.npy", zeros)):
@@ -466,13 +466,13 @@ def test_a_class_of_scikit_learn_with_other_parameters_can_be_trusted(tmp_path):
     model = make_pipeline(OneHotEncoder(max_categories=4, sparse_output=False), Ridge()).fit(names, Y)
     mlkm.save(model, path)
     name = "sklearn.preprocessing._encoders.OneHotEncoder"
-    assert f"does not trust: {name}; if you do" in refusal(path)
+    assert f"does not trust: {name}; if you trust" in refusal(path)
     same(mlkm.load(path, trusted=[name]).predict(names), model.predict(names))
     mlkm.save(PolynomialFeatures(30).fit(X), path)
-    assert "does not trust: sklearn.preprocessing._polynomial.PolynomialFeatures; if you do" in refusal(path)
+    assert "does not trust: sklearn.preprocessing._polynomial.PolynomialFeatures; if you trust" in refusal(path)
     mlkm.save(PolynomialFeatures(2).fit(X), path)
     forged(path, with_attribute("PolynomialFeatures", "_max_degree", 3))
-    assert "the parts of PolynomialFeatures do not go together" in refusal(path)
+    assert "the attributes of PolynomialFeatures are inconsistent" in refusal(path)
 
 
 def note(path, **changes):
@@ -507,9 +507,10 @@ def test_files_that_are_no_models_are_refused(saved, tmp_path):
     with pytest.raises(ValueError, match=r"plain\.zip' is no file that mlkm\.save wrote"):
         mlkm.load(tmp_path / "plain.zip")
     entries = entries_of(saved)
+    kernel = {"make": "mlkm.kernels.Gaussian", "state": {"dict": []}}
     for model, words_of_it in (
         ({"objects": []}, "damaged or forged"),
-        ({"objects": [{"make": "mlkm.kernels.Gaussian", "state": {"dict": []}}]}, "no model, but an object of type Ga"),
+        ({"objects": [kernel]}, "does not hold a model, but an object of type Ga"),
         ({}, "damaged or forged"),
         ([], "damaged or forged"),
     ):
@@ -533,9 +534,9 @@ def test_what_cannot_be_written_is_refused(tmp_path):
         mlkm.save([1, 2], path)
     with pytest.raises(TypeError, match="got type"):
         mlkm.save(MLKMRegressor, path)
-    with pytest.raises(ValueError, match="Pipeline holds what cannot be written to a file"):
+    with pytest.raises(ValueError, match="Pipeline cannot be written to a file"):
         mlkm.save(make_pipeline(FunctionTransformer(lambda x: x), Ridge()), path)
-    with pytest.raises(ValueError, match="ConformalRegressor holds what cannot be written to a file"):
+    with pytest.raises(ValueError, match="ConformalRegressor cannot be written to a file"):
         mlkm.save(ConformalRegressor(Ridge(), cv=(part for part in ())), path)
     assert list(tmp_path.iterdir()) == []
 
@@ -577,7 +578,7 @@ def test_a_save_follows_links_and_the_umask(saved, tmp_path):
 
 
 def test_every_part_of_a_model_may_be_in_a_file():
-    passing = {"Tape"}  # what is never kept
+    passing = {"Tape"}  # never an attribute of a model
     import mlkm.model
 
     modules = [importlib.import_module(f"mlkm.model.{m.name}") for m in pkgutil.iter_modules(mlkm.model.__path__)]
@@ -598,10 +599,10 @@ def test_an_attribute_that_no_file_has_is_named(tmp_path):
     model.remark = None
     del model.remark
     model.penalty_ = "much"
-    with pytest.raises(ValueError, match=r"attribute 'penalty_' of RandomFeatureRidge is 'much', which it may not be"):
+    with pytest.raises(ValueError, match=r"attribute 'penalty_' of RandomFeatureRidge is 'much', which is not allowed"):
         mlkm.save(model, tmp_path / "model.mlkm")
 
 
 def test_mutations_are_refused_or_harmless(capsys):
-    """A few of those of `python -m benchmarks.mutations`."""
+    """Run a few of the mutations of `python -m benchmarks.mutations`."""
     assert mutations.main(n=40, seed=7) == 0, capsys.readouterr().out

@@ -136,7 +136,7 @@ def test_forgetting_is_exact_or_refused(exponent, far_x, linear, penalty, seed, 
     """A row 10^0 to 10^20 standard deviations out is added and forgotten again: predictions, errors and standard
     deviations are those without it, or the call is refused and changes nothing."""
     X, y = rows(150, seed=seed)
-    if far_x and in_fit:  # beyond, the features themselves lose digits to inputs that are standardised with this one
+    if far_x and in_fit:  # beyond this, features lose digits, as inputs are standardised with this row
         exponent = min(exponent, 4)
     outlier = (X[:1] * 10**exponent, y[:1]) if far_x else (X[:1], y[:1] + y.std() * 10**exponent)
     model = clone(MODEL).set_params(linear=linear, penalty=penalty)
@@ -166,7 +166,7 @@ def test_forgetting_is_exact_or_refused(exponent, far_x, linear, penalty, seed, 
 
 
 def test_what_rounding_hides_is_no_standard_deviation_of_zero():
-    """Of targets without noise sums leave nothing but rounding."""
+    """With targets without noise, the residual sum of squares is all rounding error."""
     X, _ = rows(200)
     y = X[:, 0] - 2 * X[:, 1]
     model = RandomFeatureRidge(20, scale=0.7, penalty=1e-12, linear=True, random_state=0).fit(X[:100], y[:100])
@@ -179,7 +179,7 @@ def test_what_rounding_hides_is_no_standard_deviation_of_zero():
 @pytest.mark.parametrize("value", [1e120, 1e160, -1.7e308])
 @pytest.mark.parametrize("outputs", [None, 2])
 def test_targets_of_any_size_can_be_added_and_merged(value, outputs):
-    """As in a fit to all rows, which measures them by their standard deviation."""
+    """The result is that of a fit to all rows, which standardises the targets."""
     X, y = rows(120, outputs=outputs)
     y[-2] = value
     with warnings.catch_warnings():

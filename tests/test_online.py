@@ -222,9 +222,9 @@ LAWS = {
 @pytest.mark.parametrize("level", [0.8, 0.9, 0.95])
 @pytest.mark.parametrize("law", LAWS)
 def test_where_nothing_changes_the_level_holds_from_the_first_outcome_on(law, level, method):
-    """Coverage of the first 50 outcomes over 250 series, and of 1000 over ten of them, two-sided: 24 comparisons at
-    4.2 standard errors have a false-alarm rate below 1e-3. A band that begins at alpha misses 0.01 to 0.02 of the first
-    50 at 95 %, five standard errors or more."""
+    """Two-sided tests of the coverage of the first 50 outcomes over 250 series, and of 1000 outcomes over ten: 24
+    comparisons at 4.2 standard errors have a false-alarm rate below 1e-3. A band that begins at alpha covers 0.01 to
+    0.02 less of the first 50 at 95 %, five standard errors or more."""
     model, rng = LinearRegression().fit([[0.0], [1.0]], [0.0, 0.0]), np.random.default_rng(5)
     band = OnlineConformal(model, confidence_level=level, method=method)
 

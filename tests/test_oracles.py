@@ -1,9 +1,9 @@
 """The closed forms against their textbook formulas in 60 digits (mpmath), from the same features.
 
-Everything is to agree to 1e-9 of the standard deviation of y with condition numbers kappa = |F|^2 / (n lambda) of
-F'F + n lambda up to 1e16. Predictions and leave-one-out come from singular values of the features and do. Standard
-deviations come from a factor of F'F + n lambda, and sums of rows (`partial_fit`) keep F'F alone: both have rounding
-errors of about 1e-16 kappa, whatever is done with them later, and are held to 1e-9 up to kappa = 1e6.
+All results must agree to 1e-9 of the standard deviation of y with condition numbers kappa = |F|^2 / (n lambda) of
+F'F + n lambda up to 1e16. Predictions and leave-one-out residuals come from singular values of the features, and do so.
+Standard deviations come from a factor of F'F + n lambda, and sums of rows (`partial_fit`) have F'F only: both have
+rounding errors of about 1e-16 kappa, which no later step can remove, and are tested to 1e-9 up to kappa = 1e6.
 """
 
 from dataclasses import dataclass
@@ -106,7 +106,7 @@ class Problem:
 @pytest.mark.parametrize("penalty", HARSH)
 @pytest.mark.parametrize(("n", "D"), SIDES)
 def test_ridge_and_leave_one_out(n, D, penalty):
-    """Predictions, the residuals and predictions of fits without a row, and their mean square."""
+    """Check predictions, the residuals and predictions of fits without a row, and the mean squared residual."""
     case = Problem(n, D, penalty)
     model, book = case.model.fit(case.X, case.y, case.w), case.textbook(penalty)
     case.agree(model.predict(case.new), book.predict(case.G))

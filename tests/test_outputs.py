@@ -1,4 +1,4 @@
-"""Everything that is written is complete or not there, keeps what was there, and replaces nothing but files."""
+"""Outputs appear only when complete, keep the permissions of earlier files, and replace nothing but files."""
 
 import errno
 import inspect
@@ -66,7 +66,7 @@ def writers(read, model):
 
 @pytest.fixture(params=["unnamed", "named"])
 def system(request, monkeypatch):
-    """Where files need no name, and where they do, as on network drives."""
+    """Run with files without a name, and without such files, as on network drives."""
     if request.param == "named":
         monkeypatch.setattr(os, "open", named_only(os.open))
 
@@ -92,7 +92,7 @@ def test_a_pipe_gets_the_file_and_stays_a_pipe(writers, tmp_path):
         write(path)
         reader.join(timeout=60)
         assert stat.S_ISFIFO(path.stat().st_mode), name
-        if name.endswith(".mlkm"):  # which has the time in it
+        if name.endswith(".mlkm"):  # a zip archive contains the time
             path.unlink()
             path.write_bytes(got[0])
             assert mlkm.load(path).confidence_level == 0.8
@@ -112,7 +112,7 @@ def test_a_terminal_is_written_to(writers, tmp_path):
 
 
 def test_sockets_and_folders_are_refused(writers, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # names of sockets are short
+    monkeypatch.chdir(tmp_path)  # names of sockets must be short
     for name, write in writers.items():
         with socket.socket(socket.AF_UNIX) as server:
             server.bind(name)
@@ -149,7 +149,7 @@ def test_permissions_are_those_of_the_old_file_or_of_the_umask(writers, tmp_path
         for mask in (0o022, 0o077):
             before = os.umask(mask)
             try:
-                with monkeypatch.context() as patch:  # it belongs to all threads, and so do handlers of signals
+                with monkeypatch.context() as patch:  # the umask and signal handlers are shared by all threads
                     patch.setattr(os, "umask", lambda mask: pytest.fail("the umask was changed"))
                     write(path)
                     assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~mask, (name, mask)
@@ -204,7 +204,7 @@ def test_links_are_followed_and_long_names_fit(writers, tmp_path):
 
 @pytest.mark.usefixtures("system")
 def test_a_full_disk_leaves_the_old_file(writers, tmp_path):
-    """A limit to the size of files stands for it: the system refuses to write beyond it."""
+    """A limit on the size of files stands in for a full disk: the system refuses to write beyond it."""
     for name, write in writers.items():
         (tmp_path / name).write_bytes(b"before")
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

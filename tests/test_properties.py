@@ -1,7 +1,7 @@
-"""What does not depend on how the same rows are given, for tables as hypothesis draws them.
+"""Fits do not depend on how the same rows are given, for tables drawn by hypothesis.
 
-Learned models are asked of a few tables only: a fit takes a third of a second. Their searches end at another iterate
-when rounding differs, which is allowed 1 % of the standard deviation of y.
+Models that learn their scales are tested on a few tables only, since a fit takes a third of a second. With other
+rounding errors their searches end at another iterate, for which 1 % of the standard deviation of y is allowed.
 """
 
 import pickle
@@ -18,12 +18,12 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def few(model):
-    """How many tables a model is tried on."""
+    """Return the number of tables on which a model is tested."""
     return {"mlkm-auto": 2, "ridge-auto": 3}.get(next(name for name in ALL if ALL[name] is model), 6)
 
 
 def tried(model, check):
-    """The check at drawn tables, as many as the model has time for."""
+    """Run the check on drawn tables, fewer for slow models."""
     settings(max_examples=few(model))(given(tables, seeds)(check))()
 
 
@@ -129,7 +129,7 @@ def test_the_order_of_columns_matters_less_than_noise(model):
 
 @every(ALL)
 def test_a_constant_is_predicted_as_it_is(model):
-    """Whether y is constant, or all rows are one row and y is its mean."""
+    """A constant y is predicted exactly, and so is the mean of y if all rows are equal."""
 
     def check(table, seed):
         X, y = table.rows
@@ -144,7 +144,7 @@ def test_a_constant_is_predicted_as_it_is(model):
 
 @every(ALL)
 def test_a_prediction_depends_on_its_row_alone_and_survives_a_pickle(model):
-    """In any order and company; kernels are in float32."""
+    """The other rows and their order do not matter, up to float32 for kernels."""
 
     def check(table, seed):
         X, y = table.rows

@@ -73,7 +73,7 @@ def test_an_interval_depends_on_its_row_alone(name, table, asked):
 
 @every(ALL)
 def test_files_predict_the_same(model, tmp_path):
-    """A model saved and loaded, rows read from CSV and Parquet, and the model as ONNX."""
+    """A model that is saved and loaded, rows read from CSV and Parquet, and the ONNX model predict the same."""
 
     @settings(max_examples=1 if model is ALL["mlkm-auto"] else 2)
     @given(tables)

@@ -1,4 +1,4 @@
-"""Values that differ by rounding alone are one value: for ranks, for merging rows, and for the fit."""
+"""Values that differ by rounding errors alone are tied: for ranks, for merging rows, and for the fit."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_the_rank_of_a_value_is_continuous_as_it_leaves_a_tie():
 
 
 def test_near_values_of_a_long_tail_are_no_ties():
-    x = np.exp(np.linspace(-12, 12, 500))  # chains of neighbours that are near beside the mean deviation
+    x = np.exp(np.linspace(-12, 12, 500))  # chains of neighbours that are close relative to the mean deviation
     assert len(np.unique(tie_numbers(x))) == 500
     assert (np.diff(midranks(x, np.ones(500))[1]) > 0).all()
 

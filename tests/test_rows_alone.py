@@ -1,6 +1,6 @@
 """A row's prediction depends on the row alone: not on the rows beside it, their order, or the file that they came from.
 
-What a column is, is decided in the fit. Later every cell is read by that, whatever the other cells of the batch are.
+The type of a column is inferred in the fit. Later every cell is read by that type, whatever the other cells are.
 """
 
 import datetime
@@ -88,13 +88,13 @@ def fitted():
 
 
 def parts():
-    """Rows one by one, a few of them, and all in another order."""
+    """Return index arrays: single rows, a few rows, and all rows in another order."""
     yield from ([k] for k in range(8))
     yield from ([0, 3], [1, 4, 7], [5, 5], list(np.random.default_rng(0).permutation(N)))
 
 
 def in_memory(frame, kind):
-    """The same rows in frames of other libraries, and as arrays."""
+    """Return the same rows in frames of other libraries, and as arrays."""
     yield frame
     yield frame.astype(object)
     yield frame.to_numpy(object)
@@ -108,7 +108,7 @@ def in_memory(frame, kind):
 
 
 def in_files(frame, kind, folder):
-    """The same rows in files, and as pandas reads them from there."""
+    """Return the same rows in files, and as pandas reads them from there."""
     frame.to_csv(folder / "rows.csv", index=False)
     yield open_table(folder / "rows.csv")
     yield pd.read_csv(folder / "rows.csv")
@@ -156,7 +156,7 @@ CELLS = st.one_of(
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.lists(CELLS, min_size=2, max_size=8), st.randoms(use_true_random=False))
 def test_cells_of_any_kind_are_read_one_by_one_as_together(cells, random):
-    """Also where pandas finds a type for a part of a mixed column."""
+    """This holds even if pandas infers a type for a part of a mixed column."""
     frame = pd.DataFrame({"c": pd.Series(cells, dtype=object)})
     encoder = TableEncoder()
     whole = encoder.fit_transform(frame)
@@ -169,7 +169,7 @@ def test_cells_of_any_kind_are_read_one_by_one_as_together(cells, random):
 
 
 def test_types_of_other_libraries_are_read_one_by_one_as_together():
-    """Those that pandas does not have, in the fit and later; and as another library has the same cells."""
+    """Types that pandas does not have are read alike in the fit and later, and from other libraries."""
     colours = pl.Enum(["red", "green", "blue"])
     frame = pl.DataFrame(
         {
@@ -191,7 +191,7 @@ def test_types_of_other_libraries_are_read_one_by_one_as_together():
 
 
 def test_instants_are_the_same_in_every_zone(fitted):
-    """Dates without a zone are by the clock of that of the fit; text has its offset."""
+    """Dates without a zone are local times of the zone of the fit; text has an offset."""
     model, frame, _ = fitted["times of a zone"]
     expected = model.predict(frame)
     for zone in ("UTC", "Asia/Kolkata", "Australia/Lord_Howe", datetime.timezone(datetime.timedelta(hours=-3))):
@@ -213,7 +213,7 @@ def test_truth_values_and_dates_are_what_they_were_however_they_are_written(fitt
 
 
 def odd_rows(folder):
-    """A model, rows of which three cells do not fit their columns, and these rows with missing cells there."""
+    """Return a model, rows with three cells of another type than in the fit, and the rows with these cells missing."""
     n = 60
     frame = pd.DataFrame({"x": np.arange(n) / n, "when": pd.date_range("2024-01-01", periods=n)}).astype(object)
     model = RandomFeatureRidge(20, scale=0.5, random_state=0).fit(frame.infer_objects(), np.arange(n) % 7.0)
@@ -226,8 +226,8 @@ def odd_rows(folder):
 
 
 ODD = (
-    "Column 'x' held numbers in the fit, and 2 cells that are none are taken as missing, such as 'tall'; column 'when'"
-    " held dates in the fit, and 1 cell that is none is taken as missing, such as 'yesterday'."
+    "Column 'x' held numbers in the fit, and 2 cells that are not numbers are taken as missing, such as 'tall'; column"
+    " 'when' held dates in the fit, and 1 cell that is not a date is taken as missing, such as 'yesterday'."
 )
 
 
@@ -252,14 +252,14 @@ def test_cells_that_do_not_fit_are_missing_with_one_warning(tmp_path, monkeypatc
 def test_words_among_numbers_that_are_levels_are_new_levels():
     frame = pd.DataFrame({"k": [1, 2, 3] * 5})
     encoder = TableEncoder(categorical_features=["k"]).fit(frame)
-    with pytest.warns(UserWarning, match="1 cell that is none is taken as a new level, such as 'b'"):
+    with pytest.warns(UserWarning, match="1 cell that is not a number is taken as a new level, such as 'b'"):
         found = encoder.transform(pd.DataFrame({"k": ["3.0", True, "b", None, 2]}))
     assert found[:, 0].tolist() == [2, 0, -1, -1, 1]
 
 
 def test_commands_read_later_files_by_the_fit(tmp_path):
-    """Codes with leading zeros, truth values and dates in a file that has no other words; and cells that do not
-    fit."""
+    """Codes with leading zeros, truth values and dates keep their types in a file without other words, and cells of
+    another type are noted."""
     k = np.arange(200)
     frame = pd.DataFrame(
         {

@@ -1,4 +1,4 @@
-"""Files that are complete or not there, and programs that clean up when they are told to end."""
+"""Files that appear only when they are complete, and programs that clean up when they receive SIGTERM."""
 
 import os
 import shutil
@@ -17,12 +17,13 @@ PathLike = str | os.PathLike[str]
 
 @contextmanager
 def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
-    """Open a binary file for writing that takes the name `path` when the block ends, and never if it fails.
+    """Open a binary file for writing that gets the name `path` when the block ends, and never if the block fails.
 
-    Until then there is a file without a name, which the system removes even if the process is killed. Where the system
-    has no such files (other than Linux, network drives), the content is copied to a named one at the end. Links are
-    followed. An existing file keeps its permissions, and its owner where the system allows it; a new one has those of
-    the umask. Pipes, terminals and /dev/null are written to at the end of the block.
+    Until then the file has no name, and the system removes it even if the process is killed. It then gets a hidden
+    name, and in the next system call the name `path`. Where the system has no files without a name (other systems than
+    Linux, network drives), the content is copied to the hidden file at the end. Links are followed. An existing file
+    keeps its permissions, and its owner where the system allows it; a new file has the permissions that the umask
+    gives. Pipes, terminals and /dev/null are written to at the end of the block.
 
     >>> folder = tempfile.mkdtemp()
     >>> with atomic_write(os.path.join(folder, "a.txt")) as file:
@@ -49,7 +50,7 @@ def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
 
 
 def check_writable(path: PathLike) -> os.stat_result | None:
-    """Raise an OSError where `atomic_write` could not write; the status of the file there, or None for a new one."""
+    """Raise an OSError if `atomic_write` could not write; return the status of an existing file, or None."""
     name, target = os.fspath(path), Path(os.path.realpath(path))
     if target.is_dir():
         raise IsADirectoryError(f"An output needs the name of a file; got the folder {name!r}.")
@@ -68,36 +69,36 @@ def check_writable(path: PathLike) -> os.stat_result | None:
     if old is not None and not os.access(target, os.W_OK):
         raise PermissionError(f"The file {name!r} is read-only; make it writable, or give another name.")
     if not os.access(target.parent, os.W_OK):
-        raise PermissionError(f"The folder {str(target.parent)!r} is read-only; name a file in another.")
+        raise PermissionError(f"The folder {str(target.parent)!r} is read-only; give a file in another folder.")
     return old
 
 
 def _unnamed(folder: Path) -> IO[bytes]:
-    """A new file in the folder without a name, to write to and to read."""
-    with suppress(AttributeError, OSError):  # TemporaryFile's own have no permissions but the owner's and get no name
+    """Open a new file without a name in the folder, for writing and reading."""
+    with suppress(AttributeError, OSError):  # a TemporaryFile is for its owner only and gets no name
         return open(os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o666), "w+b")
     return tempfile.TemporaryFile(dir=folder)
 
 
 def _name(file: IO[bytes], target: Path, old: os.stat_result | None) -> None:
     """Give the file the name of the target, in place of the old file."""
-    beside = target.with_name(f".mlkm-{os.urandom(8).hex()}")  # no link can replace a file, but a new name can
+    hidden = target.with_name(f".mlkm-{os.urandom(8).hex()}")  # os.link cannot replace a file, os.replace can
     try:
-        try:  # src_dir_fd says nothing here, but makes Python call linkat, which follows the link in /proc
-            os.link(f"/proc/self/fd/{file.fileno()}", beside, src_dir_fd=file.fileno())
+        try:  # src_dir_fd is not needed, but makes Python call linkat, which follows the link in /proc
+            os.link(f"/proc/self/fd/{file.fileno()}", hidden, src_dir_fd=file.fileno())
         except (OSError, NotImplementedError):
-            with open(beside, "xb", opener=partial(os.open, mode=0o666 if old is None else 0o600)) as copy:
+            with open(hidden, "xb", opener=partial(os.open, mode=0o666 if old is None else 0o600)) as copy:
                 _keep_permissions(old, copy)
                 _copy(file, copy)
                 copy.flush()
                 os.fsync(copy.fileno())
-        os.replace(beside, target)
+        os.replace(hidden, target)
     finally:
-        beside.unlink(missing_ok=True)
+        hidden.unlink(missing_ok=True)
 
 
 def _keep_permissions(old: os.stat_result | None, file: IO[bytes]) -> None:
-    """Give the file the owner and the permissions of the old one; those of a group that cannot be kept are dropped."""
+    """Give the file the owner and the permissions of the old one; if its group cannot be set, the group gets none."""
     if old is None or not hasattr(os, "fchown"):  # as on Windows
         return
     for owner, group in ((old.st_uid, -1), (-1, old.st_gid)):
@@ -116,7 +117,7 @@ def _copy(file: IO[bytes], to: IO[bytes]) -> None:
 def interrupted_by_sigterm() -> Iterator[None]:
     """Let SIGTERM raise KeyboardInterrupt inside, as Ctrl-C does, with the signal's number as its argument.
 
-    This is for programs. A signal that somebody handles or ignores is left alone, and so are other threads.
+    This is for programs. Nothing changes where SIGTERM has a handler or is ignored, or outside the main thread.
     """
 
     def stop(number: int, frame: Any) -> None:

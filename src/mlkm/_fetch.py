@@ -188,7 +188,8 @@ def _require(folder: Path, names: tuple[str, ...], archive: str, page: str, down
         return
     yes_no("download_if_missing", download)
     by_hand = (
-        f"download {archive} ({page}), unpack it and put {', '.join(missing)} into {folder}, or set MLKM_DATA_HOME."
+        f"download {archive} ({page}), unpack it and put {', '.join(missing)} into {folder}, or set MLKM_DATA_HOME to"
+        " another folder for data."
     )
     if not download:
         raise FileNotFoundError(f"{', '.join(missing)} must be in {folder}; {by_hand}")

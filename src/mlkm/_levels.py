@@ -24,7 +24,7 @@ def exact_level(confidence_level: Any, name: str = "confidence_level") -> Fracti
     level = Fraction(-1)
     if isinstance(confidence_level, (Real, Decimal)) and not isinstance(confidence_level, bool):
         exact: Any = confidence_level if isinstance(confidence_level, (Rational, Decimal)) else str(confidence_level)
-        with suppress(ValueError, OverflowError):  # NaN and infinity; of a NumPy number the shortest form is taken
+        with suppress(ValueError, OverflowError):  # NaN and infinity; NumPy numbers are taken in shortest form
             level = Fraction(exact)
     if not 0 < level < 1:
         raise ValueError(f"{name} must be a number between 0 and 1, as in 0.95; got {brief(confidence_level)}.")

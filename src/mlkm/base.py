@@ -35,7 +35,7 @@ from .variance import (
 )
 
 _SAVED_WITHOUT = "needs the training rows, which this model was saved without; save it with keep_rows=True."
-_FURTHEST = 1e100  # standard deviations up to which inputs of fits with given scales have squares
+_FURTHEST = 1e100  # standard deviations up to which inputs are allowed in fits with given scales
 
 
 class _NoRowsError(ValueError, AttributeError):
@@ -46,11 +46,11 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
     """What all regressors share: standardised distinct rows in, an average of machines out."""
 
     def _targets(self, y: Any) -> Array:
-        """Outcomes of as many outputs as in the fit."""
+        """Return y as numbers, with as many outputs as in the fit."""
         targets, k = as_targets(y), len(self.y_scaler_.mean)
-        own = 1 if targets.ndim < 2 else targets.shape[1]
-        if own != k:
-            raise ValueError(f"y must have {k} outputs, as in the fit; got {own}.")
+        n_outputs = 1 if targets.ndim < 2 else targets.shape[1]
+        if n_outputs != k:
+            raise ValueError(f"y must have {k} {'output' if k == 1 else 'outputs'}, as in the fit; got {n_outputs}.")
         return targets
 
     def _known(self, what: str) -> tuple[Any, Any]:
@@ -172,9 +172,10 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
         """The mean of y at every row of X: the average over the fitted machines.
 
-        With automatic scales, inputs count up to one range beyond the training values, and those beyond two ranges are
-        drawn back to the training values. Predictions leave the training targets by at most half their range and as
-        many ranges more as the inputs are beyond theirs, and by no more than two.
+        With automatic scales, inputs are used as they are up to one range beyond the training values, and replaced by
+        the nearest training value from three ranges on (`mlkm.rows.fence`). Predictions exceed the training targets by
+        at most half the range of these plus one range for every range by which inputs lie beyond theirs, and never by
+        more than two ranges.
 
         With `return_std`, also the standard deviation of a new y there by the paper's estimator (`mlkm.variance`):
         noise of one size everywhere, or where targets are skewed as far as rows left out say so, of one size on a scale
@@ -300,25 +301,25 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         return self._seen
 
     def _inputs(self, X: Array) -> Array:
-        """Standardised inputs; with automatic scales no further out than a range beyond the training values, and
-        drawn back to these where they are much further out."""
+        """Return standardised inputs; with automatic scales, values far beyond those of training are first replaced
+        (`Fence.held`)."""
         if self._careful:
             return self.x_scaler_.forward(self._fence.held(X))
         Z = self.x_scaler_.forward(X)
         if (far := max(Z.max(initial=0.0), -Z.min(initial=0.0))) > _FURTHEST:
             raise ValueError(
-                f"X has a number {far:.3g} standard deviations away from the mean of its column, where a fit with given"
-                " scales has no variance; correct it, or fit with automatic scales."
+                f"X has a number {far:.3g} standard deviations away from the mean of its column, and a fit with given"
+                f" scales allows at most {_FURTHEST:.0e}; correct it, or fit with automatic scales."
             )
         return Z
 
     def _in_units(self, f: Array, Z: Array) -> Array:
-        """Predictions at standardised inputs in the units of y, within their limits."""
+        """Return predictions at standardised inputs in the units of y, clipped to their limits."""
         return self._shaped(self._within(self.y_scaler_.backward(f), Z))
 
     def _within(self, Y: Array, Z: Array) -> Array:
-        """Predictions (n, ..., k) at standardised inputs, held to the training targets and what lies beyond them as
-        far as the inputs are beyond theirs; with given scales as they are."""
+        """Clip predictions (n, ..., k) at standardised inputs to the training targets and the ranges beyond them that
+        `Fence.room` allows; with given scales they are not clipped."""
         least, most = self._limits
         if np.isinf(most).all():
             return Y

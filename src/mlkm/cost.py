@@ -211,7 +211,7 @@ def _held_out(n: int, d: int, policy: Policy) -> float:
 
 
 def _parts(n: int, policy: Policy) -> int:
-    """How many parts of the rows are held out."""
+    """Return how many of five folds are held out."""
     all_five, two = policy.fifths
     return 5 if n <= all_five else 2 if n <= two else 1
 

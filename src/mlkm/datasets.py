@@ -18,7 +18,7 @@ _LARGEST = 1e300  # sd of the noise: a few times this number is still finite
 
 
 def _check(n: Any, d: Any, noise: Any, least: int = 1) -> float:
-    """The noise, where it and the sizes are right."""
+    """Check the sizes and the noise, and return the noise."""
     n, d = whole("n, the number of rows,", n), whole("d, the number of inputs,", d, least)
     check_memory(8.0 * d * (n + d), f"{n} rows of {d} inputs", "ask for fewer")
     return number("noise", noise, at_least=0, at_most=_LARGEST)

@@ -58,9 +58,9 @@ class RandomFeatureRidge(Incremental, KernelMachine):
     ----------
     loo_error_ : float
         Mean squared leave-one-out error, in squared units of y. With a given scale it is exact, the penalty held fixed.
-        With scale="auto" and up to 1000 rows it is the error of rows that neither search nor fit had seen, in five, two
-        or one parts; above, and after `partial_fit`, `forget` and `mlkm.merge`, features are held fixed, and with many
-        inputs the search makes it too small.
+        With scale="auto" and up to 1000 rows it is the error on held-out rows that neither the search nor the fit has
+        used: all, two or one of five folds. With more rows, and after `partial_fit`, `forget` and `mlkm.merge`, the
+        features are held fixed, and with many inputs it is too small, because the search has used the same rows.
     penalty_, scales_, widths_ : float, tuple, tuple
         The penalty, scale and number of features in use.
     feature_relevance_ : array of shape (d,)
@@ -215,8 +215,8 @@ class _MultiLayer(KernelMachine):
         relevances, directions, ranks and the scalings of the inputs are kept; variances, noise, penalty and weights are
         those of the rows given. Several times faster than `fit`, and about as good where y depends on X as before.
 
-        Hidden layers of effort="best" are left away. `loo_error_` holds the kernel fixed: it is honest where the search
-        has not seen these rows.
+        Hidden layers of effort="best" are left out. `loo_error_` holds the kernel fixed: it is too small if the search
+        has used the same rows.
 
         Examples
         --------
@@ -303,10 +303,10 @@ _PARAMETERS = """
     loss_curve_ : list of float
         The overall loss after each epoch, for targets of variance 1.
     loo_error_ : float
-        Mean squared leave-one-out error, in squared units of y. Where the scale of layer 1 is searched for, and there
-        are up to 1000 rows, it is the error of rows that neither search nor fit had seen. Above, with given scales and
-        by descent, features are held fixed, also those of trained hidden layers, which makes it too small where these
-        follow the rows closely; it is exact for one layer of a given scale.
+        Mean squared leave-one-out error, in squared units of y. Where the scale of layer 1 is learned and there are
+        up to 1000 rows, it is the error on held-out rows that neither the search nor the fit has used. With more rows,
+        with given scales and by descent, features are held fixed, also those of trained hidden layers, which makes it
+        too small if these overfit; it is exact for one layer of a given scale.
     penalty_, scales_, widths_ : float, tuple, tuple
         What was used; scales of layer 1 are for standardised inputs.
     feature_relevance_ : array of shape (d,)

@@ -14,7 +14,7 @@ import sklearn
 
 __all__ = ["NoSignalWarning", "OutsideWarning", "warn"]
 
-# files of calls on the way: those of this package, what scikit-learn puts around a fit for its callbacks, and blocks
+# files that are skipped in the stack: this package, scikit-learn's callbacks around a fit, and context managers
 _PASSED = str(Path(__file__).parent), str(Path(sklearn.__file__).parent / "callback"), contextlib.__file__
 
 

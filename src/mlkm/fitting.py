@@ -106,7 +106,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def _searches(self) -> bool:
-        """Whether a fit searches for the scale of layer 1."""
+        """Whether a fit learns the scale of layer 1."""
         return is_automatic(getattr(self, "scale", getattr(self, "scales", "auto")), getattr(self, "solver", "auto"))
 
     def _policy(self, n: int, d: int, in_memory: bool) -> Policy:
@@ -263,7 +263,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         if np.isinf(self.loo_error_) or (self.loo_error_ == 0 and error.any()):
             warn(
                 f"loo_error_ is {self.loo_error_:g}: it is in squared units of y, and the square of {error.max():.3g}"
-                " is beyond what a number can be; rescale y to have it."
+                " is outside the range of floating point numbers; rescale y."
             )
         self.feature_relevance_ = np.bincount(self._kinds.owners, fitted.relevance, minlength=self.n_features_in_)
         with np.errstate(over="ignore"):

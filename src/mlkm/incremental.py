@@ -3,8 +3,8 @@
     (F'WF + w lambda) c = F'WY
 
 A model keeps F'WF and F'WY, so rows are added and taken away by adding and subtracting theirs, and the models of sites
-that share no rows are merged by adding their sums. The result is the fit to all rows, to rounding. Where rounding would
-be more than that of a fit, since rows far beyond the others were there, rows are not taken away.
+that share no rows are merged by adding their sums. The result is the fit to all rows, to rounding. Rows are not
+taken away where rows far beyond the others have left rounding errors in the sums that are larger than those of a fit.
 """
 
 import operator
@@ -34,7 +34,7 @@ from .variance import SHOWN, SumsSummary
 
 _SAME = 1e-6  # by which features of two models may differ
 _FAR = 1e100  # standard deviations of y beyond which targets are measured in larger units
-_MOST_LOST = 1e6  # sums of squares that rows may have had, relative to what is left where they are taken away
+_MOST_LOST = 1e6  # largest ratio of the earlier sums of squares to those after rows are taken away
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,12 @@ def solved_sums(prior: Prior, sums: Sums, penalty: float) -> Solved:
     A = FF + np.diag(np.full(len(FF), n * max(penalty, 1e-14)))
     try:
         factor = cho_factor(A, lower=True)
-    except LinAlgError:  # rows far out, beside whose squares those of the others are rounding
+    except LinAlgError:  # rows far out, whose squares leave rounding errors as large as the squares of the others
         A[np.diag_indices(len(A))] += ROUNDING * len(A) * np.diag(sums.FF)
         factor = cho_factor(A, lower=True)
     C = cho_solve(factor, FY)
     degrees = float(np.trace(cho_solve(factor, FF))) + 1
-    # Of what is left of y, no more is known than the rounding of its terms; a fit is not exact because that hides it.
+    # The residual sum of squares is not known below the rounding errors of its terms, so these are its lower bound.
     F_peak, Y_peak = np.sqrt(sums.peaks())
     hidden = np.finfo(np.float64).eps * (Y_peak + F_peak * np.abs(C).sum(axis=0)) ** 2 * (YY > 0)
     rss = np.maximum(YY - 2 * (C * FY).sum(axis=0) + (C * (FF @ C)).sum(axis=0), hidden)
@@ -115,8 +115,8 @@ class Incremental:
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows. The first call is `fit`; later ones hold the features, the scalings and the penalty, and are equal
-        to a fit to all rows with these, to rounding. `loo_error_` is then that of rows of mean leverage, with the
-        features held fixed."""
+        to a fit to all rows with these, to rounding. `loo_error_` is then computed as if all rows had the mean
+        leverage, with the features held fixed."""
         if not hasattr(self, "machines_"):
             return cast(Self, self.fit(X, y, sample_weight))  # type: ignore[attr-defined]
         source = self._later(X, y, sample_weight)
@@ -132,11 +132,11 @@ class Incremental:
             return self._with_sums(sums)._with_span(wider(self._span, span))
 
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Take rows away again that were given before, with the weights that they had. Predictions are then equal to
-        those of a fit without them that holds features, scalings and penalty, to 1e-6 standard deviations of y.
+        """Take away rows that were given before, with the weights that they had. Predictions are then equal to those of
+        a fit without them, with the same features, scalings and penalty, to 1e-6 standard deviations of y.
 
-        Rows that the sums tell were never given, and rows so far beyond the others that the rounding of their sums
-        would hide what is left, are refused, and the model stays as it was: call `fit` without them.
+        Rows that, by the sums, were never given are refused, and so are rows so far beyond the others that rounding
+        errors of the remaining sums would be too large. The model then stays as it was: call `fit` without them.
         """
         check_is_fitted(self)
         ours, less = self._sums("forget"), self._sums_of(self._later(X, y, sample_weight))
@@ -145,18 +145,18 @@ class Incremental:
                 f"Only rows that the model has can be forgotten, and not all of them: it has {ours.n:g} rows of weight"
                 f" {ours.weight:g}, and {less.n:g} of weight {less.weight:g} were given."
             )
-        left = ours - less
-        if not left.are_of_rows():
+        rest = ours - less
+        if not rest.are_of_rows():
             raise ValueError(
-                "Only rows that the model has can be forgotten, with the weights that they had; what these leave are no"
-                " sums of rows: call fit with the rows that are to stay."
+                "Only rows that the model has can be forgotten, with the weights that they had; the sums without these"
+                " are not those of any rows: call fit with the rows that are to stay."
             )
-        if left.lost() > _MOST_LOST:
+        if rest.lost() > _MOST_LOST:
             raise ValueError(
-                "These rows cannot be forgotten: rows far beyond those that would be left have been added, and the"
-                " rounding of their sums hides what these are; call fit with the rows that are to stay."
+                "These rows cannot be forgotten: rows far beyond those that would remain have been added, and rounding"
+                " errors of their sums are too large for the remaining sums; call fit with the rows that are to stay."
             )
-        return self._with_sums(left)
+        return self._with_sums(rest)
 
     def without_rows(self) -> Self:
         """A copy with the same features, scalings and penalty and no rows, to begin elsewhere: `partial_fit` adds some,
@@ -191,12 +191,12 @@ class Incremental:
 
     def _sums_of(self, source: Source) -> Sums:
         _, fit = self._rows_of_fit
-        with np.errstate(over="ignore", invalid="ignore"):  # rows whose squares overflow are refused by their sums
+        with np.errstate(over="ignore", invalid="ignore"):  # rows whose squares overflow are refused later
             sums: Sums = source.reduce(LaterSums(sendable(self), fit.prior, self.row_sums().shift), operator.add)
         return sums
 
     def _measured_for(self, sums: Sums, span: tuple[Array, Array]) -> Self:
-        """Targets in larger units where some are so far beyond those of the fit that their squares would overflow."""
+        """Measure targets in larger units if they are so far beyond those of the fit that squares would overflow."""
         units = self.y_scaler_
         reach = np.abs(np.stack(span) / 4 - units.mean / 4).max(axis=0)
         far = reach / _FAR > units.sd

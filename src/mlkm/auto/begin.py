@@ -13,16 +13,16 @@ from .plan import Plan
 from .policy import Policy
 
 _LEADERS = 2  # inputs together with which others are tested in pairs
-_GRID = 2.0**20  # per standard deviation, to which the rows of a search are rounded
+_GRID = 2.0**20  # steps per standard deviation to which the rows of a search are rounded
 _LEAST_TO_WARP = 20  # rows for a power to be told
 
 
 def sample_of(rows: Rows, ranks: Warp, at: slice, k: int, policy: Policy) -> joint.Sample:
-    """The rows of search k; targets are winsorised for every other one.
+    """Return the rows of search k, with winsorised targets in every other search.
 
-    Inputs and targets are rounded to a millionth of their standard deviation. A search amplifies rounding errors of its
-    rows to hundredths of a prediction error, and so it is the same search for the same table in other units, or
-    computed in another way. What is solved in the end is solved on the rows as they are.
+    Inputs and targets are rounded to about a millionth of their standard deviation. A search amplifies rounding errors
+    of its rows to hundredths of the prediction error; with rounded rows, the same table in other units, or computed in
+    another way, has the same search. The final solve uses the rows as they are.
     """
     Y, weights = _rounded(rows.Y[at]), rows.weights[at]
     if k % 2 == 0:

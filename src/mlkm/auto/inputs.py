@@ -90,7 +90,7 @@ def _left_by_single_inputs(waves: list[Array], Y: Array, weights: Array) -> Arra
 
 def _waves(X: Array) -> list[Array]:
     """cos(pi k u) of the inputs' ranks u in (0, 1): uncorrelated with variance 1/2 for every input."""
-    order = [np.argsort(np.argsort(tie_numbers(x), kind="stable"), kind="stable") for x in X.T]  # ties by their place
+    order = [np.argsort(np.argsort(tie_numbers(x), kind="stable"), kind="stable") for x in X.T]  # ties in row order
     ranks = (np.stack(order, axis=1) + 0.5) / len(X)
     return [np.cos(np.pi * k * ranks) for k in range(1, _WAVES + 1)]
 

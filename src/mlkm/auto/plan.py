@@ -20,7 +20,7 @@ from ..solvers.base import as_solver
 from .policy import Policy, current_policy
 
 PARTS = ("amplitude1", "full", "rough")  # amplitudes of single inputs, of the smooth kernel of all, of the rough one
-_LARGEST_ANGLE = 1e100  # far above what has a cosine (1e16), far below what has no square (1e154)
+_LARGEST_ANGLE = 1e100  # far above where cosines lose all digits (1e16), far below where squares overflow (1e154)
 DESCENT_WIDTHS = (256, 16)  # the paper's shape from 16 inputs on
 PENALTIES = tuple(10.0**k for k in range(-7, 1))  # candidates of penalty="cv", as in the paper's searches
 
@@ -227,7 +227,7 @@ def _scales(scales: Any, widths: tuple[int, ...] | None, d: int, unit: Array) ->
 
 
 def _check_angles(scale: Array | None, origin: Array | float) -> None:
-    """Refuse a given scale in units of which the inputs are so large that squares of them overflow."""
+    """Refuse a given scale that makes angles, inputs times scale, so large that their squares overflow."""
     size = 0.0 if scale is None else float(np.max(scale * np.maximum(1.0, np.abs(origin)), initial=0.0))
     if size > _LARGEST_ANGLE:
         raise ValueError(

@@ -81,7 +81,7 @@ def _as_data(result: "Result") -> dict[str, Any]:
 
 
 def _check_picture(picture: Path) -> str | None:
-    """The package that is missing for pictures, if one is; an error where a picture could not be saved."""
+    """Return the package that is missing for pictures, or None; raise an error if a picture could not be saved."""
     try:
         from .pictures import kinds
     except ModuleNotFoundError as missing:

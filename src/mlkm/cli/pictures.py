@@ -14,7 +14,7 @@ _OTHERS, _LIMITS = 7 / 16, (0.02, 0.98)  # where other inputs are held: in the m
 
 
 def kinds() -> list[str]:
-    """How the name of a picture may end."""
+    """Return the endings that the name of a picture may have."""
     return [f".{kind}" for kind in sorted(Figure().canvas.get_supported_filetypes())]
 
 

@@ -16,7 +16,7 @@ from ..sources.files import FileSource, open_table
 from ..tables.frames import read_frame
 from .talk import UsageError
 
-_COPIES = 4  # of a table that are in memory at the same time, about
+_COPIES = 4  # copies of a table that are in memory at the same time, roughly
 
 
 def opened(path: Path) -> FileSource:

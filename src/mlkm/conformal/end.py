@@ -1,10 +1,11 @@
 """One end of a band in time order, and how it moves with every outcome.
 
-Where nothing changes, the share of misses is alpha from the first outcome on. The level of "adaptive" swings around a
-mean that is below alpha, since it is the same whether the band is a little or far too wide; a level that began at alpha
-would miss too often until it has come down. So it follows the later half of the calibration scores before the first
-outcome comes. The threshold of "decaying" begins at the quantile of all calibration scores, which steps must not
-spoil: they are as small as if it had followed these, as long as scores keep their size.
+For exchangeable scores the share of misses is alpha from the first outcome on. The level of "adaptive" fluctuates
+around a mean below alpha, because a band that is far too wide misses no less often than one that is slightly too wide;
+a level that began at alpha would miss too often at first. It is therefore updated with the later half of the
+calibration scores before the first outcome. The threshold of "decaying" begins at the quantile of all calibration
+scores. Large first steps would spoil it, so steps begin as small as if calibration scores had been outcomes, as long
+as scores keep their size.
 """
 
 from bisect import bisect_left, insort
@@ -17,8 +18,8 @@ import numpy as np
 from .._types import Array
 
 _MEMORY = 200  # latest scores that say of what size scores are
-_COUNTED = 100  # calibration scores, at most, after which the steps of "decaying" are as if it had followed them
-_MOST_GAPS = 4.0  # distances of the two largest scores by which a quantile is beyond them, at most
+_COUNTED = 100  # calibration scores, at most, that count as earlier steps of "decaying"
+_MOST_GAPS = 4.0  # a quantile exceeds the largest score by at most so many gaps between the two largest
 
 
 class End:
@@ -63,7 +64,7 @@ class End:
             self.threshold = _upper_quantile(self.ordered, self.level, self.swing)
         else:
             unit = max(self.least, self.unit)  # steps that shrink with the scores would be slow to narrow a wide band
-            # Calibration scores count as followed as far as they are of today's size; steps stay large enough.
+            # Calibration scores count as earlier steps, and less so if scores have grown: steps stay large enough.
             followed = self.t + min(self.n_seen - self.t, _COUNTED) * (self.least / unit if unit > 0 else 1.0)
             self.threshold += self.step * unit * followed**-self.decay * (miss - self.alpha)
 
@@ -77,12 +78,15 @@ class End:
 
 
 def _upper_quantile(scores: list[float], alpha: float, swing: float) -> float:
-    """Beyond which a new score is with probability alpha, by scores in increasing order: with n of them, beyond the
-    j-th largest with j / (n + 1). In between and beyond the largest that is so on average for exponential tails, whose
-    gap below the j-th largest has mean 1 / j. Where alpha has left [0, 1] it is further out by their range, or by how
-    much one differs from the next where they are too few to have a range."""
+    """Return the threshold that a new score exceeds with probability alpha, from n scores in increasing order.
+
+    A new score exceeds the j-th largest with probability j / (n + 1). Between two scores and beyond the largest, the
+    threshold is interpolated so that this holds on average for exponential tails, whose gap below the j-th largest has
+    mean 1 / j. Where alpha is below 0, the threshold moves further out by ten times their range, or the mean difference
+    of consecutive scores if that is larger, per unit of alpha.
+    """
     n, above = len(scores), min(max(alpha, 0.0), 1.0) * (len(scores) + 1)
-    j = min(max(ceil(above) - 1, 0), n - 1)  # scores above the one from which we go up, by a share of the gap
+    j = min(max(ceil(above) - 1, 0), n - 1)  # number of scores above the one from which the threshold is interpolated
     share = min(j + 1 - above, 1.0)
     base = scores[n - 1 - j]
     if j > 0:

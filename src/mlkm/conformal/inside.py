@@ -60,7 +60,7 @@ def has_closed_form(model: Any) -> bool:
 
 
 def searches(model: Any) -> bool:
-    """Whether the last step searches for its features on the rows it is fitted to."""
+    """Whether the last step learns its features from the rows that it is fitted to."""
     return bool(getattr(last_step(model), "_searches", False))
 
 

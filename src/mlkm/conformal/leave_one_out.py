@@ -1,9 +1,9 @@
 """Jackknife+ (Barber, Candes, Ramdas, Tibshirani 2021) from the closed form of one layer: as CV+ with a fold per row,
-and a single fit.
+from a single fit.
 
-The closed form holds the features fixed. Where they were searched for on the same rows, the fit without a row would
-have searched without it, and residuals with the features of all rows are too small: of 40 rows of 30 inputs that say
-nothing of y a band of 90 % covered 74 %. CV+ then takes its place, with a search per fold.
+The closed form holds the features fixed. If features are learned from the same rows, a fit without a row would have
+learned others, and residuals with the features of all rows are too small: with 40 rows of 30 inputs that are
+independent of y, a band of 90 % covered 74 %. CV+ with a search in every fold is then used instead.
 """
 
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from .rank import warn
 from .request import Request, Shift
 from .scores import Recipe, columns, least_unit, score_for, unit_of_outputs
 
-_FOLDS = 5  # of CV+ where features are searched for, as in `ConformalRegressor`
+_FOLDS = 5  # of CV+ where features are learned, as in `ConformalRegressor`
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class LeaveOneOut:
 def fit_leave_one_out(
     estimator: Any, recipe: Recipe, X: Any, y: Array, weights: Array | None = None
 ) -> LeaveOneOut | Cross:
-    """Fit once, to all rows; or by folds, where features are searched for. Rows of weight zero are in no fit and have
-    no say."""
+    """Fit once to all rows, or by folds where features are learned. Rows of weight zero are in no fit and have no
+    score."""
     score = score_for(recipe.score, estimator)
     if score not in ("absolute", "variance"):
         raise ValueError(f"cv='loo' goes with score='absolute' or 'variance'; got {brief(score)}.")
@@ -94,7 +94,7 @@ def fit_leave_one_out(
 
 
 def _by_folds(estimator: Any, recipe: Recipe, X: Any, y: Array, weights: Array | None) -> Cross:
-    """CV+, and a word on it."""
+    """Use CV+ instead, with a warning."""
     if is_frozen(estimator):
         raise ValueError(
             "cv='loo' needs rows that no search has seen, and this fitted model may have searched for its features on"

@@ -4,8 +4,8 @@ Adaptive conformal inference (Gibbs and Candes 2021) moves the level: after each
 err_t), err_t being 1 for a miss, and the interval is the 1 - alpha_t quantile of the most recent scores. The version
 with decaying step (Angelopoulos, Barber and Bates 2024) moves the threshold itself, q <- q + eta_t (err_t - alpha) with
 eta_t ~ t^-decay, in units of the scores at the start or of late, whichever are larger. Both keep the share of misses
-near alpha along any sequence, without any assumption on it, and where nothing changes from the first outcome on. The
-two ends are followed one by one, alpha/2 each, so that the band can move with a drift of the mean.
+near alpha along any sequence, without any assumption on it, and for exchangeable rows from the first outcome on. The
+two ends are updated separately, alpha/2 each, so that the band can move with a drift of the mean.
 
 Outcomes may come late: each predicted row waits with the interval that was given for it, and that interval is what
 its outcome is judged by.
@@ -67,8 +67,8 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
         Whether the level moves with a fixed step, or the threshold with a decaying one.
     step : float or None, default=None
         gamma of "adaptive", 0.05 by default; for "decaying" the first step in units of the mean absolute score at the
-        start, or of the latest 200 or so outcomes where that is larger, 3 by default; rows at the start, up to
-        100, count as steps that have been made.
+        start, or of the latest 200 or so outcomes where that is larger, 3 by default; up to 100 calibration rows
+        count as steps already made.
     decay : float, default=0.55
         Exponent of the decaying step, above 1/2 and at most 1.
     window : int or None, default=200

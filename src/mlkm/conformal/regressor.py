@@ -64,8 +64,8 @@ class ConformalRegressor(Reporting, Quantiles, WithScoreParameter, MetaEstimator
         Share or number of rows kept for calibration by "split".
     cv : int, splitter or "loo", default=5
         Folds of "cross", and of residuals for "residual" where the regressor has no closed form. "loo" leaves out rows
-        in closed form, for one-layer machines of a given scale. A regressor that searches for its features would have
-        searched without the row: it gets five folds with a search each instead, and a warning says so.
+        in closed form, for one-layer machines of a given scale. For a regressor that learns its features, which would
+        differ without the row, five folds with a search in each are used instead, with a warning.
     random_state : int, RandomState or None, default=None
         Seed of the split, of bootstrap samples and of quantile fits.
 

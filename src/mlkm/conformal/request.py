@@ -68,8 +68,8 @@ def side_scores(below: Array, above: Array, request: Request) -> Array:
 
 
 def as_interval(lower: Array, upper: Array, side: str, centre: Array) -> Array:
-    """Both ends stacked; a side not asked for is infinite, and neither end passes the centre, which does not depend on
-    the level: intervals of higher levels hold those of lower ones, also where ends cross."""
+    """Stack both ends; a side that was not asked for is infinite. Neither end passes the centre, which does not depend
+    on the level, so that intervals of higher levels contain those of lower ones even where ends would cross."""
     if side == "upper":
         return np.stack([np.full_like(upper, -np.inf), upper], axis=1)
     if side == "lower":

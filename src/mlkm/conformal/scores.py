@@ -126,7 +126,7 @@ def score_for(score: Any, model: Any) -> str:
 def check_folds(cv: Any) -> None:
     """Refuse what is no splitter before anything is fitted."""
     is_loo = isinstance(cv, str) and cv == "loo"
-    if not is_loo and not hasattr(cv, "__next__"):  # a generator of splits can be looked at once only
+    if not is_loo and not hasattr(cv, "__next__"):  # a generator of splits can be read only once
         as_splitter(cv, "'loo'")
 
 

@@ -159,8 +159,8 @@ def _linear(rows: Rows, plan: Plan) -> tuple[Machine, float]:
 
 
 def _held_out(rows: Rows, plan: Plan, found: LearnedKernel | None) -> tuple[IntArray, Array]:
-    """Rows held out, and what kernels, ridge and the mean without them predict there. The kernels, unless they were
-    found before, are found by one search on no more rows than its beginning."""
+    """Return held-out rows and the predictions of kernels, ridge and the mean there, fitted to the other rows. Kernels
+    that are not given are learned by one search, on as many rows as its first stage has."""
     cheaper = replace(plan, policy=replace(plan.policy, draws=1, joint_rows=plan.policy.first_joint_rows))
     return held_out(
         rows,
@@ -170,7 +170,7 @@ def _held_out(rows: Rows, plan: Plan, found: LearnedKernel | None) -> tuple[IntA
 
 
 def held_out(rows: Rows, plan: Plan, fit: Callable[[Rows], Sequence[Sequence[Machine]]]) -> tuple[IntArray, Array]:
-    """Rows held out, and what every member that was fitted to the others predicts there: (members, rows, outputs)."""
+    """Return held-out rows, and predictions (members, rows, outputs) there by members fitted to the other rows."""
     folds, outside = _fifths(len(rows), plan), []
     with stage("held out", len(folds)) as step:
         for fold in folds:
@@ -183,7 +183,7 @@ def held_out(rows: Rows, plan: Plan, fit: Callable[[Rows], Sequence[Sequence[Mac
 
 
 def mean_square(rows: Rows, at: IntArray, predictions: Array) -> Array:
-    """The mean squared error of predictions for the rows `at`, for every output."""
+    """Return the weighted mean squared error of predictions for the rows `at`, for every output."""
     weights = rows.weights[at]
     return np.asarray(weights @ (rows.Y[at] - predictions) ** 2 / weights.sum())
 

@@ -44,8 +44,8 @@ class Fitted:
 
 
 def train(rows: Rows, plan: Plan, units: Standardiser) -> Fitted:
-    """Fit MLKM or RKM to standardised rows; `units` are those of the outputs. Where layer 1 was searched for and rows
-    are few, the error is that of rows that neither search nor fit had seen: rows that a search has seen look better."""
+    """Fit MLKM or RKM to standardised rows; `units` are those of the outputs. Where layer 1 is learned and rows are
+    few, the error is that on held-out rows that neither the search nor the fit has used, as others are optimistic."""
     if plan.penalties:
         plan = plan.with_penalty(penalty_by_folds(rows, plan, units))
     fitted = _trained(rows, plan, units)
@@ -57,7 +57,7 @@ def train(rows: Rows, plan: Plan, units: Standardiser) -> Fitted:
 
 
 def _trained(rows: Rows, plan: Plan, units: Standardiser) -> Fitted:
-    """With every choice made but layer 1; where that is searched for, the error of rows left out holds it fixed."""
+    """Fit with every choice made but layer 1; where that is learned, the leave-one-out error holds it fixed."""
     parts = parts_of(rows, plan) if plan.rotate else None
     problem = Problem(rows, (), parts, plan.penalty, units=units, seed=plan.seed, n_jobs=plan.n_jobs)
     if isinstance(plan.solver, GradientDescent):

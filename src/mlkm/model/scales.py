@@ -27,7 +27,7 @@ class Geometric:
     def of_layers(self, depth: int) -> list[float]:
         """The scales of layers 1..depth."""
         c0, gamma = number("c0", self.c0, above=0), number("gamma", self.gamma, above=0)
-        with np.errstate(over="ignore"):  # which the check of scales tells
+        with np.errstate(over="ignore"):  # infinite scales are refused by `check_scale`
             return [float(c0 * np.float64(gamma) ** l) for l in range(1, depth + 1)]
 
 

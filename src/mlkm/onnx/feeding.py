@@ -41,7 +41,7 @@ def _cells(column: Any, raw: NDArray[Any], dtype: str) -> NDArray[Any]:
 
 
 def _held(values: NDArray[Any], dtype: str) -> NDArray[Any]:
-    """Numbers in another type, which must hold them."""
+    """Convert numbers to another type; refuse those that overflow there."""
     with np.errstate(over="ignore"):
         result = values.astype(dtype)
     if (np.isinf(result) & np.isfinite(values)).any():

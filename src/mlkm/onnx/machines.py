@@ -31,7 +31,7 @@ def average(graph: Graph, machines: Sequence[Machine], Z: str, double: bool) -> 
 
 
 def in_units(graph: Graph, model: Any, f: str, Z: str) -> str:
-    """Predictions at standardised inputs in the units of y, within their limits: (n, k)."""
+    """Predictions (n, k) at standardised inputs in the units of y, clipped to their limits."""
     scaler, (least, most), beyond = model.y_scaler_, model.prediction_limits_, model._beyond
     Y = graph("Add", graph("Mul", f, scaler.sd), scaler.mean)
     if np.isinf(most).all():
@@ -42,7 +42,7 @@ def in_units(graph: Graph, model: Any, f: str, Z: str) -> str:
 
 
 def prediction_room(graph: Graph, model: Any, Z: str) -> str:
-    """As `Fence.room`: (n, 1)."""
+    """The same as `Fence.room`: (n, 1)."""
     ends = model.x_scaler_.forward(np.stack([model._fence.low, model._fence.high]))
     far = graph("Div", graph("Max", graph("Sub", ends[0], Z), graph("Sub", Z, ends[1])), units_of(*ends))
     return graph("Add", graph.row_sums(graph("Max", far, np.array(0.0))), np.array(OVERSHOOT))

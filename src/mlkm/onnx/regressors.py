@@ -32,7 +32,7 @@ def standard_inputs(model: KernelMachine, source: Source) -> str:
 
 
 def _held(graph: Graph, fence: Fence, X: str) -> str:
-    """As `Fence.held`."""
+    """The same as `Fence.held`."""
     down, up = fence.steps
     above = graph.held(graph("Sub", X, fence.most + up), np.zeros_like(up), up)
     below = graph.held(graph("Sub", fence.least - down, X), np.zeros_like(down), down)

@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 NOTE, DESCRIPTION = "mlkm.json", "model.json"
 _ARRAY = re.compile(r"[0-9]{1,6}\.npy")
-_MAGIC = b"\x93NUMPY\x01\x00"  # of numpy's first format
+_MAGIC = b"\x93NUMPY\x01\x00"  # beginning of an array in version 1.0 of numpy's format
 _HEADER = re.compile(rb"\{'descr': '([^']{2,9})', 'fortran_order': (True|False), 'shape': \(([\d, ]*)\), \} *\n")
 _LONGEST_NOTE = 1000
 _SIDES = 8
-_ARRAYS = 2**26, 20  # bytes that the arrays of any file may take, and how many more for each of its bytes
-_WORDS = 2**20, 5  # bytes that any description may take, and how many more for each of its compressed bytes
-_LISTS = 2**17  # that any description may have: one takes up to 70 bytes in memory for two in the file
+_ARRAYS = 2**26, 20  # bytes that the arrays of a file may take, plus so many for each byte of the file
+_WORDS = 2**20, 5  # bytes that a description may take, plus so many for each of its compressed bytes
+_LISTS = 2**17  # lists that a description may have: two bytes of text can become a list of 70 bytes in memory
 _PIECE = 2**20  # bytes that are read at a time
-_LARGEST = 0x10FFFF  # of the code points of Unicode
+_LARGEST = 0x10FFFF  # largest code point of Unicode
 _DATES = [f"M8[{unit}]" for unit in ("D", "h", "m", "s", "ms", "us", "ns")]
 PLAIN: dict[str, np.dtype[Any]] = {
     name: np.dtype(name) for name in (np.dtype(code).str for code in [*"?bhiqBHIQefd", *_DATES])
@@ -33,7 +33,7 @@ PLAIN: dict[str, np.dtype[Any]] = {
 
 
 class RefusedError(ValueError):
-    """What is wrong with a file, as the end of a sentence that begins with its name."""
+    """A file is refused; the message is the end of a sentence that begins with the name of the file."""
 
 
 def is_plain(dtype: np.dtype[Any]) -> bool:
@@ -42,16 +42,16 @@ def is_plain(dtype: np.dtype[Any]) -> bool:
 
 
 def plain_type(name: str) -> np.dtype[Any]:
-    """The type of this name, if it is of numbers, dates or words."""
+    """Return the type of this name; refuse types that are not of numbers, dates or words."""
     if name in PLAIN:
         return PLAIN[name]
     if not re.fullmatch(r"[<>|][US][1-9][0-9]{0,5}", name) or not is_plain(np.dtype(name)):
-        raise RefusedError(f"{name!r:.100} is a type of neither numbers, dates nor words")
+        raise RefusedError(f"{name!r:.100} is not a type of numbers, dates or words")
     return np.dtype(name)
 
 
 def archived(note: Any, description: Any, arrays: list[NDArray[Any]]) -> bytes:
-    """The content of a file, compressed unless it would then look like an archive that is made to fill the memory."""
+    """Return the content of a file, compressed unless it would then exceed the bounds by which archives are refused."""
     for method in (ZIP_DEFLATED, ZIP_STORED):
         buffer = io.BytesIO()
         with ZipFile(buffer, "w", method) as archive:
@@ -75,12 +75,12 @@ class Archive:
         self._left = _most(_ARRAYS, file.seek(0, 2))
 
     def check(self) -> None:
-        """Refuse entries that no model has."""
+        """Refuse entries that no model file has."""
         entries = sorted(self._zip.infolist(), key=lambda entry: entry.header_offset)
         ends = [entry.header_offset for entry in entries[1:]] + [self._zip.start_dir]
         for entry, end in zip(entries, ends, strict=True):
             if entry.filename not in (NOTE, DESCRIPTION) and not _ARRAY.fullmatch(entry.filename):
-                raise RefusedError(f"it has an entry {entry.filename!r}, which no model has")
+                raise RefusedError(f"it has an entry {entry.filename!r}, which no model file has")
             if entry.flag_bits & 1 or entry.compress_type not in (ZIP_DEFLATED, ZIP_STORED):
                 raise RefusedError(f"its entry {entry.filename!r} is neither stored nor deflated")
             if entry.header_offset + 30 + len(entry.filename) + entry.compress_size > end:
@@ -97,7 +97,7 @@ class Archive:
         entry = self._zip.getinfo(DESCRIPTION)
         text = self._read(entry, _most(_WORDS, entry.compress_size))
         if text.count(b"[") + text.count(b"{") > _LISTS + len(text) // 8:
-            raise RefusedError("its description is made of far more lists than that of a model")
+            raise RefusedError("its description is made of far more lists than that of a model file")
         return json.loads(text)
 
     def _read(self, entry: ZipInfo, most: int) -> bytes:
@@ -108,17 +108,17 @@ class Archive:
         return self._zip.read(entry)
 
     def array(self, k: int) -> NDArray[Any]:
-        """Array number k, as many bytes as its header and its entry both claim."""
+        """Return array number k, whose header and entry must claim the same number of bytes."""
         entry = self._zip.getinfo(f"{k}.npy")
         with self._zip.open(entry) as file:
             begins, length = file.read(8), int.from_bytes(file.read(2), "little")
             header = _HEADER.fullmatch(file.read(min(length, _LONGEST_NOTE)))
             if begins != _MAGIC or header is None:
-                raise RefusedError(f"its array {k} has a header that none has")
+                raise RefusedError(f"its array {k} has a header that numpy does not write")
             dtype = plain_type(header[1].decode())
             shape = tuple(int(side) for side in header[3].split(b",") if side.strip())
             if len(shape) > _SIDES or entry.file_size - file.tell() != _size(shape, dtype):
-                raise RefusedError(f"its array {k} has not as many bytes as its shape {shape} needs")
+                raise RefusedError(f"its array {k} does not have as many bytes as its shape {shape} needs")
             self._left -= _claimed(shape, dtype)
             if self._left < 0:
                 raise RefusedError("its arrays take far more memory than a file of this size may")
@@ -131,11 +131,11 @@ class Archive:
 
 
 def _check_content(array: NDArray[Any], k: int) -> None:
-    """Refuse bytes that are no truth values or letters, which numpy relies on not being there."""
+    """Refuse bytes that are not truth values or code points, since numpy does not check them."""
     if array.dtype.kind == "b" and array.view(np.uint8).max(initial=0) > 1:
-        raise RefusedError(f"its array {k} holds bytes that are no truth values")
+        raise RefusedError(f"its array {k} holds bytes that are not truth values")
     if array.dtype.kind == "U" and array.reshape(-1, order="A").view(np.uint32).max(initial=0) > _LARGEST:
-        raise RefusedError(f"its array {k} holds numbers that are no letters")
+        raise RefusedError(f"its array {k} holds numbers that are not code points of letters")
 
 
 def _most(bound: tuple[int, int], size: int) -> int:
@@ -147,5 +147,5 @@ def _size(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
 
 
 def _claimed(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    """The bytes of an array; one that is empty counts as if it had one row, since its other sides may be long."""
+    """Return the bytes of an array; an axis of length zero counts as one, since its other axes may be long."""
     return _size(tuple(max(side, 1) for side in shape), dtype)

@@ -1,4 +1,4 @@
-"""Whether a value is of the type that an annotation names, and whether arrays have the shapes that belong together."""
+"""Checks that a value has the type of an annotation, and that the shapes of arrays agree."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -13,12 +13,12 @@ _KINDS = {np.floating: "f", np.integer: "iu", np.bool_: "b", np.str_: "U", np.ob
 
 @cache
 def hints_of(cls: type) -> dict[str, Any]:
-    """The annotations of a class, and of those that it inherits from."""
+    """Return the annotations of a class and of its base classes."""
     return get_type_hints(cls)
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value is what an annotation says, all the way down.
+    """Whether a value has the type of an annotation, nested values included.
 
     >>> fits((1.0, None), tuple[float, int | None]), fits([1, "a"], list[int]), fits(True, int)
     (True, False, False)
@@ -36,7 +36,7 @@ def fits(value: Any, hint: Any) -> bool:
         return type(value) is dict and all(fits(k, inner[0]) and fits(v, inner[1]) for k, v in value.items())
     if origin is np.ndarray:
         return type(value) is np.ndarray and _is_of_kind(value, get_args(inner[1])[0])
-    if hint is Any or getattr(hint, "_is_protocol", False):  # what is not annotated is of a class that is checked
+    if hint is Any or getattr(hint, "_is_protocol", False):  # such values are objects, each checked by its class
         return True
     return _is_instance(value, hint)
 
@@ -46,7 +46,7 @@ def _all_fit(values: Sequence[Any], hints: Sequence[Any]) -> bool:
 
 
 def _is_of_kind(array: Any, scalar: Any) -> bool:
-    kinds = next((own for base, own in _KINDS.items() if isinstance(scalar, type) and issubclass(scalar, base)), "")
+    kinds = next((kind for base, kind in _KINDS.items() if isinstance(scalar, type) and issubclass(scalar, base)), "")
     if array.dtype.kind == "O":
         return kinds in ("", "O") and all(fits(one, str | float | bool | None) for one in array.ravel())
     return array.dtype.kind in (kinds or "biufUM")
@@ -62,8 +62,8 @@ def _is_instance(value: Any, hint: Any) -> bool:
 
 
 def agree(obj: Any, shapes: dict[str, str]) -> bool:
-    """Whether arrays have as many sides as letters, and sides of the same letter the same length; None and numbers,
-    which stand for no array or for all of its entries, have any shape."""
+    """Whether every array has as many axes as letters, and axes of the same letter have the same length. None, for no
+    array, and a number, for an array of equal entries, have any shape."""
     lengths: dict[str, int] = {}
     for name, letters in shapes.items():
         value = getattr(obj, name)

@@ -1,4 +1,4 @@
-"""A model from its description, of checked classes and of those that the caller trusts by name."""
+"""A model is made from its description, of checked classes and of classes that the caller trusts by name."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from .archive import PLAIN, Archive, RefusedError, plain_type
 from .schema import NUMBER_TYPES, class_named, is_own, made, resolved
 
-_MOST_PARTS = 10**6  # of a model, each counted as often as it is referred to
-_STATE = 624  # numbers that a generator of random numbers has
+_MOST_PARTS = 10**6  # objects of a model, each counted as often as it is referred to
+_STATE = 624  # numbers in the state of a Mersenne Twister
 
 
 class UntrustedError(ValueError):
-    """What a file asks for that is not trusted, as a list of names."""
+    """A file asks for classes or functions that are not trusted; the message is a list of their names."""
 
 
 class Decoder:
@@ -25,7 +25,7 @@ class Decoder:
     def __init__(self, archive: Archive, trusted: set[str]) -> None:
         self.archive, self.trusted = archive, trusted
         self.objects: list[Any] = []
-        self._parts: list[int] = []  # of every object, with those of the objects that it holds
+        self._parts: list[int] = []  # number of objects that every object holds, itself included
         self._count = 0
         self._arrays: dict[int, NDArray[Any]] = {}
         self._known: dict[str, Any] = {}
@@ -47,7 +47,7 @@ class Decoder:
         }
 
     def model(self, description: Any) -> Any:
-        """The last of the objects, which holds the others."""
+        """Make all objects and return the last one, which is the model."""
         nodes = description["objects"]
         foreign = set(_foreign_names(nodes))
         if not foreign <= self.trusted:
@@ -59,7 +59,7 @@ class Decoder:
         return self.objects[-1]
 
     def value(self, given: Any) -> Any:
-        """A value as it stands in a description."""
+        """Return the value that a description gives."""
         if given is None or isinstance(given, (bool, int, float, str)):
             return given
         if isinstance(given, list):
@@ -74,7 +74,7 @@ class Decoder:
         if cls is None or (name in self.trusted and not is_own(cls)):
             return self._foreign(key, self._trusted(name), node)
         if not _is_checked(node):
-            raise RefusedError(f"{name} is not made in the way of its class")
+            raise RefusedError(f"{name} is not described as an object of its class is")
         state = self.value(node["state"])
         if is_own(cls):
             return made(cls, state)
@@ -84,7 +84,7 @@ class Decoder:
             raise UntrustedError(f"{name}, of which {wrong}") from None
 
     def _foreign(self, key: str, make: Any, node: Any) -> Any:
-        """As a pickle would make it."""
+        """Make an object of a trusted class or by a trusted function, as unpickling would."""
         arguments = [self.value(one) for one in node.get("arguments", ())]
         obj = make.__new__(make, *arguments) if key == "make" else make(*arguments)
         state, items, pairs = (self.value(node.get(part)) for part in ("state", "items", "pairs"))
@@ -104,18 +104,18 @@ class Decoder:
         return obj
 
     def _trusted(self, name: str) -> Any:
-        """The class or function of exactly this name, found once."""
+        """Return the trusted class or function that is defined under exactly this name."""
         if name not in self.trusted:
             raise UntrustedError(name)
         if name not in self._known:
             self._known[name] = resolved(name)
         if self._known[name] is None:
-            raise RefusedError(f"it asks for {name}, and nothing has this name")
+            raise RefusedError(f"it asks for {name}, and no class or function is defined under this name")
         return self._known[name]
 
     def _object(self, place: Any) -> Any:
         if type(place) is not int or not 0 <= place < len(self.objects):
-            raise RefusedError(f"it refers to object {place!r:.50}, which does not come before")
+            raise RefusedError(f"it refers to object {place!r:.50}, which does not come before it")
         self._count += self._parts[place]
         if self._count > _MOST_PARTS:
             raise RefusedError("its objects refer to each other too often")
@@ -123,7 +123,7 @@ class Decoder:
 
     def _array(self, place: Any) -> NDArray[Any]:
         if type(place) is not int:
-            raise RefusedError(f"it refers to array {place!r:.50}")
+            raise RefusedError(f"it refers to array {place!r:.50}, which is not a whole number")
         if place not in self._arrays:
             self._arrays[place] = self.archive.array(place)
         return self._arrays[place]
@@ -131,7 +131,7 @@ class Decoder:
     def _objects(self, content: Any) -> NDArray[Any]:
         shape, items = content
         if len(shape) > 8 or not all(type(side) is int and 0 <= side <= 10**6 for side in shape):
-            raise RefusedError(f"an array of objects has the shape {shape!r:.100}")
+            raise RefusedError(f"an array of objects has the shape {shape!r:.100}, which is not allowed")
         array = np.empty(len(items), object)
         for k, one in enumerate(items):
             array[k] = self.value(one)
@@ -143,18 +143,18 @@ class Decoder:
     def _random(self, content: Any) -> np.random.RandomState:
         name, key, place, has_normal, normal = map(self.value, content)
         if name != "MT19937" or key.dtype != np.uint32 or key.shape != (_STATE,) or not 0 <= int(place) <= _STATE:
-            raise RefusedError("its generator of random numbers has a state that none has")
+            raise RefusedError("the state of its random number generator is not valid")
         result = np.random.RandomState()
         result.set_state((name, key, int(place), int(has_normal), float(normal)))
         return result
 
     def _records(self, content: Any) -> NDArray[Any]:
-        """What only classes hold that need to be trusted."""
+        """Return an array of records, which only classes that need to be trusted have."""
         if not self.trusted:
             raise UntrustedError("numpy.void")
         (names, formats, offsets), raw = content[0], self.value(content[1])
         if any(form not in PLAIN for form in formats) or raw.dtype != np.uint8:
-            raise RefusedError("it has records of other things than numbers")
+            raise RefusedError("it has records with other fields than plain numbers, dates or words")
         parts: Any = {"names": names, "formats": formats, "offsets": offsets, "itemsize": raw.shape[-1]}
         return np.asarray(np.ascontiguousarray(raw).view(np.dtype(parts))[..., 0])
 
@@ -168,12 +168,12 @@ def _shown(name: str) -> str:
 
 
 def _is_checked(node: Any) -> bool:
-    """Whether an object is of a class that is checked, and described as such."""
+    """Whether a node describes an object of a class on the list, by its class and state alone."""
     return isinstance(node, dict) and set(node) == {"make", "state"} and class_named(str(node["make"])) is not None
 
 
 def _foreign_names(nodes: Any) -> Iterator[str]:
-    """The names of all classes and functions in a description that are not checked."""
+    """Yield the names of all classes and functions in a description that are not on the list."""
     yield from (str(node.get("make", node.get("call"))) for node in nodes if not _is_checked(node))
     waiting = [nodes]
     while waiting:

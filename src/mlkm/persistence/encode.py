@@ -1,9 +1,9 @@
-"""A model as a description in plain words and a list of arrays.
+"""A model is written as a description of plain values and a list of arrays.
 
-A description is a list of objects, each with the name of its class and its state, and each after those that it holds:
-objects are referred to by their places, and nothing can refer to itself. Arrays that are equal are written once: the
-points of all kernels of a fit are the same rows. Where asked, training rows are left out, but for what standard
-deviations need (`mlkm.variance.kept`).
+A description is a list of objects, each with the name of its class and its state, and each after the objects that it
+holds: objects are referred to by their index in the list, and none can refer to itself. Equal arrays are written once,
+since the points of all kernels of a fit are the same rows. With `keep_rows=False`, training rows are left out except
+for the values that standard deviations need (`mlkm.variance.kept`).
 """
 
 import copyreg
@@ -24,7 +24,7 @@ from ..variance import kept_without_rows
 from .archive import PLAIN, RefusedError, is_plain
 from .schema import NUMBER_TYPES, check_state, check_whole, is_checked, is_own, name_of, resolved, state_of
 
-_CALLBACKS = "_skl_callbacks"  # of scikit-learn
+_CALLBACKS = "_skl_callbacks"  # the attribute in which scikit-learn keeps callbacks
 _COLUMNS = "sklearn.compose._column_transformer"
 _ROWS = "_rows_of_fit"  # where a kernel machine keeps its training rows
 
@@ -41,12 +41,12 @@ class Encoder:
         self.objects: list[Any] = []
         self.arrays: list[NDArray[Any]] = []
         self.without_std: set[str] = set()
-        self._places: dict[int, tuple[int | None, Any]] = {}  # by identity, with the object, which so stays alive
+        self._places: dict[int, tuple[int | None, Any]] = {}  # by identity, which is unique while the object is held
         self._contents: dict[str, int] = {}
         self.value(model)
 
     def value(self, obj: Any) -> Any:
-        """A value as it stands in a description."""
+        """Return the description of a value."""
         kind = type(obj)
         if obj is None or kind in (bool, int, float, str):
             return obj
@@ -75,7 +75,7 @@ class Encoder:
         if isinstance(obj, (type, FunctionType, BuiltinFunctionType, np.ufunc)):
             return self._name(obj)
         if isinstance(obj, UserList) and kind.__module__ == _COLUMNS:
-            # scikit-learn 1.6 keeps the columns that are left in a type of its own; as a list, newer versions read it.
+            # scikit-learn 1.6 has the remaining columns in a private list type; newer versions read a plain list.
             return self.value(obj.data)
         return {"object": self._place(obj)}
 
@@ -94,7 +94,7 @@ class Encoder:
         return {"array": place}
 
     def _records(self, array: NDArray[Any]) -> Any:
-        """The nodes of trees and their like, as names and places of their fields, and bytes."""
+        """Describe records, such as nodes of trees, by the names, types and offsets of their fields and their bytes."""
         fields = [(name, form.str, offset) for name, (form, offset, *_) in dict(array.dtype.fields or {}).items()]
         if any(form not in PLAIN for _, form, _ in fields):
             raise RefusedError(f"an array of type {array.dtype}")
@@ -106,7 +106,7 @@ class Encoder:
             return {"number_type": obj.__name__}
         name = name_of(obj)
         if resolved(name) is not obj:
-            raise RefusedError(f"{name}, which cannot be found again by its name")
+            raise RefusedError(f"{name}, which cannot be imported by its name")
         return {"name": name}
 
     def _place(self, obj: Any) -> int:
@@ -133,11 +133,11 @@ class Encoder:
         except RefusedError:
             if is_own(cls):
                 raise
-            return self._foreign(obj)  # which `load` makes where its class is trusted
+            return self._foreign(obj)  # `load` makes it if its class is trusted
         return {"make": name_of(cls), "state": self.value(state)}
 
     def _foreign(self, obj: Any) -> Any:
-        """An object of another package, by what a pickle would hold of it."""
+        """Describe an object of another package by the parts that a pickle would have."""
         reduce = copyreg.dispatch_table.get(type(obj))
         parts = reduce(obj) if reduce else obj.__reduce_ex__(2)
         if not isinstance(parts, tuple):
@@ -157,18 +157,18 @@ class Encoder:
         }
 
     def _without_rows(self, obj: Any, state: Any) -> Any:
-        """The state of a kernel machine without who listened to its fit and, where asked, its rows."""
+        """Return the state of a kernel machine without callbacks and, with `keep_rows=False`, without its rows."""
         if not isinstance(obj, KernelMachine):
             return state
-        state = {key: own for key, own in state.items() if key != _CALLBACKS}
+        state = {key: one for key, one in state.items() if key != _CALLBACKS}
         if callable(state.get("verbose")):
             state["verbose"] = 0
         if not self.keep_rows and _ROWS in state:
-            left = kept_without_rows(obj.machines_, *state.pop(_ROWS))
-            if left is None:
+            reduced = kept_without_rows(obj.machines_, *state.pop(_ROWS))
+            if reduced is None:
                 self.without_std.add(type(obj).__name__)
             else:
-                state[_ROWS] = left
+                state[_ROWS] = reduced
         return state
 
 
@@ -187,7 +187,7 @@ def _check_band(band: Scored | LeaveOneOut) -> None:
 
 
 def _content(array: NDArray[Any]) -> str:
-    """Equal for arrays of the same numbers in the same type, shape and order in memory."""
+    """Return a key that is equal for arrays of the same numbers in the same type, shape and order in memory."""
     rows_first = array.flags.c_contiguous
     numbers = sha256(array.tobytes("C" if rows_first else "F")).hexdigest()
     return f"{array.dtype.str} {array.shape} {rows_first} {numbers}"

@@ -1,7 +1,7 @@
 """Models as files: a zip archive of plain arrays and a description in JSON, with a note of the version that wrote it.
 
 A model file is data. It names classes of a fixed list (`mlkm.persistence.schema`, `mlkm.persistence.others`) and gives
-them numbers, words and arrays that are checked, and nothing else is made of it.
+numbers, words and arrays for their attributes, which are checked; no other objects are made.
 """
 
 import os
@@ -20,7 +20,7 @@ from .archive import Archive, RefusedError, archived
 from .decode import Decoder, UntrustedError
 from .encode import Encoder, NeedsRowsError
 
-SCHEMA = 2  # goes up where a file can no longer be read by an older version
+SCHEMA = 2  # raised when the format of files changes
 
 PathLike = str | os.PathLike[str]
 
@@ -28,8 +28,7 @@ PathLike = str | os.PathLike[str]
 def save(model: Any, path: PathLike, *, keep_rows: bool = True) -> None:
     """Write a model, fitted or not, to a file that `mlkm.load` reads; predictions are the same to the last bit.
 
-    The file gets its name when it is complete: a save that is interrupted leaves the file that was there before, and
-    nothing else.
+    The file gets its name only when it is complete: a save that is interrupted leaves the file that was there before.
 
     Parameters
     ----------
@@ -66,7 +65,7 @@ def save(model: Any, path: PathLike, *, keep_rows: bool = True) -> None:
     except NeedsRowsError:
         raise
     except Exception as error:
-        raise ValueError(f"{type(model).__name__} holds what cannot be written to a file: {_words(error)}.") from error
+        raise ValueError(f"{type(model).__name__} cannot be written to a file: {_words(error)}.") from error
     with atomic_write(path) as file:
         file.write(content)
     without_std = encoded.without_std
@@ -78,20 +77,18 @@ def save(model: Any, path: PathLike, *, keep_rows: bool = True) -> None:
 
 
 def load(path: PathLike, *, trusted: Sequence[str] = ()) -> Any:
-    """Read a model that `mlkm.save` wrote. No code of the file runs, and no file is opened for it but its own.
+    """Read a model that `mlkm.save` wrote. No code from the file runs, and no other file is opened.
 
     Parameters
     ----------
     path : str or path
     trusted : sequence of str, default=()
-        Full names of further classes and functions that the file may ask for: for a band around a random forest those
-        that the refusal lists, as "sklearn.tree._tree.Tree". They are made and called with whatever the file holds:
-        name them only for files whose author you trust as you would trust a program.
+        Full names of further classes and functions that the file may ask for, such as "sklearn.tree._tree.Tree" for a
+        band around a random forest; the error of a refused file lists them. They are called with whatever the file
+        holds: name them only for files of authors whose programs you would run.
     """
-    if isinstance(trusted, str):
-        raise TypeError(f"trusted must be a sequence of names, as in [{brief(trusted)}]; got a single one.")
     if not isinstance(trusted, (list, tuple)) or not all(isinstance(name, str) for name in trusted):
-        raise TypeError(f"trusted must be a sequence of names of types; got {brief(trusted)}.")
+        raise TypeError(f"trusted must be a list of names, as in ['package.module.Class']; got {brief(trusted)}.")
     path = file_path("path", path)
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {str(path)!r}.")
@@ -103,34 +100,35 @@ def load(path: PathLike, *, trusted: Sequence[str] = ()) -> Any:
             model = Decoder(archive, set(trusted)).model(archive.description)
         except UntrustedError as error:
             raise ValueError(
-                f"{name} holds what mlkm.load does not trust: {error}; if you do, name it in trusted=[...]."
+                f"{name} asks for classes or functions that mlkm.load does not trust: {error}; if you trust the author"
+                " of the file, name them in trusted=[...]."
             ) from None
-        except Warning:  # where warnings are errors, as that of another version of scikit-learn
+        except Warning:  # where warnings are errors, such as that about another version of scikit-learn
             raise
-        except Exception as error:  # whatever a damaged file leads to
+        except Exception as error:  # a damaged file can raise any error
             raise ValueError(f"{name} is damaged or forged: {_words(error)}.") from error
     if not isinstance(model, BaseEstimator):
-        raise ValueError(f"{name} holds no model, but an object of type {type(model).__name__}.")
+        raise ValueError(f"{name} does not hold a model, but an object of type {type(model).__name__}.")
     return model
 
 
 def _words(error: Exception) -> str:
-    """What an error says, as part of a sentence."""
-    said = " ".join(str(error).split())[:300].rstrip(".")
-    return said if isinstance(error, RefusedError) else f"{type(error).__name__}, {said}"
+    """Return the message of an error as part of a sentence."""
+    text = " ".join(str(error).split())[:300].rstrip(".")
+    return text if isinstance(error, RefusedError) else f"{type(error).__name__}, {text}"
 
 
 def _opened(file: IO[bytes], name: str) -> Archive:
-    """The archive; refuse what is no model, or one of another schema, before anything else of it is read."""
+    """Return the archive; refuse a file that is not a model, or has another schema, before more of it is read."""
     try:
         archive = Archive(file)
         note = archive.note
         schema, version = int(note["schema"]), str(note["mlkm"])
         if not re.fullmatch(r"[\w.+-]{1,30}", version):
-            raise RefusedError("its note of the version is none")
+            raise RefusedError("its note of the version is not valid")
     except KeyError:
         raise ValueError(f"{name} is no file that mlkm.save wrote: it does not say by which version.") from None
-    except Exception as error:  # whatever a damaged file leads to
+    except Exception as error:  # a damaged file can raise any error
         file.seek(0)
         if file.read(2) != b"PK":
             raise ValueError(f"{name} is no file that mlkm.save wrote.") from None

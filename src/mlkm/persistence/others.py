@@ -1,7 +1,8 @@
-"""The classes of scikit-learn that a model file may hold without being asked for, and what is checked of them.
+"""The classes of scikit-learn that a model file may hold without `trusted`, and the checks of their objects.
 
-Their parameters and attributes are plain values. What can be a function, a name of a file or a number of processes has
-one harmless value here: a file that says otherwise needs `trusted`. `INVARIANTS` are what compiled code relies on.
+Their parameters and attributes are plain values. Parameters that can be a function, the name of a file or a number of
+processes must have one harmless value: a file with another value needs `trusted`. `INVARIANTS` are conditions that
+compiled code relies on.
 """
 
 from typing import Any, Literal
@@ -59,7 +60,7 @@ ALWAYS = {
 
 
 def _with(numbers: str = "", **others: Any) -> dict[str, Any]:
-    """The hints of attributes: numbers, by their names, and others."""
+    """Return the type hints of attributes: `numbers` are names of attributes that are numbers or arrays of them."""
     return ALWAYS | dict.fromkeys(numbers.split(), _Numbers) | others
 
 
@@ -137,7 +138,7 @@ OTHERS: dict[type, dict[str, Any]] = {
 
 
 def _encodes(encoder: OneHotEncoder) -> bool:
-    """Indicators go to a sparse matrix, which takes their places as they are: these must be within its columns."""
+    """Whether indices of indicators are within the columns of their sparse matrix, which does not check them."""
     if not hasattr(encoder, "categories_"):
         return True
     dropped, categories = encoder._drop_idx_after_grouping, encoder.categories_
@@ -151,7 +152,7 @@ def _is_among(place: Any, categories: NDArray[Any]) -> bool:
 
 
 def _is_sorted(categories: NDArray[Any]) -> bool:
-    """Numbers are looked up by bisection, NaN being the last."""
+    """Whether numbers are in increasing order, NaN last, since they are looked up by bisection."""
     if categories.ndim != 1 or categories.dtype.kind in "OU":
         return categories.ndim == 1
     last = categories.dtype.kind == "f" and len(categories) > 0 and np.isnan(categories[-1])
@@ -160,7 +161,7 @@ def _is_sorted(categories: NDArray[Any]) -> bool:
 
 
 def _few_products(powers: PolynomialFeatures) -> bool:
-    """As many products of columns as the parameters say, and no more than a table may have columns."""
+    """Whether there are as many products of columns as the parameters say, and at most 100,000."""
     if not hasattr(powers, "n_output_features_"):
         return True
     low, high = powers._min_degree, powers._max_degree

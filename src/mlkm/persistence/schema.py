@@ -1,8 +1,8 @@
-"""The classes that a model file may hold, and what their objects are made of.
+"""The classes that a model file may hold, and the attributes of their objects.
 
-Of this package's classes every field is checked against its annotation, and fitted attributes of estimators against the
-tables below. Beside them there are a few of scikit-learn's, whose parameters are plain values: neither functions, nor
-names of files, nor objects, unless a table says so. What is not here is made only where `trusted` names it.
+Fields of this package's classes are checked against their annotations, and fitted attributes of estimators against the
+tables below. There are also a few classes of scikit-learn, whose parameters are plain values: neither functions, nor
+names of files, nor objects, unless a table says so. Other classes are allowed only if `trusted` names them.
 """
 
 from dataclasses import fields, is_dataclass
@@ -66,7 +66,7 @@ from .checks import agree, fits, hints_of
 from .others import ALWAYS, OTHERS, Plain, Value
 from .others import INVARIANTS as _INVARIANTS_OF_OTHERS
 
-# Dataclasses and named tuples, with the shapes of their arrays: sides of the same letter have the same length.
+# Dataclasses and named tuples, with the shapes of their arrays: axes of the same letter have the same length.
 _DATA: dict[type, dict[str, str]] = {
     Bootstrap: {},
     CategoryColumn: {},
@@ -149,7 +149,7 @@ _MACHINE = {
     "_total_weight": float,
 }
 
-# Classes with other state: their fitted attributes. Parameters of constructors are any values that can be made.
+# Other classes, with their fitted attributes. Parameters of constructors may be any value that can be made.
 _FITTED: dict[type, dict[str, Any]] = {
     MLKMRegressor: _MACHINE,
     RKMRegressor: _MACHINE,
@@ -211,31 +211,31 @@ def is_own(cls: type) -> bool:
 
 
 def class_named(name: str) -> type | None:
-    """The class of this name, if it is one of those here."""
+    """Return the class of this name if it is on the list, else None."""
     return _BY_NAME.get(name)
 
 
 def name_of(obj: Any) -> str:
-    """The name by which a class or a function is found, and trusted."""
+    """Return the name by which a class or a function is imported and trusted."""
     return f"{getattr(obj, '__module__', None) or 'numpy'}.{getattr(obj, '__qualname__', obj.__name__)}"
 
 
 def resolved(name: str) -> Any:
-    """What has this very name, or None."""
+    """Return the class or function that is defined under this name, or None."""
     parts = name.split(".")
     for k in range(len(parts) - 1, 0, -1):
         try:
-            found: Any = import_module(".".join(parts[:k]))
+            obj: Any = import_module(".".join(parts[:k]))
         except ImportError:
             continue
         for part in parts[k:]:
-            found = getattr(found, part, None)
-        return found if hasattr(found, "__name__") and name_of(found) == name else None
+            obj = getattr(obj, part, None)
+        return obj if hasattr(obj, "__name__") and name_of(obj) == name else None
     return None
 
 
 def state_of(obj: Any) -> dict[str, Any]:
-    """What an object of a checked class is made of."""
+    """Return the attributes of an object of a checked class."""
     if isinstance(obj, tuple):
         return obj._asdict()  # type: ignore[attr-defined, no-any-return]
     state = obj.__getstate__() or {}
@@ -243,10 +243,10 @@ def state_of(obj: Any) -> dict[str, Any]:
 
 
 def check_state(cls: type, state: Any) -> None:
-    """Refuse a state that no object of this class has."""
+    """Refuse a state that no object of this class can have."""
     hints, needed = _hints(cls)
     if type(state) is not dict or not all(type(name) is str for name in state):
-        raise RefusedError(f"{cls.__name__} has a state that is no table of attributes")
+        raise RefusedError(f"{cls.__name__} has a state that is not a dictionary of attributes")
     surplus, missing = [name for name in state if name not in hints], sorted(needed - set(state))
     if surplus or missing:
         words = f"has no attribute {surplus[0]!r:.100}" if surplus else f"needs the attribute {missing[0]!r}"
@@ -254,23 +254,23 @@ def check_state(cls: type, state: Any) -> None:
     for name, value in state.items():
         if not fits(value, hints[name]):
             given = repr(value)[:100] if fits(value, Value) else f"of type {type(value).__name__}"
-            raise RefusedError(f"the attribute {name!r} of {cls.__name__} is {given}, which it may not be")
+            raise RefusedError(f"the attribute {name!r} of {cls.__name__} is {given}, which is not allowed")
 
 
 @cache
 def _hints(cls: type) -> tuple[dict[str, Any], set[str]]:
-    """What every part of the state may be, and which parts there must be."""
+    """Return the type hints of all attributes, and the attributes that are required."""
     if cls in _DATA:
         return hints_of(cls), set(hints_of(cls))
-    own = signature(cls).parameters if issubclass(cls, BaseEstimator) or cls in OTHERS else ()
+    parameters = signature(cls).parameters if issubclass(cls, BaseEstimator) or cls in OTHERS else ()
     if cls in _OWN:
-        hints = dict.fromkeys(own, Any) | _FITTED[cls]
-        return hints, set(_FITTED[cls]) if cls is End else set(own)
-    return dict.fromkeys(own, Plain) | OTHERS[cls], set(own)
+        hints = dict.fromkeys(parameters, Any) | _FITTED[cls]
+        return hints, set(_FITTED[cls]) if cls is End else set(parameters)
+    return dict.fromkeys(parameters, Plain) | OTHERS[cls], set(parameters)
 
 
 def made(cls: type, state: dict[str, Any]) -> Any:
-    """An object of a checked class with a state that has been checked."""
+    """Check a state and return an object of a checked class with it."""
     check_state(cls, state)
     if issubclass(cls, tuple):
         return cls(**state)
@@ -284,12 +284,12 @@ def made(cls: type, state: dict[str, Any]) -> Any:
 
 
 def check_whole(obj: Any) -> None:
-    """Refuse an object whose parts, each of them what it may be, do not go together."""
+    """Refuse an object whose attributes, though each is allowed, are inconsistent with each other."""
     cls = type(obj)
     if not agree(obj, _DATA.get(cls, {})) or not (cls not in _INVARIANTS or _INVARIANTS[cls](obj)):
-        raise RefusedError(f"the parts of {cls.__name__} do not go together")
+        raise RefusedError(f"the attributes of {cls.__name__} are inconsistent with each other")
 
 
 def _places(array: IntArray | BoolArray, n: int) -> bool:
-    """Whether all are places among n."""
+    """Whether all entries are indices from 0 to n - 1."""
     return bool(array.size == 0 or (array.min() >= 0 and array.max() < n))

@@ -82,7 +82,7 @@ def distinct_rows(
 ) -> Rows:
     """Merge rows that are equal up to rounding (in X, Y and, where given, `fold`) and sort them by content.
 
-    Beside the rows themselves it takes a few numbers per row: columns are looked at one by one.
+    Columns are compared one by one, so that the memory needed beside the rows is a few numbers per row.
     """
     weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     if not weights.any():

@@ -1,13 +1,13 @@
-"""How far out an input may be: a cell far beyond all others, in training or later, must not carry a prediction away.
+"""How far out an input may be: a cell far beyond all others, in training or later, must not dominate a prediction.
 
-The range of an input is that of its training values, an extreme one being drawn in to ten ranges of the others, which
-is then as far as any value counts. Elsewhere later values count as they are up to one range beyond the training values,
-so that a trend goes on, and are held there up to two. Further out a value is more likely an error than the end of a
-trend: between two and three ranges beyond it is drawn back to the nearest training value, where it stays (the influence
-of a value redescends, as in Hampel's estimators).
+The range of an input is that of its training values. A training value more than ten ranges of the others away from them
+is winsorised to that distance, and so are later values on that side. Otherwise later values are used as they are up to
+one range beyond the training values, so that a trend continues, and replaced by the value one range beyond up to two.
+Further out a value is more likely an error than part of a trend: between two and three ranges beyond, the replacement
+moves back to the nearest training value, where it stays (a redescending influence, as in Hampel's estimators).
 
-A prediction leaves the training targets in proportion: by half their range, where a fit overshoots between its rows or
-at inputs that never occurred together, and by as many ranges as the inputs are beyond theirs, which is as much as a
+Predictions may exceed the training targets by half the range of these, since a fit overshoots between its rows or at
+inputs that never occurred together, and by one more range for every range by which inputs lie beyond theirs, which a
 linear trend needs. `python -m benchmarks.far_out` compares this with other rules.
 """
 
@@ -20,7 +20,7 @@ from .scaling import Standardiser
 
 _OTHERS = 10.0  # ranges of the other values within which an extreme one is believed
 _BEYOND = 1.0  # ranges beyond the training values to which later ones are held
-OVERSHOOT = 0.5  # ranges of the targets by which predictions may leave them where no input leaves its own
+OVERSHOOT = 0.5  # ranges by which predictions may exceed the targets where no input is beyond its range
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class Fence:
 
     @property
     def steps(self) -> tuple[Array, Array]:
-        """How far values may be beyond the least and the largest one; 0 where these were drawn in."""
+        """How far values may be beyond the least and the largest training value; 0 where that was winsorised."""
         with np.errstate(invalid="ignore"):
             return np.nan_to_num(self.low - self.least), np.nan_to_num(self.most - self.high)
 
     def held(self, X: Array) -> Array:
-        """X, no further out than that, and drawn back to the training values where it is much further out."""
+        """Return X clipped to the limits, and moved back to the training values where it is much further out."""
         (down, up), held = self.steps, np.clip(X, self.least, self.most)
         with np.errstate(over="ignore"):
             back = np.clip(X - (self.most + up), 0, up) - np.clip((self.least - down) - X, 0, down)
@@ -56,13 +56,13 @@ class Fence:
         return np.asarray(far.max(axis=1))
 
     def room(self, Z: Array, scaler: Standardiser) -> Array:
-        """By how many ranges of the targets predictions at held and standardised inputs may leave these, (n, 1)."""
+        """By how many ranges predictions at held and standardised inputs may exceed the training targets, (n, 1)."""
         far = _ranges_beyond(Z, *scaler.forward(np.stack([self.low, self.high])))
         return np.asarray(OVERSHOOT + far.sum(axis=1, keepdims=True))
 
 
 def units_of(low: Array, high: Array) -> Array:
-    """Ranges of inputs; 1 where there is none."""
+    """Ranges of inputs; 1 where an input has no finite, positive range."""
     with np.errstate(over="ignore"):
         span = high - low
     return np.where((span > 0) & np.isfinite(span), span, 1.0)
@@ -75,7 +75,7 @@ def _ranges_beyond(X: Array, low: Array, high: Array) -> Array:
 
 
 def fit_fence(X: Array, careful: bool = True, numbers: BoolArray | None = None, weights: Array | None = None) -> Fence:
-    """The ranges of the inputs, without rows of weight zero; where not `careful`, without doubting any value."""
+    """Find the ranges of the inputs, without rows of weight zero; no value is winsorised unless `careful`."""
     if weights is not None and weights.any():
         X = X[weights > 0]
     if not careful or len(X) < 4:
@@ -95,7 +95,7 @@ def fence_of(ends: Array, careful: bool, numbers: BoolArray | None = None) -> Fe
         doubted = np.isfinite(reach) & (reach > 0)
         low = np.where(doubted, np.maximum(low, ends[1] - reach), low)
         high = np.where(doubted, np.minimum(high, ends[2] + reach), high)
-    with np.errstate(over="ignore"):  # sizes that the standardiser refuses
+    with np.errstate(over="ignore"):  # the standardiser refuses such values
         beyond = _BEYOND * (high - low)
     held = np.where(low > least, low, low - beyond), np.where(high < most, high, high + beyond)
     if numbers is None or numbers.all():

@@ -20,7 +20,7 @@ def folds_of(cv: Any, X: Array, y: Array) -> IntArray | None:
 
 
 def as_splitter(cv: Any, others: str) -> Any:
-    """A number of folds, a splitter, or splits as a list; `others` are what else is allowed where it is none."""
+    """Return `cv` as a number of folds, a splitter or a list of splits; messages name `others` as allowed, too."""
     if isinstance(cv, Integral) and not isinstance(cv, (bool, np.bool_)):
         return whole("cv as a number of folds", cv, 2)
     if hasattr(cv, "split") and hasattr(cv, "get_n_splits"):
@@ -50,7 +50,7 @@ def splits_of(cv: Any, X: Any, y: Array, groups: Any = None) -> tuple[IntArray, 
     fold, training = np.full(n, -1, dtype=np.intp), []
     for k, (train, test) in enumerate(splitter.split(X, y, groups_for(splitter, groups))):
         try:
-            train, test = (np.arange(n)[rows] for rows in (train, test))  # masks and lists of rows too
+            train, test = (np.arange(n)[rows] for rows in (train, test))  # masks and lists of rows are allowed, too
         except (IndexError, TypeError, ValueError):
             raise ValueError(f"cv must give rows from 0 to {n - 1} for every fold; got {brief(test)}.") from None
         if (fold[test] >= 0).any():

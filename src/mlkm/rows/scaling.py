@@ -7,7 +7,7 @@ import numpy as np
 
 from .._types import Array, BoolArray
 
-_LARGEST = 1e300  # sizes up to which differences, limits and intervals are numbers, too
+_LARGEST = 1e300  # magnitude up to which differences, limits and intervals do not overflow
 ROUNDING = 64 * float(np.finfo(np.float64).eps)  # variation, relative to the largest magnitude, that is rounding error
 
 
@@ -27,8 +27,8 @@ class Standardiser:
         size = np.where(np.isinf(self.sd), np.abs(self.mean), np.maximum(np.abs(self.mean), self.sd)).max(initial=0.0)
         if not size <= _LARGEST:
             raise ValueError(
-                f"Inputs and targets must be of a size up to {_LARGEST:.0e}, since sums of larger ones are beyond the"
-                f" largest number; got one of {size:.3g}: rescale it."
+                f"Inputs and targets must be of a size up to {_LARGEST:.0e}, since sums of larger numbers overflow;"
+                f" got one of {size:.3g}: rescale it."
             )
 
     def forward(self, X: Array, out: Array | None = None) -> Array:

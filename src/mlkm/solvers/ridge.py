@@ -35,9 +35,11 @@ class RidgeFit:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """A = sqrt(w)(F - mean) as U diag(s) V', with U'sqrt(w)(Y - mean) at hand: the fit at every penalty.
+    """The decomposition A = sqrt(w)(F - mean) = U diag(s) V' and `rotated` = U'sqrt(w)(Y - mean): the fit at every
+    penalty.
 
-    `outside` (n, k) is what of Y lies in no direction of U, and `beyond` (n,) the share of every row there.
+    `outside` (n, k) is the part of Y orthogonal to the columns of U, and `beyond` (n,) the squared length of that part
+    of the unit vector of every row.
     """
 
     U: Array
@@ -52,11 +54,11 @@ class Spectrum:
     root_w: Array
 
     def left_out(self, penalty: float, copies: Array | float = 1.0) -> tuple[Array, Array]:
-        """r_i / (1 - h_i / copies_i) and 1 - h_i / copies_i for every row, of which one copy is left out.
+        """Return r_i / (1 - h_i / copies_i) and 1 - h_i / copies_i for every row, of which one copy is left out.
 
-        Both r_i and 1 - h_i are sums over directions of what the ridge leaves, n lambda / (s_k^2 + n lambda), plus what
-        lies outside all directions; 1 - h_i itself would cancel where the fit nearly interpolates. A row that decides
-        its own fit entirely (h_i = 1) is predicted by the mean when left out.
+        Both r_i and 1 - h_i are sums over singular directions, with the shares n lambda / (s_k^2 + n lambda) that the
+        ridge leaves, plus the part orthogonal to all of them: subtracting h_i from 1 would lose all digits
+        where the fit nearly interpolates. A row with leverage h_i = 1 is predicted by the mean when it is left out.
         """
         n = len(self.U)
         left = n * penalty / (self.s**2 + n * penalty)
@@ -67,7 +69,7 @@ class Spectrum:
         return np.where(determined[:, None], self.Yc, residuals / room[:, None]), room
 
     def smoother(self, F: Array, penalty: float) -> Array:
-        """The weight of every row in the fit at features F: (rows of F, rows)."""
+        """Return the weight of every row in the fit at features F: (rows of F, rows)."""
         n, weights = len(self.U), self.root_w[:, 0] ** 2
         directions = (F - self.f_mean) @ self.V * (self.s / (self.s**2 + n * penalty))
         return np.asarray(directions @ self.U.T * self.root_w[:, 0] + weights / n)
@@ -86,26 +88,26 @@ def eigen(A: Array) -> tuple[Array, Array]:
 
 
 def decomposed(F: Array, Y: Array, weights: Array) -> Spectrum:
-    """One singular value decomposition. That of the product A'A takes half the time, and has half the digits: of a
-    singular value below 1e-8 of the largest, none."""
+    """Compute one singular value decomposition. The eigenvalues of A'A take half the time, but have half the digits:
+    singular values below 1e-8 of the largest would be lost."""
     n = len(F)
     f_mean, y_mean = weights @ F / n, weights @ Y / n
     root_w = np.sqrt(weights)[:, None]
     A, Yc = root_w * (F - f_mean), Y - y_mean
-    # A has nothing along sqrt(w). A reflection that sends it to the first axis keeps it out of U.
+    # The columns of A are orthogonal to sqrt(w). A reflection of sqrt(w) to the first axis keeps those of U so, too.
     v = root_w / np.sqrt(n)
     v[0] += 1
     U, s, Vt = np.linalg.svd((A - v @ (v.T @ A) / v[0])[1:], full_matrices=False)
     U = np.vstack([np.zeros((1, U.shape[1])), U]) - v @ (v[1:].T @ U) / v[0]
-    # Directions whose singular value is rounding error, of features that were not centred yet, carry no information.
+    # Directions whose singular value is within rounding errors of the features, before centring, are dropped.
     kept = s > max(s.max(initial=0.0), np.abs(root_w * F).max(initial=0.0)) * max(A.shape) * np.finfo(np.float64).eps
     U, dropped, targets = U[:, kept], U[:, ~kept], root_w * Yc
     rotated = U.T @ targets
-    if n - 1 <= F.shape[1]:  # U and what was dropped are all directions there are
+    if n - 1 <= F.shape[1]:  # U and the dropped directions span the whole space
         outside, beyond = dropped @ (dropped.T @ targets) / root_w, (dropped**2).sum(axis=1)
     else:
         beyond = 1 - weights / n - (U**2).sum(axis=1)
-        beyond[beyond < 1e-13] = 0  # the directions reproduce this row: what is left beyond them is rounding error
+        beyond[beyond < 1e-13] = 0  # the directions reproduce this row: the remainder is a rounding error
         outside = np.where(beyond[:, None] > 0, Yc - U @ rotated / root_w, 0)
     return Spectrum(U, s[kept], Vt[kept].T, rotated, outside, beyond, f_mean, y_mean, Yc, root_w)
 

@@ -3,8 +3,8 @@
     sum w,   sum w F,   sum w Y,   sum w F F',   sum w F Y',   sum w Y Y  (output by output),
 
 of features and targets less fixed shifts near their means, so that no digits are lost to these. Rows are added and
-taken away by adding and subtracting such sums: exact but for rounding, which is a share of the largest values that the
-sums have ever had. Rows far beyond all others leave that rounding behind when they are taken away.
+taken away by adding and subtracting such sums. This is exact up to rounding errors, which are relative to the largest
+values that the sums have had: rows far beyond all others leave such errors behind when they are taken away.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -19,13 +19,13 @@ from ..rows import Rows
 from ..rows.pieces import BLOCK, Piece
 from .gram import shifted_sums
 
-ROUNDING = 4 * float(np.finfo(np.float64).eps)  # of a sum of squares, relative to the largest it has been
+ROUNDING = 4 * float(np.finfo(np.float64).eps)  # error of a sum of squares, relative to its largest value so far
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Of how many rows, with which weight, and the sums themselves, in float64; `shift` is that of the features. The
-    peaks are the largest values that any sum of squares, of a feature and of a target, has had before."""
+    """The number of rows, their weight, and the sums themselves, in float64; `shift` is that of the features. The peaks
+    are the largest values that the sum of squares of any feature, and of any target, has had before."""
 
     shift: Array
     n: float
@@ -52,8 +52,8 @@ class Sums:
         return replace(result, F_peak=F_peak, Y_peak=Y_peak)
 
     def peaks(self) -> tuple[float, float]:
-        """The largest sums of squares, of features and of targets, there have been. By the inequality of Cauchy and
-        Schwarz their products bound all others."""
+        """Return the largest sums of squares, of features and of targets, so far. By the Cauchy-Schwarz inequality
+        their products bound all other sums."""
         return max(self.F_peak, float(np.diag(self.FF).max())), max(self.Y_peak, float(self.YY.max()))
 
     def times(self, factor: float) -> "Sums":
@@ -76,13 +76,14 @@ class Sums:
         return FF, self.FY - self.weight * np.outer(f, y), self.YY - self.weight * y**2
 
     def lost(self) -> float:
-        """The largest peak relative to what is left of it, centred: rounding is so many times that of new sums."""
+        """Return the largest ratio of a peak to the present centred sum of squares: by this factor rounding errors are
+        larger than those of new sums."""
         FF, _, YY = self.centred()
-        left = float(np.diag(FF).max()), float(YY.min())
-        return max(peak / rest if rest > 0 else np.inf for peak, rest in zip(self.peaks(), left, strict=True))
+        present = float(np.diag(FF).max()), float(YY.min())
+        return max(peak / now if now > 0 else np.inf for peak, now in zip(self.peaks(), present, strict=True))
 
     def are_of_rows(self) -> bool:
-        """Whether the matrix of all products is non-negative definite up to rounding, as that of rows is."""
+        """Whether the matrix of all sums of products is positive semidefinite up to rounding, as it is for any rows."""
         FF, FY, YY = self.centred()
         F_room, Y_room = (ROUNDING * (len(FF) + 1) * peak for peak in self.peaks())
         FF[np.diag_indices(len(FF))] += F_room

@@ -44,8 +44,8 @@ def apply_rows(f: Callable[[Any], tuple[Array, ...]], X: Any, tails: Tails, mode
 
 
 def later_rows(X: Any, model: Any) -> Any:
-    """A source of rows that a fitted model is to read: of a table in files the columns of the model alone; and where
-    the model is one of this package, cells as they are, which it reads by its own columns."""
+    """Return a source of rows for a fitted model: of a table in files only the columns of the model, and for models of
+    this package unconverted cells, which they read by the types of the fit."""
     if isinstance(X, FileSource):
         X = X.narrowed(names_of(model))
     inner = getattr(model, "estimator_", model)
@@ -111,8 +111,8 @@ class OfTables:
 
 
 def taken(model: Any, table: Any) -> Any:
-    """Rows as a model takes them: cells, and those of ours, as they are; another library's as a frame, or where it was
-    fitted to columns without names as an array."""
+    """Return rows in the form that a model takes: unchanged for models of this package and for unconverted cells, and
+    for other models as a frame, or as an array if they were fitted to columns without names."""
     if hasattr(model, "_reader") or not isinstance(table, Table):
         return table
     unnamed = hasattr(model, "n_features_in_") and not hasattr(model, "feature_names_in_")

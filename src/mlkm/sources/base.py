@@ -17,7 +17,7 @@ NO_TARGET = "The table has no target; name it, as in open_table(path, target='pr
 
 @dataclass(frozen=True)
 class Block:
-    """Rows of a table, or cells as a frame or an array has them (`as_cells`), their targets (n, k), k being 0 where
+    """Rows of a table, or unconverted cells of a frame or an array (`as_cells`), their targets (n, k), k being 0 where
     there are none, and their weights."""
 
     table: Any

@@ -29,8 +29,8 @@ def is_dask(X: Any) -> bool:
 
 @dataclass(frozen=True)
 class DaskSource:
-    """Delayed chunks of inputs, targets and weights, each with their lengths; `cells` says that pieces have rows as
-    their library has them."""
+    """Delayed chunks of inputs, targets and weights, each with their lengths; with `cells`,
+    pieces are unconverted frames or arrays."""
 
     X: tuple[Any, ...]
     lengths: tuple[int, ...]
@@ -48,7 +48,7 @@ class DaskSource:
         return sum(self.lengths)
 
     def as_cells(self) -> "DaskSource":
-        """With pieces that are frames or arrays, whose cells a model reads by its own columns."""
+        """Return the source with frames or arrays as pieces, whose cells a model reads by the types of its fit."""
         return replace(self, cells=True)
 
     def reduce(self, f: Callable[[Block], T], add: Callable[[T, T], T]) -> T:
@@ -159,18 +159,18 @@ def _some_blocks(X: list[Any], y: list[Any], w: list[Any], read: Any, size: int)
 
 def _blocks(X: list[Any], y: list[Any], w: list[Any], read: tuple[Any, bool], size: int) -> list[Block]:
     names, cells = read
-    cells = cells and getattr(X[0], "dtype", None) != np.float64  # which are numbers, whatever reads them
+    cells = cells and getattr(X[0], "dtype", None) != np.float64  # float64 needs no reading
     table = _joined(X) if cells else _table(X, names)
     n = len(table)
     Y = checked_targets(np.concatenate([np.asarray(part, np.float64) for part in y])) if y else np.zeros((n, 0))
     weights = checked_block_weights(np.concatenate([np.asarray(part) for part in w]) if w else None, n)
     at = [slice(begin, begin + size) for begin in range(0, n, size)]
-    cut = (lambda own: _slice(table, own.start, own.stop)) if cells else table.take
-    return [Block(cut(own), Y[own], weights[own]) for own in at]
+    cut = (lambda rows: _slice(table, rows.start, rows.stop)) if cells else table.take
+    return [Block(cut(rows), Y[rows], weights[rows]) for rows in at]
 
 
 def _joined(parts: list[Any]) -> Any:
-    """The chunks as one frame or array."""
+    """Join the chunks to one frame or array."""
     if not is_frame(parts[0]):
         return np.concatenate([np.asarray(part) for part in parts])
     import pandas as pd

@@ -2,7 +2,7 @@
 
 PyArrow tells the type of a column by the first part of a file. Here a pass over the whole file finds it: a column is
 what all of its values allow, which is whole numbers, numbers, true or false, dates and times as ISO 8601 writes them,
-else words. Empty cells, NA and NaN are missing. Rows for a fitted model are read as text, of which its columns make
+else words. Empty cells, NA and NaN are missing. Rows for a fitted model are read as text, which its columns convert to
 numbers, dates and levels cell by cell.
 """
 
@@ -35,8 +35,8 @@ def csv_format(files: Sequence[Path]) -> Any:
 
 
 def _types_of(files: Sequence[Path], parse: Any) -> tuple[list[Any], Any]:
-    """The types of the columns of every file, and how they are read: in parts of a megabyte, or as much more as it
-    takes for the longest row to be in two of them."""
+    """Return the types of the columns of every file, and the options to read them: in parts of a megabyte, or of more
+    where a row is longer than that."""
     from pyarrow import csv
 
     largest, size = max(file.stat().st_size for file in files) + 1, _PART
@@ -51,26 +51,26 @@ def _types_of(files: Sequence[Path], parse: Any) -> tuple[list[Any], Any]:
 
 
 def text_columns(dataset: Any) -> set[str]:
-    """The columns of a dataset that are written in CSV files, not said by the names of folders."""
+    """Return the columns of a dataset that are in CSV files, and not in the names of folders."""
     import pyarrow.dataset
 
-    files = [own for own in fragments_of(dataset) or () if _is_csv(own)]
-    said = {name for own in files for name in pyarrow.dataset.get_partition_keys(own.partition_expression)}
-    return set(dataset.schema.names) - said if files else set()
+    files = [fragment for fragment in fragments_of(dataset) or () if _is_csv(fragment)]
+    keys = {name for file in files for name in pyarrow.dataset.get_partition_keys(file.partition_expression)}
+    return set(dataset.schema.names) - keys if files else set()
 
 
 def as_text(fragment: Any, schema: Any) -> Any:
-    """A file whose cells are read by the types of a schema, which may be text, whatever they look like."""
+    """Return the fragment with its cells read as the types of a schema, which may be text whatever they look like."""
     import pyarrow.dataset
 
     if not _is_csv(fragment):
         return fragment
     form, scanned = fragment.format, fragment.format.default_fragment_scan_options
     types = {**scanned.convert_options.column_types, **dict(zip(schema.names, schema.types, strict=True))}
-    own = pyarrow.dataset.CsvFileFormat(
+    csv_as = pyarrow.dataset.CsvFileFormat(
         parse_options=form.parse_options, read_options=scanned.read_options, convert_options=_converted(types)
     )
-    return own.make_fragment(fragment.path, fragment.filesystem, fragment.partition_expression)
+    return csv_as.make_fragment(fragment.path, fragment.filesystem, fragment.partition_expression)
 
 
 def _is_csv(fragment: Any) -> bool:

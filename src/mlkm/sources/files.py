@@ -23,7 +23,7 @@ _NUMBER, _WORD = 8, 64  # bytes of a cell in memory
 @dataclass(frozen=True)
 class FileSource(LocalSource):
     """A PyArrow dataset, the types of its columns in all files, the columns that are inputs, targets, none where there
-    are none, and weights; the folders whose files it has; and whether pieces have cells as they are."""
+    are none, and weights; the folders whose files it has; and whether pieces are unconverted cells."""
 
     dataset: Any
     types: Any
@@ -51,20 +51,20 @@ class FileSource(LocalSource):
         return None if n is None else -(-n // piece_rows(self.n_columns))
 
     def n_rows(self) -> int | None:
-        """How many rows there are, where the files say it themselves."""
+        """Return the number of rows, or None if the files do not store it."""
         counted = type(getattr(self.dataset, "format", None)).__name__ in ("ParquetFileFormat", "IpcFileFormat")
         return int(self.dataset.count_rows()) if counted else None
 
     def memory(self, wanted: Sequence[str]) -> float:
-        """About how many bytes these columns take as a table in memory: by the number of rows, or of CSV files by
-        their size."""
+        """Estimate how many bytes these columns take in memory, from the number of rows or, for CSV files, from their
+        size."""
         import pyarrow as pa
 
         n = self.n_rows()
         if n is None:
             return float(sum(Path(file).stat().st_size for file in getattr(self.dataset, "files", ())))
         plain = (pa.types.is_primitive(self.types.field(name).type) for name in wanted)
-        return float(n * sum(_NUMBER if own else _WORD for own in plain))
+        return float(n * sum(_NUMBER if is_number else _WORD for is_number in plain))
 
     def narrowed(self, names: tuple[str, ...] | None) -> "FileSource":
         """With these columns alone, for a model that needs no others."""
@@ -74,8 +74,8 @@ class FileSource(LocalSource):
         return replace(self, names=names)
 
     def as_cells(self) -> "FileSource":
-        """With pieces that are PyArrow tables, the inputs of CSV files as text: what their cells are is for the model
-        to say, not for the other rows of the file."""
+        """Return the source with PyArrow tables as pieces, the inputs of CSV files as text: the types of cells are
+        those of the model's fit and do not depend on the other rows of the file."""
         import pyarrow as pa
 
         text = set(self.names) & text_columns(self.dataset)
@@ -121,7 +121,7 @@ class FileSource(LocalSource):
                 check_goes_with(schema, schema, "the table")
                 yield from self.dataset.to_batches(columns=wanted, **frugal)
             return
-        for fragment in (as_text(own, schema) if self.cells else own for own in fragments):
+        for fragment in (as_text(one, schema) if self.cells else one for one in fragments):
             where = getattr(fragment, "path", "") or "the table"
             said = pyarrow.dataset.get_partition_keys(fragment.partition_expression)
             stored = [name for name in wanted if name not in said]
@@ -188,7 +188,7 @@ def open_table(
 
 
 def names_given(what: str, given: Any) -> tuple[str, ...]:
-    """Names of columns, from one or a sequence of them; none where nothing is given."""
+    """Return names of columns, given as one name, a sequence of names or None."""
     names = () if given is None else (given,) if isinstance(given, str) else given
     if isinstance(names, np.ndarray):
         names = names.tolist()

@@ -68,7 +68,7 @@ def merged_stats(a: Stats, b: Stats) -> Stats:
     total = a.weight + b.weight
     p, q = a.weight / total, b.weight / total
     low, high = np.sort(np.vstack([a.low, b.low]), axis=0)[:2], np.sort(np.vstack([a.high, b.high]), axis=0)[2:]
-    with np.errstate(over="ignore", invalid="ignore"):  # sizes that the standardiser refuses
+    with np.errstate(over="ignore", invalid="ignore"):  # the standardiser refuses such values
         apart = b.mean - a.mean
         within = np.hypot(np.sqrt(p) * a.sd, np.sqrt(q) * b.sd)
         return Stats(low, high, a.mean + q * apart, np.hypot(within, np.sqrt(p * q) * apart), total)

@@ -1,9 +1,9 @@
-"""Cells of a table as numbers, dates or words: each by itself, whatever cells stand beside it.
+"""Cells of a table are converted to numbers, dates or words one by one, independently of other cells.
 
-A number may be written as text, a truth value, a decimal, a span of time or a time of the day; a date as text in ISO
-8601. Times of a zone are instants: they are read by the clock of one zone, that of the fit. A cell of a category is
-the level that is spelled like it; where there is none, the level of the same value: a file says 2.0, True or
-2020-01-02 00:00:00 in other letters than a frame, and pandas reads the text 02134 as a number where it can.
+A number may be given as text, a truth value, a decimal, a span of time or a time of the day; a date as text in ISO
+8601. Times with a zone are instants, and are converted to local times of one zone, that of the fit. A cell of a
+category is the level with the same spelling; if there is none, the level of the same value, since 2.0, True and
+2020-01-02 00:00:00 are spelled differently in files and in frames, and pandas reads the text 02134 as a number.
 """
 
 import datetime
@@ -23,13 +23,13 @@ from .._checks import brief
 from .._types import Array
 
 RawColumn = NDArray[Any]
-Odd = list[tuple[int, Any]]  # cells that are not what they should be, with their rows
+Odd = list[tuple[int, Any]]  # cells that cannot be converted, with their rows
 
 REAL = (numbers.Real, np.bool_, decimal.Decimal)
 SPANS = (datetime.timedelta, np.timedelta64)
 DATES = (datetime.date, np.datetime64)
-_MANY = (list, tuple, dict, set, np.ndarray)  # no cells
-# what stands for a missing number or date in text: as PyArrow has it in CSV files
+_MANY = (list, tuple, dict, set, np.ndarray)  # types that are not allowed as cells
+# text that stands for a missing number or date, as PyArrow reads CSV files
 _MISSING = frozenset(
     ["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "1.#IND", "1.#QNAN", "N/A", "NA", "NULL", "n/a", "null",
      "<NA>", "None", "NaT", "nan", "NaN", "-nan", "-NaN"]
@@ -44,13 +44,13 @@ _OFFSET = re.compile(r"(?:UTC)?([+-])(\d\d):?(\d\d)")
 
 
 def objects(cells: Any) -> RawColumn:
-    """The cells of a series or an array as Python has them, None where missing."""
+    """Return the cells of a series or an array as Python objects, None where missing."""
     if isinstance(cells, nw.Series):
         missing = np.asarray(cells.is_null().to_numpy(), bool)
         plain = (cells.dtype.is_numeric() or cells.dtype == nw.Boolean) and not missing.any()
         values: Iterable[Any] = cells.to_numpy() if plain else cells.to_list()
         result = np.fromiter(values, object, len(missing))
-        result[missing] = None  # what stands there is not always missing
+        result[missing] = None  # the value of a masked cell can be any
     else:
         result = np.fromiter(cells, object, len(cells))
     result[[is_missing(x) for x in result]] = None
@@ -58,7 +58,7 @@ def objects(cells: Any) -> RawColumn:
 
 
 def is_missing(x: Any) -> bool:
-    """None, NaN, NaT, pandas.NA: what is not equal to itself, or cannot say."""
+    """Whether a cell is None, NaN, NaT or pandas.NA: a value that is not equal to itself, or cannot be compared."""
     if x is None:
         return True
     if isinstance(x, str):
@@ -70,7 +70,7 @@ def is_missing(x: Any) -> bool:
 
 
 def as_numbers(cells: Any) -> tuple[Array, Odd]:
-    """Numbers, NaN where missing, and the cells that are none."""
+    """Return cells as numbers, NaN where missing, and the cells that are not numbers."""
     if isinstance(cells, nw.Series):
         dtype = cells.dtype
         if dtype.is_numeric() or dtype == nw.Boolean:
@@ -81,7 +81,7 @@ def as_numbers(cells: Any) -> tuple[Array, Odd]:
             spans = np.asarray(cells.to_numpy()).astype("timedelta64[us]")
             return np.where(np.isnat(spans), np.nan, spans.astype(np.float64) / 1e6), []
         if dtype == nw.String and cells.implementation.is_pyarrow():
-            try:  # many at once, where all are plain
+            try:  # all at once, if every cell is a plain number
                 return as_numbers(cells.cast(nw.Float64))
             except ValueError:
                 pass
@@ -91,22 +91,22 @@ def as_numbers(cells: Any) -> tuple[Array, Odd]:
 
 
 def as_dates(cells: Any, zone: str | None) -> tuple[RawColumn, Odd]:
-    """Dates by the clock of a zone, NaT where missing, and the cells that are none. Dates without a zone are by that
-    clock already; where there is no such zone, times of any are by that of UTC."""
+    """Return cells as local times of a zone, NaT where missing, and the cells that are not dates. Dates without a zone
+    are local times already; if `zone` is None, times with a zone are converted to UTC."""
     if isinstance(cells, nw.Series) and cells.dtype == nw.Datetime:
-        own = getattr(cells.dtype, "time_zone", None)
-        if own is None or own == zone:
-            plain = cells if own is None else cells.dt.replace_time_zone(None)
+        given = getattr(cells.dtype, "time_zone", None)
+        if given is None or given == zone:
+            plain = cells if given is None else cells.dt.replace_time_zone(None)
             return np.asarray(plain.to_numpy()).astype("datetime64[us]"), []
         instants = cells.dt.convert_time_zone("UTC").dt.replace_time_zone(None).to_numpy()
-        return _by_the_clock(np.asarray(instants).astype("datetime64[us]"), zone), []
+        return _local_times(np.asarray(instants).astype("datetime64[us]"), zone), []
     if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
         return cells, []
     return _each(cells, functools.partial(date_of, zone=zone), np.datetime64("NaT", "us"))
 
 
 def _each(cells: Any, convert: Callable[[Any], Any], none: Any) -> tuple[RawColumn, Odd]:
-    """Cell by cell."""
+    """Convert cells one by one; return the results, and the cells that cannot be converted."""
     values, odd = objects(cells), []
     result = np.full(len(values), none)
     for k, x in enumerate(values):
@@ -120,7 +120,7 @@ def _each(cells: Any, convert: Callable[[Any], Any], none: Any) -> tuple[RawColu
 
 
 def number_of(x: Any) -> float:
-    """A cell as a number: spans of time and times of the day in seconds."""
+    """Return a cell as a number: spans of time and times of the day in seconds."""
     if isinstance(x, str):
         return _number_in(x.strip())
     if isinstance(x, SPANS):
@@ -130,13 +130,13 @@ def number_of(x: Any) -> float:
     if isinstance(x, REAL):
         try:
             return float(x)
-        except OverflowError:  # a whole number beyond all others
+        except OverflowError:  # a whole number beyond the largest float
             return np.inf if x > 0 else -np.inf  # type: ignore[operator]
     raise ValueError(f"{x!r} is no number.")
 
 
 def _number_in(text: str) -> float:
-    """The number that a text is.
+    """Return the number that a text stands for.
 
     >>> [_number_in(text) for text in ("1e3", "true", "NA", "07:05:30", "1 days 00:01:30", "-1 day, 23:59:00")]
     [1000.0, 1.0, nan, 25530.0, 86490.0, -60.0]
@@ -157,7 +157,7 @@ def _number_in(text: str) -> float:
 
 
 def date_of(x: Any, zone: str | None) -> np.datetime64:
-    """A cell as a date by the clock of a zone."""
+    """Return a cell as a local time of a zone."""
     if isinstance(x, str):
         text = x.strip()
         if text in _MISSING:
@@ -174,14 +174,14 @@ def date_of(x: Any, zone: str | None) -> np.datetime64:
 
 
 def zone_of(cells: Any) -> str | None:
-    """The zone by whose clock dates are read in a fit: theirs where they have one, UTC where they have several or one
-    that has no name, None where they have none."""
+    """Return the zone in which the dates of a fit are read: their own if they have one, UTC if they have several or one
+    that is not known by name, None if they have none."""
     if isinstance(cells, nw.Series) and cells.dtype == nw.Datetime:
-        found = {getattr(cells.dtype, "time_zone", None)}
+        given = {getattr(cells.dtype, "time_zone", None)}
     else:
         zones = (getattr(x, "tzinfo", None) for x in cells)
-        found = {getattr(own, "key", getattr(own, "zone", None)) or str(own) for own in zones if own is not None}
-    names = sorted(name for name in found if name is not None)
+        given = {getattr(zone, "key", getattr(zone, "zone", None)) or str(zone) for zone in zones if zone is not None}
+    names = sorted(name for name in given if name is not None)
     try:
         for name in names:
             _zone(name)
@@ -204,8 +204,8 @@ def _zone(name: str | None) -> datetime.tzinfo:
         raise ValueError(f"There is no time zone {name!r}.") from problem
 
 
-def _by_the_clock(instants: RawColumn, zone: str | None) -> RawColumn:
-    """Instants, in UTC, by the clock of a zone."""
+def _local_times(instants: RawColumn, zone: str | None) -> RawColumn:
+    """Convert instants in UTC to local times of a zone."""
     minutes, place = np.unique(instants.astype("datetime64[m]"), return_inverse=True)
     offsets = np.zeros(len(minutes), "timedelta64[us]")
     for k, at in enumerate(minutes.astype("datetime64[s]").tolist()):
@@ -215,7 +215,7 @@ def _by_the_clock(instants: RawColumn, zone: str | None) -> RawColumn:
 
 
 def word_of(x: Any) -> str:
-    """A cell as a word: whole numbers without a point, dates at midnight without a time, times of a zone in UTC.
+    """Return a cell as a word: whole numbers without a point, midnights without a time, times with a zone in UTC.
 
     >>> [word_of(x) for x in ("02134", 2.0, decimal.Decimal("1.50"), True, np.datetime64("2020-01-02T00:00"))]
     ['02134', '2', '1.5', 'True', '2020-01-02']
@@ -236,7 +236,7 @@ def word_of(x: Any) -> str:
 
 
 def as_levels(cells: Any, levels: Iterable[str]) -> RawColumn:
-    """Words, None where missing: the level of every cell, or where there is none its own word."""
+    """Return the level of every cell, or its own word if it matches no level; None where missing."""
     values, known = objects(cells), set(levels)
     by_value: dict[str, str] | None = None
     words: dict[tuple[type, Any], str] = {}
@@ -257,7 +257,7 @@ def as_levels(cells: Any, levels: Iterable[str]) -> RawColumn:
 
 
 def _by_value(levels: Iterable[str]) -> dict[str, str]:
-    """Of every value that one level alone has, the level."""
+    """Map every value that exactly one level has to that level."""
     result: dict[str, str | None] = {}
     for level in levels:
         value = _value(level, _WITH_ZEROS)
@@ -266,7 +266,7 @@ def _by_value(levels: Iterable[str]) -> dict[str, str]:
 
 
 def _value(text: str, number: re.Pattern[str]) -> str:
-    """The word of the truth value, number or date that a text says, or the text.
+    """Return the word of the truth value, number or date that a text stands for, else the text.
 
     >>> [_value(text, _NUMBER) for text in ("TRUE", "1.50", "1e3", "02134", "2020-01-02T00:00:00", "red")]
     ['True', '1.5', '1000', '02134', '2020-01-02', 'red']

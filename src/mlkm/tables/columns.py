@@ -28,7 +28,7 @@ class NumberColumn:
     missing: bool
 
     def form(self, cells: Any) -> tuple[RawColumn, Odd]:
-        """Later cells in the form that they had in the fit, and those that do not fit it."""
+        """Return later cells in the type of the fit, and those that cannot be converted."""
         return as_numbers(cells)
 
     @property
@@ -48,7 +48,7 @@ class NumberColumn:
 @dataclass(frozen=True)
 class CategoryColumn:
     """The levels, sorted; whether some were missing; coordinates of their text; the numbers in their words that are
-    read; what the cells were in the fit, "words", "numbers" or "dates", and the zone of the dates."""
+    read; the type of the cells in the fit, "words", "numbers" or "dates", and the zone of the dates."""
 
     levels: tuple[str, ...]
     missing: bool
@@ -58,7 +58,7 @@ class CategoryColumn:
     zone: str | None = None
 
     def form(self, cells: Any) -> tuple[RawColumn, Odd]:
-        """Later cells as words, and those that are not what they were in the fit: new levels."""
+        """Return later cells as words, and those that are not of the type of the fit, which are new levels."""
         if self.cells == "words":
             return as_levels(cells, self.levels), []
         values, odd = as_numbers(cells) if self.cells == "numbers" else as_dates(cells, self.zone)
@@ -93,8 +93,8 @@ class CategoryColumn:
 
 @dataclass(frozen=True)
 class DateColumn:
-    """What stands in for a missing date, in days, whether some were missing, the cycles, and the zone by whose clock
-    the dates are, where they had one."""
+    """What stands in for a missing date, in days, whether any were missing, the cycles, and the zone of the dates,
+    if they had one."""
 
     middle: float
     missing: bool
@@ -102,7 +102,7 @@ class DateColumn:
     zone: str | None = None
 
     def form(self, cells: Any) -> tuple[RawColumn, Odd]:
-        """Later cells in the form that they had in the fit, and those that do not fit it."""
+        """Return later cells in the type of the fit, and those that cannot be converted."""
         return as_dates(cells, self.zone)
 
     @property
@@ -144,18 +144,18 @@ def _fit(column: RawColumn, as_level: bool, weights: Array, zone: str | None) ->
 
 
 def column_of(
-    some: RawColumn, as_level: bool, weights: Array, levels: list[str], missing: bool, zone: str | None
+    sample: RawColumn, as_level: bool, weights: Array, levels: list[str], missing: bool, zone: str | None
 ) -> Column:
-    """What a column is: by some of its values, all of its levels, sorted, whether values are missing, and the zone of
-    its dates."""
-    if as_level or is_words(some):
-        if not is_words(some):  # numbers that were said to be names
-            return CategoryColumn(tuple(levels), missing, None, (), "dates" if is_dates(some) else "numbers", zone)
+    """Return the type of a column from a sample of its values, all of its levels, sorted, whether values are missing,
+    and the zone of its dates."""
+    if as_level or is_words(sample):
+        if not is_words(sample):  # numbers that were said to be names
+            return CategoryColumn(tuple(levels), missing, None, (), "dates" if is_dates(sample) else "numbers", zone)
         return CategoryColumn(tuple(levels), missing, fit_text(levels), numerals_of(levels))
-    if is_dates(some):
-        day = days(some)
+    if is_dates(sample):
+        day = days(sample)
         return DateColumn(_middle(day, weights), missing, cycles_of(day), zone)
-    return NumberColumn(_middle(some, weights), missing)
+    return NumberColumn(_middle(sample, weights), missing)
 
 
 def _middle(x: Array, weights: Array) -> float:

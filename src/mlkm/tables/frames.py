@@ -2,7 +2,7 @@
 (datetime64, NaT where missing).
 
 pandas and polars frames and PyArrow tables are read through narwhals; arrays have columns without names. In a fit, the
-form of a column is what all of its cells are; later, the form is that of the fit (`mlkm.tables.columns`).
+form of a column follows from all of its cells; later, it is that of the fit (`mlkm.tables.columns`).
 """
 
 import datetime
@@ -19,8 +19,7 @@ from .cells import DATES, REAL, SPANS, RawColumn, as_dates, as_levels, as_number
 
 @dataclass(frozen=True)
 class Table:
-    """The columns, their names where they have any, and the zones by whose clocks their dates are, where they have
-    any."""
+    """The columns, their names if they have any, and the zones of their dates if they have any."""
 
     columns: tuple[RawColumn, ...]
     names: tuple[str, ...] | None
@@ -42,7 +41,7 @@ class Table:
         return Table(tuple(self.columns[j] for j in places), wanted, tuple(self.zone(j) for j in places))
 
     def zone(self, j: int) -> str | None:
-        """The zone of the dates of a column."""
+        """Return the zone of the dates of a column."""
         return None if self.zones is None else self.zones[j]
 
     def called(self, j: int) -> str:
@@ -57,7 +56,7 @@ def is_frame(X: Any) -> bool:
 
 
 def cells_of(X: Any, wanted: tuple[str, ...] | None = None) -> tuple[tuple[Any, ...], tuple[str, ...] | None]:
-    """The columns of a data frame as they are, or those of them that are wanted, in their order, and their names."""
+    """Return the columns of a data frame, or the wanted ones in their order, without conversion, and their names."""
     frame: Any = nw.from_native(X, eager_only=True)
     names = tuple(frame.columns) if all(isinstance(name, str) for name in frame.columns) else None
     if names is None or wanted is None:
@@ -67,12 +66,12 @@ def cells_of(X: Any, wanted: tuple[str, ...] | None = None) -> tuple[tuple[Any, 
 
 
 def read_frame(X: Any) -> Table:
-    """The columns of a data frame by what they hold."""
+    """Read the columns of a data frame, with types inferred from all cells."""
     return _formed(*cells_of(X))
 
 
 def read_array(X: NDArray[Any]) -> Table:
-    """The columns of a two-dimensional array of numbers or of objects; numbers that need no change are not copied."""
+    """Read the columns of a two-dimensional array of numbers or of objects; float64 columns are not copied."""
     return _formed(tuple(X.T), None)
 
 
@@ -109,12 +108,12 @@ def as_words(column: RawColumn) -> RawColumn:
 
 
 def _formed(columns: tuple[Any, ...], names: tuple[str, ...] | None) -> Table:
-    found = [_form(cells) for cells in columns]
-    return Table(tuple(column for column, _ in found), names, tuple(zone for _, zone in found))
+    formed = [_form(cells) for cells in columns]
+    return Table(tuple(column for column, _ in formed), names, tuple(zone for _, zone in formed))
 
 
 def _form(cells: Any) -> tuple[RawColumn, str | None]:
-    """A column by its type, or where that says nothing by what all of its cells are; and the zone of its dates."""
+    """Read a column by its dtype, or by the types of all cells if that is not enough; also return its zone."""
     kind = cells.dtype
     if isinstance(cells, nw.Series):
         if kind.is_numeric() or kind in (nw.Boolean, nw.Duration):
@@ -127,7 +126,7 @@ def _form(cells: Any) -> tuple[RawColumn, str | None]:
         return as_numbers(cells)[0], None
     values = objects(cells)
     present = [x for x in values if x is not None]
-    if present and any(all(isinstance(x, own) for x in present) for own in (REAL, SPANS, datetime.time)):
+    if present and any(all(isinstance(x, kind) for x in present) for kind in (REAL, SPANS, datetime.time)):
         return as_numbers(values)[0], None
     return _dates(values) if present and all(isinstance(x, DATES) for x in present) else (as_levels(values, ()), None)
 

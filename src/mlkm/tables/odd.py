@@ -1,4 +1,4 @@
-"""Cells that are not what their column was in the fit: one warning counts them, however many pieces rows come in."""
+"""One warning counts the cells that are not of the type of their column in the fit, over all pieces of a table."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ _SHOWN = 40  # letters of a cell in a message
 
 @dataclass(frozen=True)
 class OddCells:
-    """The name of a column, what it was in the fit, how many cells do not fit that, and one of them."""
+    """The name of a column, its type in the fit, how many cells are of another type, and one of them."""
 
     name: str
     column: Column
@@ -26,31 +26,32 @@ _NOTED: ContextVar[list[OddCells] | None] = ContextVar("odd_cells", default=None
 
 
 def tell_odd(cells: list[OddCells]) -> None:
-    """Warn of these cells, or note them where `one_warning` waits for all."""
+    """Warn about these cells, or collect them inside `one_warning`."""
     noted = _NOTED.get()
     if noted is not None:
         noted.extend(cells)
         return
     parts = []
-    for name in dict.fromkeys(own.name for own in cells):
-        every = [own for own in cells if own.name == name]
-        column, count, shown = every[0].column, sum(own.count for own in every), repr(every[0].example)
+    for name in dict.fromkeys(odd.name for odd in cells):
+        every = [odd for odd in cells if odd.name == name]
+        column, count, shown = every[0].column, sum(odd.count for odd in every), repr(every[0].example)
         shown = shown if len(shown) <= _SHOWN else shown[: _SHOWN - 3] + "..."
         level = isinstance(column, CategoryColumn)
         dates = isinstance(column, DateColumn) or (isinstance(column, CategoryColumn) and column.cells == "dates")
+        kind = "date" if dates else "number"
         parts.append(
-            f"column {name} held {'dates' if dates else 'numbers'} in the fit, and {count}"
-            f" {'cell that is none is' if count == 1 else 'cells that are none are'} taken as"
+            f"column {name} held {kind}s in the fit, and {count}"
+            f" {f'cell that is not a {kind} is' if count == 1 else f'cells that are not {kind}s are'} taken as"
             f" {'a new level' if level else 'missing'}, such as {shown}"
         )
     if parts:
-        told = "; ".join(parts)
-        warn(f"{told[0].upper()}{told[1:]}.")
+        text = "; ".join(parts)
+        warn(f"{text[0].upper()}{text[1:]}.")
 
 
 @contextmanager
 def one_warning() -> Iterator[None]:
-    """All rows that are read inside, in pieces and by other threads, are told of at its end."""
+    """Collect the cells of all rows that are read inside, also by other threads, and warn once at the end."""
     if _NOTED.get() is not None:
         yield
         return

@@ -42,19 +42,19 @@ class Reader:
         return encode(self.columns, self.table(estimator, X))
 
     def encoded(self, table: Table) -> Array:
-        """The inputs of the columns of the fit, of rows of the fit."""
+        """Return the inputs of rows of the fit, without warnings."""
         return encode(self.columns, self._formed(table.columns, table.names)[0])
 
     def table(self, estimator: Any, X: Any) -> Table:
-        """A table like that of the fit, its columns in the form that they had there. Cells that do not fit it are
-        missing, or new levels, and counted in a warning; a table that was read already has none to be counted."""
+        """Return the columns of the fit in the types that they had there. Cells of another type are missing or new
+        levels, and a warning counts them, except in a table that has been read before."""
         if isinstance(X, Table):
             given = X.named(self.names)
             cells, names = given.columns, given.names
         elif is_frame(X):
             cells, names = cells_of(X, self.names)
         else:
-            rows = _as_objects(X) if any(isinstance(own, CategoryColumn) for own in self.columns) else _as_array(X)
+            rows = _as_objects(X) if any(isinstance(one, CategoryColumn) for one in self.columns) else _as_array(X)
             cells, names = tuple(validate_data(estimator, rows, reset=False, **_loosely(rows)).T), None
         self.check(estimator, names, len(cells))
         table, odd = self._formed(cells, names)
@@ -64,12 +64,12 @@ class Reader:
         return check_finite(table)
 
     def _formed(self, columns: tuple[Any, ...], names: tuple[str, ...] | None) -> tuple[Table, list[OddCells]]:
-        """Cells in the form of the fit, and those that do not fit it."""
-        found = [own.form(cells) for own, cells in zip(self.columns, columns, strict=True)]
-        table = Table(tuple(column for column, _ in found), names)
+        """Return cells in the types of the fit, and those of another type."""
+        formed = [column.form(cells) for column, cells in zip(self.columns, columns, strict=True)]
+        table = Table(tuple(cells for cells, _ in formed), names)
         return table, [
-            OddCells(table.called(j), own, len(odd), odd[0][1])
-            for j, (own, (_, odd)) in enumerate(zip(self.columns, found, strict=True))
+            OddCells(table.called(j), column, len(odd), odd[0][1])
+            for j, (column, (_, odd)) in enumerate(zip(self.columns, formed, strict=True))
             if odd
         ]
 
@@ -150,10 +150,10 @@ def _as_array(X: Any) -> Any:
 
 
 def _as_objects(X: Any) -> Any:
-    """Rows for columns of words: truth values and whole numbers stay what they are."""
+    """Return rows for tables with words, in which truth values and whole numbers are not converted to floats."""
     X = _as_array(X)
-    whole = isinstance(X, np.ndarray) and X.dtype.kind in "biu"
-    return np.array(X, object) if whole or isinstance(X, (list, tuple)) else X
+    discrete = isinstance(X, np.ndarray) and X.dtype.kind in "biu"
+    return np.array(X, object) if discrete or isinstance(X, (list, tuple)) else X
 
 
 def _loosely(X: Any) -> dict[str, Any]:

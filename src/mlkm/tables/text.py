@@ -19,7 +19,8 @@ _RUNS, _DIRECTIONS = 4000, 50
 
 @dataclass(frozen=True)
 class TextBasis:
-    """The runs of letters that are counted, how rare each of them is (r,), and the leading directions (q, r)."""
+    """The n-grams of letters that are counted, their inverse document frequencies (r,), and the leading singular
+    vectors (q, r)."""
 
     runs: tuple[str, ...]
     rarity: Array

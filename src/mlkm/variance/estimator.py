@@ -84,8 +84,8 @@ class Variance:
 
     @cached_property
     def _left_out(self) -> tuple[Array, Array]:
-        """For one layer: y_i - f_{-i}(x_i), (distinct rows, k), and 1 - h_i at every distinct training row, h_i the
-        weight of one copy of it in its own fit."""
+        """For one layer: the leave-one-out residuals y_i - f_{-i}(x_i), (distinct rows, k), and 1 - h_i, with h_i the
+        leverage of one copy of every distinct training row."""
         if self.spectrum is not None:
             return self.spectrum.left_out(self.fit.penalty, self.rows.copies)
         (side,) = self.sides[0]
@@ -96,7 +96,8 @@ class Variance:
 
     @cached_property
     def spectrum(self) -> Spectrum | None:
-        """Of one layer with few rows: h_i from a factor would be lost in rounding where the fit nearly interpolates."""
+        """The decomposition of one layer with few rows: 1 - h_i from a Cholesky factor would be inaccurate if the fit
+        nearly interpolates."""
         if self.fit.prior is None or len(self.rows) > EXACT_ROWS:
             return None
         return decomposed(self.fit.prior.rows_of_features(self.rows.X), self.rows.Y, self.rows.weights)

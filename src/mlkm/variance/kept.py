@@ -41,7 +41,7 @@ def _are_few(rows: Rows, fit: FitSummary) -> bool:
 
 
 def _without_targets(rows: Rows, fit: StackSummary) -> tuple[Rows, StackSummary]:
-    """The inputs of the posterior, with weights as they are, and the facts of all rows that were solved on."""
+    """Return the inputs and weights that the posterior needs, and the facts of all rows that were solved on."""
     at = slice(0, n_posterior(len(rows)))
     nothing = np.zeros((len(rows.X[at]), 0))
     inputs = Rows(rows.X[at], nothing, rows.weights[at], rows.copies[at], None, rows.kinds)

@@ -15,7 +15,7 @@ from .sides import cholesky
 
 
 class Smoother(Protocol):
-    """A member: how much every training row counts at x, and in its own fit."""
+    """A linear smoother: the weights of the training rows at x, and `own`, their leverages."""
 
     def weights(self, X: Array) -> Array: ...
 
@@ -51,14 +51,14 @@ class KernelSmoother:
         return np.asarray(1 - self.ridge * diagonal)
 
     def posterior(self, X: Array) -> Array:
-        """The variance that the rows leave at x, that of the intercept included."""
+        """Return the posterior variance at x, that of the intercept included."""
         k = self.kernel.matrix(self.X, X)
         z = solve_triangular(self.L, k, lower=True, check_finite=False)
         of_kernel = np.maximum(self.kernel.diagonal(X) - np.einsum("mn,mn->n", z, z), 0)
         return np.asarray(of_kernel + (1 - self.total @ k) ** 2 / self.total.sum())
 
     def covariance(self, of: Functionals) -> Array:
-        """What the rows leave of linear functionals of f, (c, c)."""
+        """Return the posterior covariance of linear functionals of f, (c, c)."""
         k = of.of(lambda X: self.kernel.matrix(X, self.X), len(self.X)).T
         z = solve_triangular(self.L, k, lower=True, check_finite=False)
         rest = of.ones - self.total @ k
@@ -67,7 +67,7 @@ class KernelSmoother:
 
 @dataclass(frozen=True)
 class RidgeSmoother:
-    """Ridge on the inputs that are numbers, as `mlkm.solvers.ridge` has it; without a penalty, the mean."""
+    """Ridge on the numeric inputs, as in `mlkm.solvers.ridge`; the mean if the penalty is None."""
 
     rows: Rows
     penalty: float | None
@@ -89,7 +89,7 @@ class RidgeSmoother:
         return np.asarray(share * (1 + (self._seen(X) - mean) @ inverse @ (self._seen(self.rows.X) - mean).T))
 
     def covariance(self, directions: Array) -> Array:
-        """What the rows leave of slopes along directions (c, d), in units of the noise of one copy of a row."""
+        """Return the covariance of slopes along directions (c, d), in units of the noise variance of one copy."""
         D = self._seen(directions)
         return np.asarray(D @ self._inverse[1] @ D.T / self.rows.counts.sum())
 
@@ -102,7 +102,7 @@ class RidgeSmoother:
 
 
 def factorised(kernel: SumKernel, rows: Rows, noise: float) -> KernelSmoother:
-    """A kernel on rows with the noise variance given."""
+    """Return the smoother of a kernel on rows with a given noise variance."""
     ridge = noise / rows.weights
     K = kernel.gram(rows.X)
     K[np.diag_indices(len(K))] += ridge

@@ -42,7 +42,7 @@ _USUAL_ROWS = 1000  # the first of these, at which the usual variance of f is ta
 class StackSummary:
     """The kernel, the noise variance of its solve, the shares of kernel, ridge and mean, the penalty of ridge, the
     error of rows left out for every output, the kernel for targets on another scale, facts of the rows where their
-    targets are not kept, and how many of the rows, from the first on, were solved on: all where it is None."""
+    targets are not kept, and the number of rows, from the first on, that were solved on, None for all."""
 
     kernel: SumKernel
     noise: float
@@ -54,8 +54,8 @@ class StackSummary:
     solved: int | None = None
 
     def solved_rows(self, rows: Rows) -> Rows:
-        """Those of the training rows that were solved on. The others are new to the fit: they have no leverage, and
-        their residuals are those of rows left out as they are."""
+        """Return the training rows that were solved on. The others are new to the fit: they have no leverage, and their
+        residuals already are leave-one-out residuals."""
         return rows.take(slice(0, self.solved))
 
     @property
@@ -164,7 +164,7 @@ class StackVariance:
         """The noise on the other scale that rows left out tell, in units of that of the solve; found once."""
         if self._there is None:
             some = self.some
-            of_all = len(some) / self.facts.n  # leverages in the fit on all rows, which the residuals belong to
+            of_all = len(some) / self.facts.n  # leverages are those in the fit to all rows, as the residuals are
             own = np.minimum(of_all * smoother.own / some.copies, 1 - 1e-12)
             missed = warped.power.forward(some.Y) - predict_linked(self.machines[1], some.X)
             error = np.average((missed / (1 - own)[:, None]) ** 2, axis=0, weights=some.weights)
