@@ -251,7 +251,7 @@ def test_weights_count_in_the_fit(tmp_path):
         (["predict", "model.mlkm", "new.csv", "--out", "p.xlsx"], 2, "must end in .csv or .parquet"),
         (["predict", "model.mlkm", ".", "--out", "p.csv"], 2, "would be in '.*', whose files are read"),
         (["fit", ".", "--target", "price"], 2, "would be in '.*', whose files are read"),
-        (["inspect", "half.mlkm"], 1, "cut short or damaged"),
+        (["inspect", "half.mlkm"], 1, "cut short, damaged or forged"),
         (["inspect", "."], 2, "which is a folder"),
         (["export", "model.mlkm", "--onnx", "model.txt"], 2, "must end in .onnx"),
     ],

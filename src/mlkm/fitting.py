@@ -248,6 +248,17 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
                 NoSignalWarning,
             )
 
+    def _store_error(self, loo_error: Array) -> None:
+        """Set `loo_error_` in squared units of y, from that of standardised targets."""
+        with np.errstate(over="ignore", under="ignore"):  # squares of numbers beyond 1e154
+            error = np.sqrt(loo_error) * self.y_scaler_.sd
+            self.loo_error_ = float(np.mean(error**2))
+        if np.isinf(self.loo_error_) or (self.loo_error_ == 0 and error.any()):
+            warn(
+                f"loo_error_ is {self.loo_error_:g}: it is in squared units of y, and the square of {error.max():.3g}"
+                " is outside the range of floating point numbers; rescale y."
+            )
+
     def _store(
         self, fitted: Fitted, span: tuple[Array, Array], plan: Plan, training: tuple[Any, Any], weight: float
     ) -> Self:
@@ -257,14 +268,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         self.machines_ = solution.machines
         self.widths_, self.scales_, self.penalty_ = fitted.widths, fitted.scales, solution.penalty
         self.n_iter_, self.loss_curve_ = solution.n_iter, solution.trace
-        with np.errstate(over="ignore", under="ignore"):  # squares of numbers beyond 1e154
-            error = np.sqrt(solution.loo_error) * self.y_scaler_.sd
-            self.loo_error_ = float(np.mean(error**2))
-        if np.isinf(self.loo_error_) or (self.loo_error_ == 0 and error.any()):
-            warn(
-                f"loo_error_ is {self.loo_error_:g}: it is in squared units of y, and the square of {error.max():.3g}"
-                " is outside the range of floating point numbers; rescale y."
-            )
+        self._store_error(solution.loo_error)
         self.feature_relevance_ = np.bincount(self._kinds.owners, fitted.relevance, minlength=self.n_features_in_)
         with np.errstate(over="ignore"):
             beyond = plan.policy.beyond * (high - low) if plan.automatic else np.inf

@@ -220,8 +220,7 @@ class Incremental:
         own, penalty = replace(sums, n=float(sums.n if n is None else n)), cast(Any, self).penalty_
         solved = solved_sums(fit.prior, own, penalty)
         self.machines_ = (solved.machine,)
-        with np.errstate(over="ignore", under="ignore"):  # squares of numbers beyond 1e154
-            self.loo_error_ = float(np.mean((np.sqrt(solved.loo_error) * self.y_scaler_.sd) ** 2))
+        cast(Any, self)._store_error(solved.loo_error)
         self._total_weight = own.weight
         shown = some if own.n > 0 else None
         self._rows_of_fit = None, SumsSummary(fit.prior, penalty, _averaging_to_one(own), solved.loo_error, shown)

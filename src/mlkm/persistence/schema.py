@@ -122,8 +122,10 @@ _DATA: dict[type, dict[str, str]] = {
     _Waiting: {},
 }
 
+_FACTS: dict[str, Any] = {"fit_facts_": dict[str, Plain]}  # what the command line writes down
 _MACHINE = {
     **ALWAYS,
+    **_FACTS,
     "machines_": tuple[Machine, ...],
     "widths_": tuple[int, ...],
     "scales_": Any,
@@ -158,6 +160,7 @@ _FITTED: dict[type, dict[str, Any]] = {
     TableEncoder: {**ALWAYS, "reader_": Reader},
     ConformalRegressor: {
         **ALWAYS,
+        **_FACTS,
         "_band": Bootstrap | Cross | LeaveOneOut | Selected | Split,
         "_kept": Kept | None,
         "_single_output": bool,
