@@ -242,7 +242,7 @@ ROWS = [
     # files
     ("save load to_onnx", "path", {"3": 3, "b'x'": b"x", "['a']": ["a"], "an object": object()}, T, f"path {PATH}"),
     ("predict_table", "out", NO_PATH, T, f"out {PATH}"),
-    ("save load to_onnx", "path", {"''": "", "'a\\x00b'": "a\0b"}, V,
+    ("save load to_onnx", "path", {"''": "", "'a\\x00b'": "a\0b", "'a\\ud800'": "a\ud800"}, V,
      "path must be the name of a file, of 1 to 255 bytes; got {}"),
     ("save to_onnx model.report", "path", {"the folder '/'": "/"}, IsADirectoryError,
      "An output needs the name of a file; got {}"),
@@ -375,6 +375,7 @@ def test_a_bad_value_is_told_in_one_sentence(every, name, argument, value, error
     [
         ("GradientDescent", "momentum", Fraction(1, 2)),
         ("GradientDescent", "target_sd", Fraction(1, 2)),
+        ("GradientDescent", "initial", -0.0),
         ("RKMRegressor", "n_jobs", 10**12),
         ("feed", "X", np.ma.masked_less(np.linspace(0, 1, 180).reshape(60, 3), 0.3)),
     ],

@@ -112,7 +112,7 @@ class GradientDescent(Solver):
         pair = self.initial if isinstance(self.initial, (tuple, list)) else (-1, 1)
         try:
             low, high = (float(end) for end in pair)
-            width = 1.0 if isinstance(self.initial, (tuple, list)) else float(self.initial)
+            width = 1.0 if isinstance(self.initial, (tuple, list)) else float(self.initial) + 0.0  # not -0.0
         except (TypeError, ValueError, OverflowError):
             low, high, width = 0.0, -1.0, 1.0
         if not (low <= high and width >= 0 and np.isfinite([low, high, (high - low) * width]).all()):
