@@ -12,7 +12,7 @@ import scipy.sparse
 
 import mlkm
 
-from .entry_points import D, N, World
+from .world import D, N, World
 
 
 def pool(world: World) -> dict[str, Callable[[], Any]]:

@@ -5,12 +5,14 @@ import inspect
 import re
 import types
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
 from benchmarks.bad_inputs import fault_of, is_clear
-from benchmarks.entry_points import World, entries
+from benchmarks.entry_points import entries
+from benchmarks.world import World
 from typer.testing import CliRunner
 
 import mlkm
@@ -33,6 +35,8 @@ NO_TABLE = {"None": None, "'a'": "a", "5": 5, "['a', 'b']": ["a", "b"], "[[1, 2]
 NO_TARGETS = {"['a', 'b']": ["a", "b"], "'a'": "a", "an object": object(), "{}": {}}
 NO_MODEL = {"None": None, "3": 3, "'a'": "a", "the class MLKMRegressor": mlkm.MLKMRegressor, "an object": object()}
 HUGE = {"1000000000000": 10**12}
+BEYOND = {"1000": 10**400}  # no float64; its digits are cut
+LONG = {"'aaaa": "a" * 10**6}
 
 TABLE = "X must be a table, an array or a frame of rows and columns; got {}"
 NUMBERS = "{} must be (an array of )?numbers(, its rows of one length)?; got "
@@ -66,6 +70,8 @@ ROWS = [
     ("make_example1 RandomFeatures RandomFeatureRidge MLKMRegressor ConformalRegressor worst_slice_coverage",
      "random_state", NO_SEED, V, SEED),
     ("fetch_sml2010 fetch_year_prediction", "data_home", NO_PATH, T, f"data_home {PATH}"),
+    ("fetch_sml2010 fetch_year_prediction", "data_home", {r"'a\nb/": "a\nb"}, FileNotFoundError,
+     "txt must be in {}.*'; download https://.* and unpack it there, or set MLKM_DATA_HOME"),
     # parameters of estimators, looked at by fit
     ("RandomFeatureRidge", "n_features", NO_COUNT, V, f"n_features {COUNT}"),
     ("RandomFeatures", "n_features", {"0": 0, "2.5": 2.5, "'a'": "a", "None": None}, V,
@@ -79,6 +85,10 @@ ROWS = [
     ("RandomFeatures MLKMRegressor", "interactions", {"0": 0, "'a'": "a", "()": (), "None": None, "2.5": 2.5}, V,
      "interactions must be 'full', a positive number .*; got {}"),
     ("RandomFeatures", "sampling", NO_WORD, V, "sampling must be 'iid' or 'orthogonal'; got {}"),
+    ("RandomFeatures", "n_features", BEYOND, V, "must be a whole number from 1 to 9223372036854775807; got {}"),
+    ("RandomFeatures RandomFeatureRidge", "scale", BEYOND, V, "A scale must be a positive number, .*; got {}"),
+    ("MLKMRegressor RKMRegressor model.set_params", "scales", BEYOND, V, "A scale must be a positive .*; got {}"),
+    ("MLKMRegressor RKMRegressor", "widths", {"(1000": (10**400,)}, V, "widths must be 'auto' or positive .*; got {}"),
     ("MLKMRegressor RKMRegressor", "widths",
      {"0": 0, "(-1,)": (-1,), "'a'": "a", "(2.5,)": (2.5,), "()": (), "None": None, "an object": object()}, V,
      "widths must be 'auto' or positive whole numbers, one per layer, as in .*; got {}"),
@@ -93,6 +103,8 @@ ROWS = [
      "penalty must be 'auto', 'cv' or a number of at least 0; got {}"),
     ("MLKMRegressor", "cv", {"'a'": "a", "2.5": 2.5, "[1, 2]": [1, 2], "b'x'": b"x", "an object": object()}, V,
      "cv must be None, 'rotate', a number of folds, .*; got {}"),
+    ("MLKMRegressor ConformalRegressor", "cv", {"an array of shape ()": np.array(5.0)}, V,
+     "cv must be .* a number of folds, .*; got {}"),
     ("MLKMRegressor", "cv", {"0": 0, "1": 1, "-1": -1}, V,
      "cv as a number of folds must be a whole number of at least 2; got {}"),
     ("MLKMRegressor", "solver", NO_WORD, V, "solver must be one of 'auto', .*; got {}"),
@@ -118,10 +130,11 @@ ROWS = [
     ("GradientDescent", "steps", HUGE, V, f"steps {DAYS}"),
     ("GradientDescent VariableProjection", "tol", {"-1": -1, "nan": np.nan, "'a'": "a"}, V,
      "tol must be a finite number of at least 0; got {}"),
-    ("GradientDescent", "initial", {"-1": -1, "'a'": "a", "(1, 0)": (1, 0), "None": None}, V,
-     "initial must be a number of at least 0, or low <= high; got {}"),
-    ("GradientDescent", "target_sd", {"0": 0, "'a'": "a", "None": None}, V,
-     "target_sd must be 'own', 'auto' or a number above 0; got {}"),
+    ("GradientDescent", "initial",
+     {"-1": -1, "'a'": "a", "(1, 0)": (1, 0), "None": None, "1e+308": 1e308}, V,
+     "initial must be a number of at least 0, or low <= high, at most 1.8e308 apart; got {}"),
+    ("GradientDescent", "target_sd", {"0": 0, "'a'": "a", "None": None, "1e-320": 1e-320}, V,
+     "target_sd must be 'own', 'auto' or a number from .* to .*; got {}"),
     ("VariableProjection", "sweeps more_iter", {"0": 0, "'a'": "a"}, V, COUNT),
     ("VariableProjection", "sweeps more_iter", HUGE, V, DAYS),
     ("VariableProjection", "max_rows patience", {"0": 0, "2.5": 2.5}, V, COUNT),
@@ -159,6 +172,15 @@ ROWS = [
     ("ridge.fit named.predict", "X", {"'a'": pd.DataFrame(np.zeros((60, 3)), columns=list("aab"))}, V,
      "Columns must have different names; got {} more than once"),
     ("features.transform", "X", {"['a', 'b']": ["a", "b"], "an object": object()}, V, "X must be numbers; got {}"),
+    ("features.transform RandomFeatures", "X", {"an array": np.full((9, 3), object())}, V, "X must be numbers; got {}"),
+    ("ridge.predict model.refit model.report model.effects model.explain", "X",
+     {"": np.linspace(-1e300, 1e300, 180).reshape(60, 3)}, V,
+     "X has a number .*e.300 standard deviations away from the mean of its column"),
+    ("model.report", "y", {"1e+300": np.full(60, 1e300)}, V,
+     r"A report needs outcomes and predictions of at most 1e\+150, whose squares float64 holds; got {}: fit and judge"),
+    ("model.score", "y", {"": np.linspace(1e-300, 2e-300, 60)}, V, "The score is below -1.8e308, where float64 ends"),
+    ("model.score", "sample_weight", {"": [0.0] * 60, "0": 0}, V,
+     "All sample weights are zero, so there is no row to score; give a row a positive weight"),
     ("ridge.fit default.fit ridge.partial_fit model.refit band.fit band.conformalize online.fit "
      "online.predict_online model.score model.leave_one_out", "y", NO_TARGETS, V, "y must be numbers; got {}"),
     ("ridge.fit model.refit band.conformalize online.update", "y", {"": np.full(60, np.longdouble("1e400"))}, V,
@@ -211,8 +233,6 @@ ROWS = [
      "confidence_level must be a finite number above 0 and below 1; got {}"),
     ("model.effects effects.pair", "j", {"7": 7, "'a'": "a", "2.5": 2.5, "None": None}, V,
      "A column must be a place from 0 to 2 or one of the names .*; got {}"),
-    ("model.effects model.explain", "X", {"": np.full((4, 3), 1e300)}, V,
-     "standard deviations away from the mean of its column"),
     ("model.report", "path", NO_PATH, T, f"path {PATH}"),
     ("merge", "models", {"3": 3, "'a'": "a", "None": None, "an object": object()}, T,
      "merge takes a list of RandomFeatureRidge models; got {}"),
@@ -222,8 +242,10 @@ ROWS = [
     # files
     ("save load to_onnx", "path", {"3": 3, "b'x'": b"x", "['a']": ["a"], "an object": object()}, T, f"path {PATH}"),
     ("predict_table", "out", NO_PATH, T, f"out {PATH}"),
-    ("save load to_onnx", "path", {"''": "", "'a\\x00b'": "a\0b"}, V,
+    ("save load to_onnx", "path", {"''": "", "'a\\x00b'": "a\0b", "'a\\ud800'": "a\ud800"}, V,
      "path must be the name of a file, of 1 to 255 bytes; got {}"),
+    ("save to_onnx model.report", "path", {"the folder '/'": "/"}, IsADirectoryError,
+     "An output needs the name of a file; got {}"),
     ("save", "keep_rows", NO_SWITCH, V, f"keep_rows {SWITCH}"),
     ("save", "model", {"NoneType": None, "str": "a", "object": object()}, T,
      r"mlkm.save writes estimators, as in save\(model, path\); got {}"),
@@ -250,6 +272,7 @@ ROWS = [
     ("open_table", "weights", NO_NAME, T, "weights must be the name of a column; got {}"),
     ("open_table", "target features weights", {"'z'": "z"}, V,
      "The table has no column {}; it has 'a', 'b', 'c', 'y', 'w'"),
+    ("open_table", "target features weights", LONG, V, "The table has no column {}.*; it has 'a', 'b', 'c', 'y', 'w'"),
     ("config_context", "max_memory", {"'a'": "a", "-1": -1, "nan": np.nan, "[1]": [1], "an object": object()}, V,
      "max_memory must be a number of bytes or a text such as '2GB'; got {}"),
     ("config_context", "client", {"3": 3, "'a'": "a", "an object": object()}, T,
@@ -281,9 +304,11 @@ ROWS = [
     ("worst_slice_coverage", "n_directions", HUGE, M, MEMORY),
     # pictures
     ("plot_band", "band", NO_MODEL, T, "band must be a fitted band, as a ConformalRegressor is; got {}"),
-    ("plot_band", "inputs", {"7": 7, "'z'": "z", "2.5": 2.5, "None": None}, V,
+    ("plot_band", "inputs",
+     {"7": 7, "'z'": "z", "2.5": 2.5, "None": None, "datetime.timedelta(0)": np.timedelta64(0, "s")}, V,
      "An input must be a place from 0 to 2, .*; got {}"),
-    ("plot_band", "at", {"3": 3, "'a'": "a", "an object": object()}, V,
+    ("plot_band", "confidence_level", {"[1, 2]": [[1, 2], [3]], **NO_LEVEL}, V, f"confidence_level {LEVEL}"),
+    ("plot_band", "at", {"3": 3, "'a'": "a", "an object": object(), "[1000": [10**400] * 3}, V,
      "at must be one number for each of the 3 inputs, .*; got {}"),
     ("plot_band", "limits", {"3": 3, "'a'": "a", "(1, 0)": (1, 0), "None": None}, V,
      r"limits must be \(low, high\) with low < high, .*; got {}"),
@@ -343,6 +368,21 @@ def test_a_bad_value_is_told_in_one_sentence(every, name, argument, value, error
         with pytest.raises(error, match=words) as raised:
             entry.call(**{**entry.good, argument: value})
     assert is_clear(raised.value) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "argument", "value"),
+    [
+        ("GradientDescent", "momentum", Fraction(1, 2)),
+        ("GradientDescent", "target_sd", Fraction(1, 2)),
+        ("GradientDescent", "initial", -0.0),
+        ("RKMRegressor", "n_jobs", 10**12),
+        ("feed", "X", np.ma.masked_less(np.linspace(0, 1, 180).reshape(60, 3), 0.3)),
+    ],
+)
+def test_an_odd_value_that_means_something_is_taken(every, name, argument, value):
+    given = {**every[name].good, argument: value}
+    assert every[name].right(every[name].call(**given), given)
 
 
 def test_there_are_enough_cases():
@@ -407,7 +447,7 @@ def test_a_misspelt_parameter_is_told_with_the_class_and_the_nearest_name(make):
         ("fit table.csv --target y --confidence-level 95", 2, "confidence_level must be a number between 0 and 1"),
         ("fit table.csv --target y --confidence-level a", 2, "'--confidence-level'"),
         ("fit table.csv --target y --seed -1", 2, "'--seed'"),
-        ("fit table.csv --target y --out no/model.mlkm", 2, "There is no folder .*; make it first"),
+        ("fit table.csv --target y --out no/model.mlkm", 2, "There is no folder .*no' to write 'model.mlkm' to"),
         ("fit table.csv --target y --out table.csv", 2, "would overwrite"),
         ("fit table.csv --target y --report page.txt", 2, "must end in .html or .htm; got 'page.txt'"),
         ("fit table.csv --target y --features a,z", 2, "'z'"),
@@ -420,7 +460,7 @@ def test_a_misspelt_parameter_is_told_with_the_class_and_the_nearest_name(make):
         ("inspect no.mlkm", 2, "There is no file 'no.mlkm'"),
         ("inspect .", 2, "A model is a file; got '.', which is a folder"),
         ("report no.mlkm table.csv --out p.html", 2, "There is no file 'no.mlkm'"),
-        ("export model.mlkm --onnx no/model.onnx", 2, "There is no folder .*; make it first"),
+        ("export model.mlkm --onnx no/model.onnx", 2, "There is no folder .*no' to write 'model.onnx' to"),
         ("demo --n 3", 2, "'--n'"),
         ("nonsense", 2, "No such command"),
     ],

@@ -241,7 +241,7 @@ BAD_FOLDS = [(np.arange(30), np.arange(30, 40)), (np.arange(30), np.arange(40, 6
         ({"solver__tol": np.inf}, "^tol must be .*; got inf"),
         ({"solver__steps": 0.5}, "^steps must be a whole number of at least 1; got 0.5"),
         ({"solver__initial": (1, 0)}, r"^initial must be .*; got \(1, 0\)"),
-        ({"solver__target_sd": 0}, "^target_sd must be 'own', 'auto' or a number above 0; got 0"),
+        ({"solver__target_sd": 0}, "^target_sd must be 'own', 'auto' or a number from 1e-30 to .*; got 0"),
         (
             {"solver": "projection", "widths": (16,), "scales": 1.0},
             r"^solver=VariableProjection\(\) trains hidden layers",

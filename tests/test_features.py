@@ -152,7 +152,7 @@ def test_float32_is_kept():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_features": 0}, "number of random features must be at least 1; got 0"),
+        ({"n_features": 0}, "number of random features must be a whole number of at least 1; got 0"),
         (
             {"n_features": 2, "interactions": (1, 2, "full")},
             "number of random features must be at least 3, one per interaction order; got 2",

@@ -1,5 +1,6 @@
 """Fits to rows in files and in many pieces are those of rows in memory."""
 
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -61,6 +62,23 @@ def test_a_fit_to_a_file_is_that_of_its_rows(model, tmp_path):
     np.testing.assert_allclose(streamed.predict(frame, return_std=True)[1], std, rtol=1e-12)
     np.testing.assert_allclose(streamed.score(open_table(path, "y")), memory.score(frame, y), rtol=1e-10)
     assert streamed.feature_names_in_.tolist() == list("abcd")
+
+
+@pytest.mark.parametrize(("unit", "shift"), [(1.0, 1e9), (1e299, 0.0), (1e-299, 0.0), (0.0, 7.0)])
+def test_a_score_over_pieces_is_that_of_rows_in_memory_whatever_the_size_of_targets(tmp_path, unit, shift):
+    X, y = numbers(600)
+    frame, w = pd.DataFrame(X, columns=list("abcd")), np.arange(600) % 3.0
+    w[:200] = 0.0  # a whole piece
+    model = RandomFeatureRidge(20, scale=0.5, penalty=1e-2, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that squared errors of some of these are no numbers
+        model.fit(frame, y * (unit or 1.0) + shift)
+    path = write(tmp_path / "rows.parquet", frame, y * unit + shift, rows=200, w=w, none=0 * w)
+    names = {"target": "y", "features": list("abcd")}
+    expected = model.score(frame, y * unit + shift, w)
+    assert model.score(open_table(path, **names, weights="w")) == pytest.approx(expected, rel=1e-7)
+    with pytest.raises(ValueError, match="All sample weights are zero, so there is no row to score"):
+        model.score(open_table(path, **names, weights="none"))
 
 
 @pytest.mark.parametrize("kind", [MLKMRegressor, RandomFeatureRidge])

@@ -187,8 +187,11 @@ def file_path(name: str, value: Any) -> Path:
     """
     if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str):
         raise TypeError(f"{name} must be the name of a file, as text or a pathlib.Path; got {brief(value)}.")
-    parts = Path(value).parts
-    if not os.fspath(value) or "\0" in os.fspath(value) or any(len(os.fsencode(part)) > 255 for part in parts):
+    try:
+        longest = max((len(os.fsencode(part)) for part in Path(value).parts), default=0)
+    except UnicodeEncodeError:  # half of a pair of characters, which no name has
+        longest = 256
+    if not os.fspath(value) or "\0" in os.fspath(value) or longest > 255:
         raise ValueError(f"{name} must be the name of a file, of 1 to 255 bytes; got {brief(os.fspath(value))}.")
     return Path(value)
 

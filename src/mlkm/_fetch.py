@@ -187,22 +187,18 @@ def _require(folder: Path, names: tuple[str, ...], archive: str, page: str, down
     if not missing:
         return
     yes_no("download_if_missing", download)
-    by_hand = (
-        f"download {archive} ({page}), unpack it and put {', '.join(missing)} into {folder}, or set MLKM_DATA_HOME to"
-        " another folder for data."
-    )
+    needed = f"{', '.join(missing)} must be in {str(folder)!r}"
+    by_hand = f"download {archive} ({page}) and unpack it there, or set MLKM_DATA_HOME."
     if not download:
-        raise FileNotFoundError(f"{', '.join(missing)} must be in {folder}; {by_hand}")
+        raise FileNotFoundError(f"{needed}; {by_hand}")
     try:
         with urllib.request.urlopen(archive, timeout=60) as response:
             members = _members(response.read(), missing)
     except (urllib.error.URLError, TimeoutError, zipfile.BadZipFile) as error:
-        raise OSError(
-            f"{', '.join(missing)} must be in {folder}, and the download failed ({error}); {by_hand}"
-        ) from error
+        raise OSError(f"{needed}, and the download failed ({error}); {by_hand}") from error
     absent = [name for name in missing if name not in members]
     if absent:
-        raise OSError(f"The archive {archive} does not contain {', '.join(absent)}; {by_hand}")
+        raise OSError(f"{needed}, and the archive does not contain {', '.join(absent)}; {by_hand}")
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in members.items():
         with atomic_write(folder / name) as file:

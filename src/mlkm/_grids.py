@@ -23,7 +23,7 @@ def one_row(at: Any, columns: Sequence[str] | None, n_inputs: int | None) -> Any
         return _framed_row(dict(zip(columns, values, strict=True)), columns)
     try:
         row = np.asarray(values, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         row = np.empty((0, 0))
     if row.ndim != 1 or n_inputs not in (None, len(row)):
         raise ValueError(
@@ -61,7 +61,7 @@ def place_of(j: Any, names: Sequence[str] | None, n_inputs: int) -> int:
     """The place of an input given by its place or its name."""
     if isinstance(j, str) and names is not None and j in list(names):
         return list(names).index(j)
-    if isinstance(j, Integral) and not isinstance(j, bool) and -n_inputs <= int(j) < n_inputs:
+    if isinstance(j, Integral) and not isinstance(j, (bool, np.timedelta64)) and -n_inputs <= int(j) < n_inputs:
         return int(j) % n_inputs
     known = (
         "" if names is None else f", or one of the names {', '.join(map(repr, names[:8]))}{', ...' * (len(names) > 8)}"

@@ -17,8 +17,17 @@ from .fitting import Fitting
 from .model.machine import predict_average
 from .model.prior import Prior
 from .report import Reporting
-from .rows import Rows, checked_weights
-from .sources.apply import Predictions, apply_rows, check_here, is_elsewhere, r2, sendable
+from .rows import Rows, check_near, checked_weights
+from .sources.apply import (
+    NO_WEIGHT,
+    Predictions,
+    apply_rows,
+    check_here,
+    finite_score,
+    is_elsewhere,
+    r2,
+    sendable,
+)
 from .sources.prepare import as_source
 from .variance import (
     LARGEST,
@@ -35,7 +44,6 @@ from .variance import (
 )
 
 _SAVED_WITHOUT = "needs the training rows, which this model was saved without; save it with keep_rows=True."
-_FURTHEST = 1e100  # standard deviations up to which inputs are allowed in fits with given scales
 
 
 class _NoRowsError(ValueError, AttributeError):
@@ -204,8 +212,11 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         check_given(self, y)
         targets = self._targets(y)
         weights, f = checked_weights(sample_weight, len(targets)), self.predict(X)
+        if weights is not None and not weights.any():
+            raise ValueError(NO_WEIGHT)
         unit = 2.0 ** (np.frexp(np.abs(targets).max())[1] - 1)  # an exact factor, without which squares overflow
-        return float(r2_score(targets / unit, f / unit, sample_weight=weights))
+        with np.errstate(over="ignore"):
+            return finite_score(float(r2_score(targets / unit, f / unit, sample_weight=weights)))
 
     def estimate_cost(self, n: int, d: int, *, in_memory: bool = True) -> Cost:
         """What a fit to n rows of d columns will take: `memory` in bytes, `seconds` on this machine to a factor of two
@@ -305,13 +316,8 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         (`Fence.held`)."""
         if self._careful:
             return self.x_scaler_.forward(self._fence.held(X))
-        Z = self.x_scaler_.forward(X)
-        if (far := max(Z.max(initial=0.0), -Z.min(initial=0.0))) > _FURTHEST:
-            raise ValueError(
-                f"X has a number {far:.3g} standard deviations away from the mean of its column, and a fit with given"
-                f" scales allows at most {_FURTHEST:.0e}; correct it, or fit with automatic scales."
-            )
-        return Z
+        why = "and a fit with given scales allows at most 1e+100; correct it, or fit with automatic scales"
+        return check_near(self.x_scaler_.forward(X), why)
 
     def _in_units(self, f: Array, Z: Array) -> Array:
         """Return predictions at standardised inputs in the units of y, clipped to their limits."""

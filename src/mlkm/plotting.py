@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from . import metrics
 from ._checks import array_of, brief, finite_array, whole
 from ._grids import framed, one_row, place_of, row_names, rows_along
-from ._levels import exact_level
+from ._levels import exact_level, exact_levels
 from ._types import Array
 from .explain.plots import plot_effect as plot_effect
 
@@ -55,14 +55,14 @@ def plot_band(
     places = [place_of(j, names, d) for j in asked]
     if not places:
         raise ValueError("inputs must name at least one input; got none.")
-    levels = np.atleast_1d(band.confidence_level if confidence_level is None else confidence_level)
+    levels = exact_levels(band.confidence_level if confidence_level is None else confidence_level)
     figure = Figure(figsize=(max(3.0 * len(places), 4.5), 3.6), layout="constrained")
     axes = figure.subplots(1, len(places), sharey=True, squeeze=False)[0]
     for ax, j, (low, high) in zip(axes, places, _limits(limits, len(places)), strict=True):
         grid = np.linspace(low, high, 200)
         X = rows_along(row, j, grid)
         mean, interval = _of_output(*_predicted(band, X, columns, confidence_level), output)
-        for number in np.argsort(levels)[::-1]:
+        for number in sorted(range(len(levels)), key=levels.__getitem__, reverse=True):
             label = "band" if len(levels) == 1 else f"band {100 * float(levels[number]):g} %"
             ax.fill_between(
                 grid, interval[:, 0, number], interval[:, 1, number], color=_BAND, alpha=0.6, linewidth=0, label=label

@@ -108,7 +108,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 def _of_numbers(X: Any) -> Any:
     """A table of numbers; a frame as it is, for the names of its columns."""
     check_different_names(X)
-    if isinstance(X, np.ndarray) and X.dtype == object and not any(isinstance(x, str) for x in X.flat):
-        return X  # scikit-learn's checks of estimators ask for its own words on objects
+    if isinstance(X, np.ndarray) and X.dtype == object and any(isinstance(x, dict) for x in X.flat):
+        return X  # scikit-learn's checks of estimators ask for its own words on these
     numbers = as_numbers("X", X)
     return X if hasattr(X, "columns") and numbers.size else numbers

@@ -11,7 +11,7 @@ from ._shown import listening
 from .auto.kernels import LearnedKernel
 from .fit.again import train_again
 from .model.prior import Prior
-from .rows import checked_weights, distinct_rows, fit_fence, standardiser
+from .rows import check_near, checked_weights, distinct_rows, fit_fence, standardiser
 from .sources.apply import is_elsewhere
 from .variance import StackSummary
 
@@ -33,7 +33,8 @@ def refit(model: Any, X: Any, y: Any, sample_weight: Any, choices: dict[str, Any
         rows = distinct_rows(inputs, targets.reshape(len(targets), -1), weights, None, model._kinds)
         y_scaler = standardiser(rows.Y, rows.weights)
         span = rows.Y.min(axis=0), rows.Y.max(axis=0)
-        model.x_scaler_.forward(rows.X, out=rows.X)
+        why = "where the kernel that refit keeps has no value; correct it, or call fit"
+        check_near(model.x_scaler_.forward(rows.X, out=rows.X), why)
         y_scaler.forward(rows.Y, out=rows.Y)
         policy = model._policy(len(rows), model.n_features_in_, True)
         plan = model._plan(rows.X.shape[1], None, seed, {**choices, "policy": policy})

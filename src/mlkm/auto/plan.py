@@ -201,7 +201,7 @@ def _widths(widths: Any) -> tuple[int, ...] | None:
         return None
     try:
         given = tuple(int(D) for D in widths)
-        valid = len(given) > 0 and all(D >= 1 and D == E for D, E in zip(given, widths, strict=True))
+        valid = len(given) > 0 and all(1 <= D <= sys.maxsize and D == E for D, E in zip(given, widths, strict=True))
     except (TypeError, ValueError, OverflowError):
         valid = False
     if not valid:

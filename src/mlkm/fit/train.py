@@ -101,7 +101,7 @@ def penalty_by_folds(rows: Rows, plan: Plan, units: Standardiser, n_folds: int =
     errors = []
     with stage("penalty", len(cases)) as step:
         work = (delayed(_fold_error)(rows, plan, units, *case) for case in cases)
-        for error in Parallel(n_jobs=plan.n_jobs, return_as="generator")(work):
+        for error in Parallel(n_jobs=plan.n_jobs and min(plan.n_jobs, len(cases)), return_as="generator")(work):
             errors.append(error)
             step()
     totals = np.reshape(errors, (len(plan.penalties), n_folds)).sum(axis=1)

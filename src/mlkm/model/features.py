@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .._checks import brief, one_of
+from .._checks import brief, one_of, whole
 from .._config import check_memory
 from .._types import Array, IntArray
 from ..kernels import Kernel
@@ -187,14 +187,13 @@ def draw_features(
 ) -> FeatureMap:
     """Draw phi for inputs in R^d. It depends on the generator and the sizes only, never on data."""
     orders = as_orders(interactions, d)
-    if not isinstance(n_features, (int, np.integer)) or isinstance(n_features, bool):
-        raise ValueError(
-            f"The number of random features must be a whole number of at least 1; got {brief(n_features)}."
-        )
+    n_features = whole("The number of random features", n_features)
     if n_features < len(orders):
-        least = "1" if len(orders) == 1 else f"{len(orders)}, one per interaction order"
-        raise ValueError(f"The number of random features must be at least {least}; got {n_features}.")
-    check_memory(8.0 * d * int(n_features), f"{n_features} features of {d} inputs", "ask for fewer")
+        raise ValueError(
+            f"The number of random features must be at least {len(orders)}, one per interaction order; got"
+            f" {n_features}."
+        )
+    check_memory(8.0 * d * n_features, f"{n_features} features of {d} inputs", "ask for fewer")
     frequencies = np.zeros((d, n_features))
     for order, columns in zip(orders, np.array_split(np.arange(n_features), len(orders)), strict=True):
         omega = kernel.frequencies(_normal(rng, order, len(columns), sampling), rng)

@@ -41,7 +41,7 @@ def check_scale(scale: float | ArrayLike | Any, d: int) -> Array:
     """
     try:
         value = np.asarray(scale, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         value = np.array(np.nan)
     if value.shape not in ((), (d,)) or not (np.isfinite(value).all() and (value > 0).all()):
         raise ValueError(f"A scale must be a positive number, or one per input ({d} here); got {brief(scale)}.")

@@ -19,6 +19,7 @@ from .curves import Curve, curves
 
 _LOOKED_AT = 400  # rows at which effects are looked at
 _SEEN = 0.05  # of the rows may be like training rows by chance
+_LARGEST = 1e150  # number whose square, and sums of them, float64 holds
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,12 @@ def gather(model: Any, X: Any, y: Any, interval: Array | None = None, said: Mapp
     table = None if inner is None else inner._reader.table(inner, X)
     prediction = np.asarray(model.predict(X if table is None else table)).reshape(-1)
     check_consistent_length(prediction, y)
+    largest = max(np.abs(y).max(), np.abs(prediction).max())
+    if largest > _LARGEST:
+        raise ValueError(
+            f"A report needs outcomes and predictions of at most {_LARGEST:g}, whose squares float64 holds; got"
+            f" {largest:.3g}: fit and judge in other units."
+        )
     if interval is None:
         interval = _interval(model, X if table is None else table, prediction, notes)
     scores = [score(fit.model, y, prediction, fit.said.get("seconds"))]

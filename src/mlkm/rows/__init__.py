@@ -4,7 +4,7 @@ from .distinct import Rows, blocks, distinct_rows, plain_rows
 from .fence import Fence, fence_of, fit_fence
 from .folds import folds_of, parts_elsewhere, splits_of
 from .inputs import LEVEL, NUMBER, TEXT, Inputs
-from .scaling import Standardiser, standardiser
+from .scaling import Standardiser, check_near, standardiser
 from .ties import midranks, tie_numbers
 from .weights import checked_weights, given_weights, scale_of
 
@@ -17,6 +17,7 @@ __all__ = [
     "Rows",
     "Standardiser",
     "blocks",
+    "check_near",
     "checked_weights",
     "distinct_rows",
     "fence_of",

@@ -1,6 +1,5 @@
 """The one place where a splitter becomes a part number per row."""
 
-from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
@@ -25,7 +24,10 @@ def as_splitter(cv: Any, others: str) -> Any:
         return whole("cv as a number of folds", cv, 2)
     if hasattr(cv, "split") and hasattr(cv, "get_n_splits"):
         return cv
-    pairs = list(cv) if isinstance(cv, Iterable) and not isinstance(cv, (str, bytes, type)) else []
+    try:
+        pairs = [] if isinstance(cv, (str, bytes)) else list(cv)
+    except TypeError:  # no iterable, or an array without a dimension
+        pairs = []
     if not pairs or not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in pairs):
         raise ValueError(
             f"cv must be {others}, a number of folds, a splitter or an iterable of splits; got {brief(cv)}."

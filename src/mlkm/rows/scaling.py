@@ -8,6 +8,7 @@ import numpy as np
 from .._types import Array, BoolArray
 
 _LARGEST = 1e300  # magnitude up to which differences, limits and intervals do not overflow
+_FURTHEST = 1e100  # standard deviations up to which sums of squares of inputs do not overflow
 ROUNDING = 64 * float(np.finfo(np.float64).eps)  # variation, relative to the largest magnitude, that is rounding error
 
 
@@ -41,6 +42,13 @@ class Standardiser:
 
     def backward(self, Z: Array) -> Array:
         return Z * self.sd + self.mean
+
+
+def check_near(Z: Array, why: str) -> Array:
+    """Standardised inputs, refused where kernels would square a number that is too large for it."""
+    if (far := max(Z.max(initial=0.0), -Z.min(initial=0.0))) > _FURTHEST:
+        raise ValueError(f"X has a number {far:.3g} standard deviations away from the mean of its column, {why}.")
+    return Z
 
 
 def standardiser(

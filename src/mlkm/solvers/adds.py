@@ -83,7 +83,7 @@ def train(
     states = [(machine, [np.zeros_like(W) for W in flatten(machine.layers)]) for machine in starts]
     losses: list[float] = []
     best_epoch, best_loss, checkpoint, checkpoint_epoch = 0, np.inf, states, 0
-    with Parallel(n_jobs=n_jobs) as parallel:
+    with Parallel(n_jobs=n_jobs and min(n_jobs, len(starts))) as parallel:
 
         def stretch(
             begin: int, end: int, states: list[tuple[Machine, list[Array]]]
@@ -172,7 +172,7 @@ def sweep_exactly(
     machines = list(starts)
     losses: list[float] = []
     best, best_loss, since = machines, np.inf, 0
-    with Parallel(n_jobs=n_jobs) as parallel:
+    with Parallel(n_jobs=n_jobs and min(n_jobs, len(starts))) as parallel:
         while len(losses) < max_sweeps and since < patience:
             machines = list(
                 parallel(

@@ -104,19 +104,21 @@ class GradientDescent(Solver):
             check.whole("batch_size", self.batch_size)
         self.initial_range()
         if not (isinstance(self.target_sd, str) and self.target_sd in ("own", "auto")):
-            check.number("target_sd", self.target_sd, above=0, words="'own', 'auto' or a number above 0")
+            words = "'own', 'auto' or a number from {:g} to {:g}".format(*_ORDINARY)
+            check.number("target_sd", self.target_sd, at_least=_ORDINARY[0], at_most=_ORDINARY[1], words=words)
 
     def initial_range(self) -> tuple[float, float]:
         """Between which numbers the initial weights lie."""
         pair = self.initial if isinstance(self.initial, (tuple, list)) else (-1, 1)
         try:
             low, high = (float(end) for end in pair)
-            width = 1.0 if isinstance(self.initial, (tuple, list)) else float(self.initial)
+            width = 1.0 if isinstance(self.initial, (tuple, list)) else float(self.initial) + 0.0  # not -0.0
         except (TypeError, ValueError, OverflowError):
             low, high, width = 0.0, -1.0, 1.0
-        if not (low <= high and width >= 0 and np.isfinite([low, high, width]).all()):
+        if not (low <= high and width >= 0 and np.isfinite([low, high, (high - low) * width]).all()):
             raise ValueError(
-                f"initial must be a number of at least 0, or low <= high; got {check.brief(self.initial)}."
+                "initial must be a number of at least 0, or low <= high, at most 1.8e308 apart; got"
+                f" {check.brief(self.initial)}."
             )
         return low * width, high * width
 
@@ -139,13 +141,13 @@ class GradientDescent(Solver):
         """How weights move; a penalty that is left open is 1e-4."""
         rates = [float(rate) for rate in check.per_layer("learning_rate", self.learning_rate, depth)]
         own = 1e-4 if penalty is None else penalty
-        return Step(tuple(rates), self.momentum, self.batch_size, own, self.steps)
+        return Step(tuple(rates), float(self.momentum), self.batch_size, own, self.steps)
 
     def targets(self, varies: BoolArray, units: Standardiser) -> tuple[Array, BoolArray]:
         """The standard deviations of the outputs that descent sees, and which outputs vary: the others need no
         weights."""
         if self.target_sd != "own":
-            return np.full(1, 12.0 if self.target_sd == "auto" else self.target_sd), varies
+            return np.full(1, 12.0 if self.target_sd == "auto" else float(self.target_sd)), varies
         sd = units.sd
         varies = varies & (sd > _CONSTANT * np.abs(units.mean))
         least, most = _ORDINARY

@@ -16,7 +16,9 @@ from ..variance import LayersSummary, SumsSummary
 from .base import Block, Source, check_predicted, is_source
 from .cluster import DaskSource, chunks_of, columns_of, is_dask, known_lengths
 from .files import FileSource
+from .stats import Stats, merged_if_any, stats_of
 
+NO_WEIGHT = "All sample weights are zero, so there is no row to score; give a row a positive weight."
 Tails = Sequence[tuple[int, ...]]  # the shape of a row of every result
 
 
@@ -149,24 +151,39 @@ class Predictions:
 
 @dataclass(frozen=True)
 class ErrorsOf:
-    """Sums over rows by which a model is scored: w, w y, w y^2 and w (y - f)^2, output by output."""
+    """Statistics by which a model is scored, of targets and their errors, output by output; None without weight."""
 
     model: Any
 
-    def __call__(self, block: Block) -> Array:
-        w, Y = block.weights, block.Y
-        if not Y.shape[1]:
+    def __call__(self, block: Block) -> Stats | None:
+        counted = block.weights > 0
+        if not block.Y.shape[1]:
             raise ValueError("A score needs targets; name them, as in open_table(path, target='price'), or pass y.")
         f = np.asarray(self.model.predict(block.table))
         f = f[:, None] if f.ndim == 1 else f
-        check_predicted(Y, f)
-        missed = Y - f
-        return np.stack([np.full(Y.shape[1], w.sum()), w @ Y, w @ Y**2, w @ missed**2])
+        check_predicted(block.Y, f)
+        both = np.hstack([block.Y, block.Y - f])[counted]
+        return stats_of(both, block.weights[counted]) if counted.any() else None
 
 
 def r2(source: Source, model: Any) -> float:
     """The coefficient of determination, averaged over outputs, as scikit-learn has it."""
-    source = later_rows(source, model)
-    total, first, second, missed = source.reduce(ErrorsOf(sendable(model)), np.add)
-    around = second - first**2 / total
-    return float(np.mean(1 - missed / np.where(around > 0, around, 1.0)))
+    found = later_rows(source, model).reduce(ErrorsOf(sendable(model)), merged_if_any)
+    if found is None:
+        raise ValueError(NO_WEIGHT)
+    k = len(found.sd) // 2
+    sd, missed = found.sd[:k], np.hypot(found.mean[k:], found.sd[k:])
+    constant = found.low[0, :k] >= found.high[1, :k]
+    with np.errstate(over="ignore"):
+        shares = np.where(constant, missed == 0, 1 - (missed / np.where(constant, 1.0, sd)) ** 2)
+    return finite_score(float(np.mean(shares)))
+
+
+def finite_score(share: float) -> float:
+    """A coefficient of determination that is a number."""
+    if not np.isfinite(share):
+        raise ValueError(
+            "The score is below -1.8e308, where float64 ends: predictions are over 1e150 standard deviations of the"
+            " targets away from these; give targets in the units of the fit."
+        )
+    return share

@@ -178,7 +178,7 @@ def open_table(
     names = tuple(name for name in every if name not in {*others, *index}) if features is None else chosen
     for name in (*others, *names):
         if name not in every:
-            raise ValueError(f"The table has no column {name!r}; it has {', '.join(map(repr, every))}.")
+            raise ValueError(f"The table has no column {brief(name)}; it has {', '.join(map(repr, every))}.")
         if (*others, *names).count(name) > 1:
             raise ValueError(f"Column {name!r} is named twice; a column is a target, the weights or an input, once.")
     if not names:

@@ -16,7 +16,7 @@ from .base import NO_TARGET, Block, Source
 from .hashes import parts, row_hashes
 from .levels import CrossedNumbers, fit_crossed
 from .scan import Scan
-from .stats import Stats, merged_stats, stats_of
+from .stats import Stats, merged_if_any, stats_of
 
 T = TypeVar("T")
 
@@ -74,10 +74,6 @@ class InputStats:
         return stats_of(self.recipe.inputs(block)[counted], block.weights[counted]) if counted.any() else None
 
 
-def _added(a: Stats | None, b: Stats | None) -> Stats | None:
-    return merged_stats(a, b) if a is not None and b is not None else a or b
-
-
 def fit_recipe(
     source: Source, found: Scan, reader: Reader, *, with_levels: bool, careful: bool
 ) -> tuple[Recipe, Fence]:
@@ -102,7 +98,7 @@ def fit_recipe(
 
 
 def _stats(source: Source, recipe: Recipe) -> Stats:
-    found = source.reduce(InputStats(recipe), _added)
+    found = source.reduce(InputStats(recipe), merged_if_any)
     if found is None:
         raise ValueError("There is no row with a positive weight to fit.")
     return found

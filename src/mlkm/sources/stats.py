@@ -72,3 +72,8 @@ def merged_stats(a: Stats, b: Stats) -> Stats:
         apart = b.mean - a.mean
         within = np.hypot(np.sqrt(p) * a.sd, np.sqrt(q) * b.sd)
         return Stats(low, high, a.mean + q * apart, np.hypot(within, np.sqrt(p * q) * apart), total)
+
+
+def merged_if_any(a: Stats | None, b: Stats | None) -> Stats | None:
+    """Of the rows of both, where None is no rows."""
+    return merged_stats(a, b) if a is not None and b is not None else a or b
