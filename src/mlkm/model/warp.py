@@ -14,6 +14,7 @@ from .._types import Array, BoolArray
 from ..rows import midranks
 
 _KNOTS = 256
+_BESIDE = 1e-9  # of all rows: far above rounding, far below the weight of a row
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,9 @@ def fit_warp(X: Array, weights: Array, numbers: BoolArray | None = None) -> Warp
         points, rank, place = midranks(column, weights)
         spread = np.sqrt(max(float(weights @ (rank[place] - 0.5) ** 2 / weights.sum()), 1e-12))  # they average to 1/2
         n_distinct = 1 + int(np.count_nonzero(np.diff(rank)))
-        chosen = np.unique(np.searchsorted(rank, np.linspace(rank[0], rank[-1], min(_KNOTS, n_distinct))))
+        # Ranks often lie on an even grid: which knots are chosen must not hang on the rounding of either.
+        wanted = np.linspace(rank[0], rank[-1], min(_KNOTS, n_distinct)) - _BESIDE
+        chosen = np.unique(np.searchsorted(rank, wanted))
         knots.append(points[chosen])
         values.append((rank[chosen] - 0.5) / spread)
     return Warp(tuple(knots), tuple(values))
