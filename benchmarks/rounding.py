@@ -47,9 +47,7 @@ def main() -> None:
                 worst = max(worst, moved)
                 what = "1e-15 of each value" if relative else "1e-12 of the column"
                 now_error = np.sqrt(np.mean((now - problem.target) ** 2))
-                print(
-                    f"{name} {split}, {what}, draw {draw}: error {error:.4f} -> {now_error:.4f}, moved {moved:.1e} of it"
-                )
+                print(f"{name} {split}, {what}, draw {draw}: {error:.4f} -> {now_error:.4f}, moved {moved:.1e} of it")
     print(f"largest difference {worst:.1e} of the error; at most {MOST:g} is wanted")
     sys.exit(int(worst > MOST))
 

@@ -436,6 +436,16 @@ def test_a_misspelt_parameter_is_told_with_the_class_and_the_nearest_name(make):
         make(*range(30))
 
 
+def test_a_misspelt_parameter_of_the_published_method_is_told_with_its_class():
+    with pytest.raises(TypeError, match=r"^RKMRegressor.published has no parameter 'wdths'; the nearest is 'widths'.$"):
+        mlkm.RKMRegressor.published(wdths=3)
+
+
+def test_features_that_do_not_fit_into_memory_are_refused_before_they_are_drawn():
+    with mlkm.config_context(max_memory="1GB"), pytest.raises(MemoryError, match="features of 40 rows need about"):
+        mlkm.RandomFeatureRidge(10**6, scale=1.0).fit(np.arange(80.0).reshape(40, 2), np.arange(40.0))
+
+
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [

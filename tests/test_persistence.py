@@ -243,6 +243,10 @@ STEPS = {
     "one hot of numbers": (OneHotEncoder(categories=[[0.0, 1.0, np.nan]]), np.array([[0.0], [1.0], [np.nan]])),
     "ordinal": (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), TABLE[["city"]]),
     "frame": (StandardScaler().set_output(transform="pandas"), TABLE[["x"]]),
+    "columns of a frame": (
+        ColumnTransformer([("a", StandardScaler(), ["x"])]).set_output(transform="pandas"),
+        TABLE[["x"]],
+    ),
     "features": (RandomFeatures(5, random_state=0).set_output(transform="pandas"), TABLE[["x"]]),
     "columns": (
         ColumnTransformer([("a", StandardScaler(), ["x"]), ("b", "passthrough", slice(0, 1))], remainder="passthrough"),

@@ -336,3 +336,16 @@ def test_memory_is_checked_before_a_table_is_read(kind, tmp_path, monkeypatch):
         told = CliRunner().invoke(app, ["fit", str(path), "--target", "y", "--out", str(tmp_path / "m.mlkm")])
     assert told.exit_code == 1
     assert re.match(r"The rows of this table need about \d+\.\d MB, and 1\.0 MB may be taken", told.stderr)
+
+
+def test_marks_of_missing_values_are_levels_where_they_were_in_the_fit(tmp_path):
+    frame = pd.DataFrame({"c": ["NA", "nan", "-", "5"] * 15, "x": np.arange(60.0)})
+    y = frame["c"].map({"NA": 0.0, "nan": 2.0, "-": 4.0, "5": 6.0}) + 0.01 * frame["x"]
+    frame.assign(y=y).to_csv(tmp_path / "rows.csv", index=False)
+    table = mlkm.open_table(tmp_path / "rows.csv", target="y")
+    as_levels = MLKMRegressor(effort="fast", random_state=0).fit(frame, y)
+    np.testing.assert_allclose(as_levels.predict(table), as_levels.predict(frame), atol=1e-9)
+    as_missing = MLKMRegressor(effort="fast", random_state=0).fit(table)
+    np.testing.assert_allclose(as_missing.predict(frame), as_missing.predict(table), atol=1e-9)
+    assert as_levels.predict(frame[:1]) < 0.5
+    assert as_missing.predict(frame[:1]) > 0.5  # both marks are missing there

@@ -20,6 +20,7 @@ from ._types import Array
 
 P = ParamSpec("P")
 S = TypeVar("S")
+R = TypeVar("R")
 
 MOST_STEPS = 10**9  # at a tenth of a millisecond each, about the least that a pass takes, more than a day
 
@@ -316,13 +317,14 @@ def finite_array(name: str, values: Any, wanted: str, *shapes: tuple[int | None,
     return array
 
 
-def named_parameters(init: Callable[Concatenate[S, P], None]) -> Callable[Concatenate[S, P], None]:
-    """A constructor whose wrong parameters are told with the name of the class and the nearest name there is."""
-    own = signature(init)
+def named_parameters(call: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Return a constructor, or a class method, whose wrong parameters are told with the name of the class and the
+    nearest name there is."""
+    own = signature(call)
     names = list(own.parameters)[1:]
 
-    @wraps(init)
-    def checked(self: S, /, *args: P.args, **kwargs: P.kwargs) -> None:
+    @wraps(call)
+    def checked(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             own.bind(self, *args, **kwargs)
         except TypeError as wrong:
@@ -330,7 +332,8 @@ def named_parameters(init: Callable[Concatenate[S, P], None]) -> Callable[Concat
             near = get_close_matches(unknown[0], names, 1, 0.5) if unknown else []
             hint = f"the nearest is {near[0]!r}." if near else f"its parameters are {', '.join(names)}."
             what = f"has no parameter {unknown[0]!r}" if unknown else f"got wrong arguments, {wrong}"
-            raise TypeError(f"{type(self).__name__} {what}; {hint}") from None
-        init(self, *args, **kwargs)
+            name = f"{self.__name__}.{call.__name__}" if isinstance(self, type) else type(self).__name__
+            raise TypeError(f"{name} {what}; {hint}") from None
+        return call(self, *args, **kwargs)
 
     return checked

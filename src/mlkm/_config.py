@@ -102,7 +102,26 @@ def as_bytes(size: str | float) -> int:
 
 
 def _free() -> int:
-    """What the system can give without swapping, in bytes; 0 where it does not say."""
+    """Return what this process can take without swapping, in bytes; 0 where the system does not say."""
+    free, limited = _free_of_system(), _free_of_process()
+    return free if limited is None else min(free, limited) if free else limited
+
+
+def _free_of_process() -> int | None:
+    """Return what is left of the address space that the process may have (ulimit -v), None where it has no limit."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit == resource.RLIM_INFINITY:
+            return None
+        with open("/proc/self/statm") as pages:
+            return max(limit - int(pages.read().split()[0]) * os.sysconf("SC_PAGE_SIZE"), 1)
+    except (ImportError, AttributeError, ValueError, OSError):  # other systems than Linux
+        return None
+
+
+def _free_of_system() -> int:
     try:
         with open("/proc/meminfo") as lines:
             for line in lines:

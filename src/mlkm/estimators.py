@@ -159,6 +159,7 @@ class _MultiLayer(KernelMachine):
         self.random_state = random_state
 
     @classmethod
+    @named_parameters
     def published(
         cls,
         widths: Sequence[int] = (256, 16),

@@ -39,7 +39,7 @@ from .tables.means import fit_numbers
 from .tables.reading import category_mask, checked_table, reader_of, set_names
 from .variance import SHOWN, FitSummary, StackSummary, summed_up
 
-_SQUARES = 6  # matrices of products that such a fit holds at the same time, about
+_SQUARES = 6  # matrices of features, or of their products, that a fit holds at the same time, about
 _ENOUGH = 30  # rows from which on it is said that a fit is useless
 _USELESS = 0.99  # of the variance of y: error of rows left out from which on it is
 _COPIES = 4  # of the rows that a fit in memory holds at the same time, about
@@ -94,7 +94,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         rows = self._rows(*given, cv, choices, seed)
         plan = self._plan(rows.X.shape[1], cv, seed, choices)
         D = max(plan.widths or (0,))
-        needed = 8.0 * D * min(len(rows), max(D, EXACT_ROWS))
+        needed = _SQUARES * 8.0 * D * min(len(rows), max(D, EXACT_ROWS))
         check_memory(needed, f"{D} features of {len(rows)} rows", "give fewer features")
         fitted = train(rows, plan, self.y_scaler_)
         weight = float(len(given[1]) if given[2] is None else given[2].sum())

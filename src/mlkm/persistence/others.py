@@ -129,6 +129,7 @@ OTHERS: dict[type, dict[str, Any]] = {
         _remainder=_Column,
         _n_features=int,
         _transformer_to_input_indices=dict[str, list[int]],
+        _transformers_feature_names_out=NDArray[Any],
     ),
     **dict.fromkeys((GroupKFold, GroupShuffleSplit, KFold, ShuffleSplit, TimeSeriesSplit), _SPLITTER),
     LeaveOneGroupOut: {},

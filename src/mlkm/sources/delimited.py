@@ -3,7 +3,7 @@
 PyArrow tells the type of a column by the first part of a file. Here a pass over the whole file finds it: a column is
 what all of its values allow, which is whole numbers, numbers, true or false, dates and times as ISO 8601 writes them,
 else words. Empty cells, NA and NaN are missing. Rows for a fitted model are read as text, which its columns convert to
-numbers, dates and levels cell by cell.
+numbers, dates and levels cell by cell: there NA is a level where it was one in the fit.
 """
 
 import re
@@ -68,7 +68,7 @@ def as_text(fragment: Any, schema: Any) -> Any:
     form, scanned = fragment.format, fragment.format.default_fragment_scan_options
     types = {**scanned.convert_options.column_types, **dict(zip(schema.names, schema.types, strict=True))}
     csv_as = pyarrow.dataset.CsvFileFormat(
-        parse_options=form.parse_options, read_options=scanned.read_options, convert_options=_converted(types)
+        parse_options=form.parse_options, read_options=scanned.read_options, convert_options=_converted(types, False)
     )
     return csv_as.make_fragment(fragment.path, fragment.filesystem, fragment.partition_expression)
 
@@ -146,8 +146,8 @@ def _parsed(mark: str) -> Any:
     return csv.ParseOptions(delimiter=mark, newlines_in_values=True)
 
 
-def _converted(types: dict[str, Any] | None) -> Any:
-    """An empty cell is missing, of words as of numbers."""
+def _converted(types: dict[str, Any] | None, marks: bool = True) -> Any:
+    """An empty cell is missing, of words as of numbers; without `marks`, text is read as it is."""
     from pyarrow import csv
 
-    return csv.ConvertOptions(strings_can_be_null=True, column_types=types)
+    return csv.ConvertOptions(strings_can_be_null=marks, column_types=types)

@@ -29,7 +29,7 @@ REAL = (numbers.Real, np.bool_, decimal.Decimal)
 SPANS = (datetime.timedelta, np.timedelta64)
 DATES = (datetime.date, np.datetime64)
 _MANY = (list, tuple, dict, set, np.ndarray)  # types that are not allowed as cells
-# text that stands for a missing number or date, as PyArrow reads CSV files
+# text that stands for a missing value unless it is a level of the fit, as PyArrow reads CSV files
 _MISSING = frozenset(
     ["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "1.#IND", "1.#QNAN", "N/A", "NA", "NULL", "n/a", "null",
      "<NA>", "None", "NaT", "nan", "NaN", "-nan", "-NaN"]
@@ -236,22 +236,23 @@ def word_of(x: Any) -> str:
 
 
 def as_levels(cells: Any, levels: Iterable[str]) -> RawColumn:
-    """Return the level of every cell, or its own word if it matches no level; None where missing."""
+    """Return the level of every cell, or its own word if it matches no level; None where it is missing, as a mark such
+    as NA is where it is no level."""
     values, known = objects(cells), set(levels)
     by_value: dict[str, str] | None = None
-    words: dict[tuple[type, Any], str] = {}
+    words: dict[tuple[type, Any], str | None] = {}
     for x in values:
         if isinstance(x, _MANY):
             raise TypeError(f"A cell of a table must be a string or a number, a date or missing; got {brief(x)}.")
         if x is None or (type(x), x) in words:
             continue
-        word = word_of(x)
+        word: str | None = word_of(x)
         if known and word not in known and isinstance(x, str):
             same = _value(x, _NUMBER)
-            word = same if same in known else word
+            word = same if same in known else None if x.strip() in _MISSING else word
         elif known and word not in known:
             by_value = _by_value(known) if by_value is None else by_value
-            word = by_value.get(word, word)
+            word = by_value.get(str(word), word)
         words[type(x), x] = word
     return np.fromiter((None if x is None else words[type(x), x] for x in values), object, len(values))
 
