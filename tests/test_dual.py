@@ -22,7 +22,8 @@ def test_the_exact_solve_and_its_leave_one_out_are_those_of_refits():
         np.testing.assert_allclose(fit.missed[i], missed, atol=1e-5)  # kernels in float32
 
 
-def test_the_solve_in_float32_is_that_in_float64():
+def test_the_solve_in_float32_is_that_in_float64(monkeypatch):
+    monkeypatch.setattr(dual, "DOUBLE", 100)
     kernel, rows = kernel_and_rows(n=700, seed=5)  # more than a strip, and than a block of products
     fit = dual.solve_dual(kernel, rows, 0.3)
     assert fit.single
@@ -36,6 +37,7 @@ def test_conjugate_gradients_reach_the_exact_solve(monkeypatch):
     kernel, rows = kernel_and_rows(n=900, seed=3)
     exact = dual.solve_dual(kernel, rows, 0.3)
     monkeypatch.setattr(dual, "DIRECT", 100)
+    monkeypatch.setattr(dual, "DOUBLE", 100)
     monkeypatch.setattr(conjugate, "LANDMARKS", 200)
     near = dual.solve_dual(kernel, rows, 0.3)
     new = np.random.default_rng(4).standard_normal((200, 3))
@@ -72,6 +74,7 @@ def test_conjugate_gradients_take_few_steps_where_a_kernel_is_nearly_constant(ro
 
 def test_where_gradients_do_not_arrive_a_factor_does(monkeypatch):
     kernel, rows = kernel_and_rows(n=300, seed=3)
+    monkeypatch.setattr(dual, "DOUBLE", 100)
     exact = dual.solve_dual(kernel, rows, 0.3)
     monkeypatch.setattr(dual, "DIRECT", 100)
     monkeypatch.setattr(conjugate, "_STEPS", 1)

@@ -34,6 +34,7 @@ class UnevenBlocks:
 def by_pairs(monkeypatch):
     """Every solve by conjugate gradients on pairs of uneven blocks."""
     monkeypatch.setattr(dual, "DIRECT", 100)
+    monkeypatch.setattr(dual, "DOUBLE", 100)
     monkeypatch.setattr(dual, "STORED", 0)
     monkeypatch.setattr(conjugate, "LANDMARKS", 200)
     monkeypatch.setattr(dual, "ArrayBlocks", lambda codes: ArrayBlocks(codes, 170))

@@ -27,7 +27,7 @@ EXACT = 8000  # rows of a factor in float64 at most; n^3/3
 DIRECT = 4000  # rows up to which a factor in float32 takes less time than conjugate gradients
 STORED = 4e9  # bytes of a matrix in memory at most; 2 n^2 for the whole of it, up to 44,700 rows
 _LEFT_OUT = 1000  # rows at which errors are measured
-_DOUBLE = 1000  # rows up to which float64 costs next to nothing
+DOUBLE = 1000  # rows up to which float64 costs next to nothing
 _ROUNDED = 1e-4  # noise variance, relative to the kernel's, from which float32 will do
 _TALL = 512  # rows of a product in float64 at a time
 
@@ -78,7 +78,7 @@ def kernel_matrix(kernel: SumKernel, X: Array, ridge: Array, single: bool) -> Ar
 
 def _rounds(kernel: SumKernel, X: Array, ridge: Array) -> bool:
     """Return whether there are many rows, and the noise is large enough beside the kernel for float32."""
-    return len(X) > _DOUBLE and bool(ridge.min() >= _least_ridge(kernel, X))
+    return len(X) > DOUBLE and bool(ridge.min() >= _least_ridge(kernel, X))
 
 
 def _least_ridge(kernel: SumKernel, X: Array) -> float:
