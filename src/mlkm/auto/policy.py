@@ -13,9 +13,9 @@ A fit takes the policy in force when it begins. An ablation is the default with 
 `python -m benchmarks.kernels` measures every field: what less and more of it does to errors and time.
 
 Numbers that decide nothing of a model stay beside their arithmetic: the grid of penalties (`solvers.penalty`), the
-sizes from which another way to compute the same fit is cheaper (`DIRECT`, `DOUBLE`, `EXACT` and `EXACT_ROWS` in `solvers`),
-tolerances, and bounds that keep a climb from overflowing. Shape and candidate penalties of descent (`auto.plan`) are
-the paper's.
+sizes from which another way to compute the same fit is cheaper (`DIRECT`, `DOUBLE`, `EXACT` and `EXACT_ROWS` in
+`solvers`), tolerances, and bounds that keep a climb from overflowing. Shape and candidate penalties of descent
+(`auto.plan`) are the paper's.
 """
 
 from collections.abc import Iterator
