@@ -28,7 +28,7 @@ from mlkm.kernels import Gaussian
 from mlkm.model.features import draw_features, features
 from mlkm.model.machine import Machine, layer_shapes
 from mlkm.solve.ridge import ridge
-from mlkm.variance import FitSummary, Variance
+from mlkm.solve.uncertainty import RidgeUncertainty
 
 
 def data_home(folder):
@@ -264,13 +264,13 @@ def memory(n=20_000, d=8, widths=(256, 128, 64)):
     rows = plain_rows(X, rng.standard_normal((n, 1)))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     begin = time.perf_counter()
-    variance = Variance([machine], rows, FitSummary(None, 1e-8, 1e-8, np.zeros(1)))
+    variance = RidgeUncertainty((machine,), 1e-8, np.zeros(1), rows, hidden_penalty=1e-8)
     sigma = variance.predict(X)[1]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     print(
         f"memory p={machine.n_parameters} n={n}: {time.perf_counter() - begin:.0f} s for the factorisation and {n}"
-        f" rows, peak {peak:.0f} MB ({before:.0f} MB before), tr H {variance.sides[0][0].trace:.0f}, all finite and"
-        f" positive: {bool((np.isfinite(sigma) & (sigma > 0)).all())}"
+        f" rows, peak {peak:.0f} MB ({before:.0f} MB before), tr H {variance.smoothers[0][0].degrees:.0f}, all finite"
+        f" and positive: {bool((np.isfinite(sigma) & (sigma > 0)).all())}"
     )
 
 

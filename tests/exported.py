@@ -38,9 +38,10 @@ def in_double(model):
         return model
     result = copy(model)
     result.machines_ = tuple(map(machine_in_double, model.machines_))
-    if hasattr(model, "_variance"):
-        result._variance = copy(model._variance)  # with the noise that was measured
-        result._variance.machines = result.machines_
+    if hasattr(model, "_uncertainty"):
+        result._uncertainty = replace(model._uncertainty, machines=result.machines_)
+        cached = vars(model._uncertainty).items()  # with the noise that was measured
+        vars(result._uncertainty).update({name: one for name, one in cached if name != "machines"})
     return result
 
 

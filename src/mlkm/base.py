@@ -1,6 +1,6 @@
 """What all regressors share: standardised distinct rows in, an average of machines out."""
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,24 +15,11 @@ from .explain import Contributions, Effects, View, contributions
 from .fit.apply import NO_WEIGHT, Predictions, apply_rows, check_here, finite_score, is_elsewhere, r2, sendable
 from .fitting import Fitting
 from .model.machine import predict_average
-from .model.prior import Prior
 from .report import Reporting
 from .runtime.checks import as_targets, check_given, whole, yes_no
 from .search.cost import Cost
 from .search.policy import check_effort
-from .variance import (
-    LARGEST,
-    AnyVariance,
-    FitSummary,
-    LayersSummary,
-    LeftOut,
-    StackSummary,
-    StackVariance,
-    SumsSummary,
-    Variance,
-    places,
-    variance_of,
-)
+from .solve.uncertainty import LeftOut, Uncertainty, places
 
 _SAVED_WITHOUT = "needs the training rows, which this model was saved without; save it with keep_rows=True."
 
@@ -52,17 +39,16 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
             raise ValueError(f"y must have {k} {'output' if k == 1 else 'outputs'}, as in the fit; got {n_outputs}.")
         return targets
 
-    def _known(self, what: str) -> tuple[Any, Any]:
-        """The training rows, and what the variance needs to know of the fit, for `what` is asked for."""
-        if not hasattr(self, "_rows_of_fit"):
+    def _known(self, what: str = "A standard deviation") -> Uncertainty:
+        """Return the uncertainty of the fit, or raise an error that names what was asked for."""
+        if not hasattr(self, "_uncertainty"):
             raise _NoRowsError(f"{what} {_SAVED_WITHOUT}")
-        return self._rows_of_fit
+        return self._uncertainty
 
     @property
-    def _own_rows(self) -> Rows | None:
-        """The training rows, where they are all here, with their targets."""
-        rows, fit = getattr(self, "_rows_of_fit", (None, None))
-        return None if isinstance(fit, StackSummary) and fit.facts is not None else rows
+    def _training_rows(self) -> Rows | None:
+        """The training rows with their targets, where all of them are in memory."""
+        return self._uncertainty.training_rows if hasattr(self, "_uncertainty") else None
 
     def _read(self, X: Any) -> Array:
         """The inputs of a table like that of the fit, in its units."""
@@ -70,18 +56,10 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         return inputs if self._numbers is None else self._numbers.numbers(inputs)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the factorisation behind `return_std` and what effects are averaged over, which are made again when
-        needed."""
+        """Return the state without what effects are averaged over, which is computed again when needed."""
         state: dict[str, Any] = {**super().__getstate__()}
-        state.pop("_variance", None)
         state.pop("_seen", None)
         return state
-
-    def _sigma(self, what: str = "A standard deviation") -> AnyVariance:
-        """The factorised variance estimator, made at first use."""
-        if not hasattr(self, "_variance"):
-            self._variance: AnyVariance = variance_of(self.machines_, *self._known(what))
-        return self._variance
 
     @property
     def noise_variance_(self) -> Any:
@@ -89,7 +67,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         output."""
         check_is_fitted(self)
         with np.errstate(over="ignore", under="ignore"):  # squares of numbers beyond 1e154
-            noise = (np.sqrt(self._sigma("noise_variance_").noise) * self.y_scaler_.sd) ** 2
+            noise = (np.sqrt(self._known("noise_variance_").noise) * self.y_scaler_.sd) ** 2
         return float(noise[0]) if self._single_output else noise
 
     @property
@@ -104,15 +82,9 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         """Whether the fit without a row is known exactly (`leave_one_out`, `left_out_predictions`): one layer, solved
         in closed form, with its rows."""
         check_is_fitted(self)
-        rows = self._own_rows
-        if rows is None:
-            return False
-        _, fit = self._rows_of_fit
         if self._numbers is not None and self._numbers.crossed:  # inputs of a training row depend on the others' y
             return False
-        if isinstance(fit, StackSummary):
-            return len(fit.solved_rows(rows)) <= LARGEST
-        return fit.prior is not None and len(self.machines_) == 1
+        return hasattr(self, "_uncertainty") and self._uncertainty.has_left_out
 
     def leave_one_out(self, X: ArrayLike, y: ArrayLike) -> LeftOut:
         """The rows of the fit, each seen by the fit without it: residuals y - f_{-i}(x_i) = r_i / (1 - h_i) and
@@ -122,15 +94,15 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         copy is left out; a row with a weight that is no number of copies, with all of it. For a row that the fit has
         not seen, f itself is the fit without it.
         """
-        variance = self._closed_form("leave_one_out")
+        fit = self._closed_form("leave_one_out")
         inputs, targets = self._read(X), self._targets(y)
         check_consistent_length(inputs, targets)
         Z, Y = self._inputs(inputs), self.y_scaler_.forward(targets.reshape(len(inputs), -1).astype(float))
-        place = places(variance.rows, Z, Y)
-        f, std = variance.predict(Z)
+        place = places(fit.left_out_rows, Z, Y)
+        f, std = fit.predict(Z)
         new = place[:, None] < 0
-        std = np.where(new, std, variance.left_out_std[place])
-        residuals = np.where(new, Y - f, variance.left_out_residuals[place])
+        std = np.where(new, std, fit.left_out_std[place])
+        residuals = np.where(new, Y - f, fit.left_out_residuals[place])
         return LeftOut(residuals * self.y_scaler_.sd, std * self.y_scaler_.sd, place)
 
     def left_out_predictions(self, X: ArrayLike) -> Array:
@@ -140,15 +112,16 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         `leave_one_out(X, y).place` says where a training row is. f_{-i}(x) = f(x) - s_i(x) r_i / (1 - h_i), with
         s_i(x) the weight of the row in the fit at x.
         """
-        variance = self._closed_form("left_out_predictions")
+        fit = self._closed_form("left_out_predictions")
         Z = self._inputs(self._read(X))
-        f, _ = variance.predict(Z)
-        return self._within(self.y_scaler_.backward(f[:, None, :] - variance.left_out_changes(Z)), Z)
+        f = predict_average(self.machines_, Z)
+        return self._within(self.y_scaler_.backward(f[:, None, :] - fit.left_out_changes(Z)), Z)
 
-    def _closed_form(self, what: str) -> Variance | StackVariance:
+    def _closed_form(self, what: str) -> Uncertainty:
+        """Return the uncertainty of a fit whose leave-one-out is known in closed form."""
         check_is_fitted(self)
-        rows, fit = self._known(what)
-        if rows is not None and self._own_rows is None:
+        fit = self._known(what)
+        if fit.rows is not None and fit.training_rows is None:
             raise ValueError(f"{what} {_SAVED_WITHOUT}")
         if not self.has_closed_form_:
             raise ValueError(
@@ -156,11 +129,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
                 " rotations, descent, means of y for levels, or rows that are elsewhere or were not saved: take"
                 " scikit-learn's cross_val_predict."
             )
-        if isinstance(fit, SumsSummary):
-            return Variance(self.machines_, rows, FitSummary(cast(Prior, fit.prior), fit.penalty, 0.0, fit.loo_error))
-        found = self._sigma()
-        assert isinstance(found, (Variance, StackVariance))
-        return found
+        return fit
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -176,10 +145,10 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         targets by at most half the range of these plus one range for every range by which inputs lie beyond theirs, and
         never by more than two ranges.
 
-        With `return_std`, also the standard deviation of a new y there by the paper's estimator (`mlkm.variance`):
-        noise of one size everywhere, or where targets are skewed as far as rows left out say so, of one size on a scale
-        where they are not, plus what the rows leave undetermined. The first such call factorises, which takes
-        about as long as a fit with all choices given.
+        With `return_std`, also the standard deviation of a new y there by the paper's estimator
+        (`mlkm.solve.uncertainty`): the noise, plus the variance of f given the rows. The noise variance is constant or,
+        for skewed targets and as far as leave-one-out residuals support it, constant on a transformed scale. The first
+        such call factorises, which takes about as long as a fit with all choices given.
         """
         check_is_fitted(self)
         yes_no("return_std", return_std)
@@ -191,7 +160,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         Z = self._inputs(self._read(X))
         if not return_std:
             return self._in_units(predict_average(self.machines_, Z), Z)
-        f, sigma = self._sigma("return_std").predict(Z)
+        f, sigma = self._known("return_std").predict(Z)
         return self._in_units(f, Z), self._shaped(sigma * self.y_scaler_.sd)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -282,14 +251,13 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
 
     def _background(self, what: str) -> Rows:
         """Training rows in an order by what they say."""
-        _, fit = self._known(what)
-        found: Rows | None = fit.sample if isinstance(fit, (SumsSummary, LayersSummary)) else self._own_rows
-        if found is None:
+        background = self._known(what).background
+        if background is None:
             raise ValueError(
                 f"{what} averages over rows of the fit, and this model has none: it was given sums, or saved without"
                 " rows; save it with keep_rows=True."
             )
-        return found
+        return background
 
     def _view(self, what: str) -> View:
         """The fit as effects and contributions see it, made at first use."""
@@ -298,7 +266,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
             self._seen = View(
                 lambda Z: self._within(self.y_scaler_.backward(predict_average(self.machines_, Z)), Z),
                 self._background(what), self._reader.columns, [str(name) for name in names], self._kinds.owners,
-                self._sigma, self.y_scaler_.sd, sum(machine.maps[0].n_features for machine in self.machines_),
+                self._known, self.y_scaler_.sd, sum(machine.maps[0].n_features for machine in self.machines_),
             )  # fmt: skip
         return self._seen
 

@@ -34,7 +34,8 @@ from .search.first_layer import width_of
 from .search.plan import Plan, in_closed_form, is_automatic, make_plan, policy_for, takes_levels
 from .search.policy import Policy, check_effort, current_policy, with_effort
 from .solve.ridge import EXACT_ROWS
-from .variance import SHOWN, FitSummary, StackSummary, summed_up
+from .solve.stack import StackUncertainty
+from .solve.uncertainty import SAMPLE_ROWS, RidgeUncertainty, Uncertainty
 
 _SQUARES = 6  # matrices of features, or of their products, that a fit holds at the same time, about
 _ENOUGH = 30  # rows from which on it is said that a fit is useless
@@ -95,7 +96,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         check_memory(needed, f"{D} features of {len(rows)} rows", "give fewer features")
         fitted = train(rows, plan, self.y_scaler_)
         weight = float(len(given[1]) if given[2] is None else given[2].sum())
-        return self._store(fitted, self._range(rows), plan, (rows, self._summary(fitted)), weight)
+        return self._store(fitted, self._range(rows), plan, self._uncertainty_of(fitted, rows), weight)
 
     @property
     def _effort(self) -> Any:
@@ -188,9 +189,13 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         n_parts = parts_elsewhere(cv, plan.depth) or 0
         ready = split(ready, found, n_parts, seed)
         trained = train_in_pieces(ready.sample, ready.of_all, ready.pieces, plan, self.y_scaler_, n_parts)
-        fitted, solution, some = trained.fitted, trained.fitted.solution, ready.sample.take(slice(0, SHOWN))
-        summary = summed_up(trained.layers, solution.penalty, trained.sums, trained.error, solution.loo_error, some)
-        return self._store(fitted, (ready.low, ready.high), plan, (ready.rows, summary), found.weight)
+        fitted, solution = trained.fitted, trained.fitted.solution
+        uncertainty = RidgeUncertainty(
+            solution.machines, solution.penalty, solution.loo_error, ready.rows, fitted.prior,
+            features=trained.layers, sums=trained.sums, error=trained.error,
+            sample=ready.sample.take(slice(0, SAMPLE_ROWS)),
+        )  # fmt: skip
+        return self._store(fitted, (ready.low, ready.high), plan, uncertainty, found.weight)
 
     def _rows(self, table: Table, targets: Array, weights: Array | None, cv: Any, choices: Any, seed: int) -> Rows:
         """Merged and standardised rows; stores the scalings. With automatic scales, numbers far beyond all others
@@ -257,7 +262,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             )
 
     def _store(
-        self, fitted: Fitted, span: tuple[Array, Array], plan: Plan, training: tuple[Any, Any], weight: float
+        self, fitted: Fitted, span: tuple[Array, Array], plan: Plan, uncertainty: Uncertainty, weight: float
     ) -> Self:
         """Fitted attributes, in the units of y where they have any; for automatic scales, how far predictions may
         go."""
@@ -271,19 +276,22 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             beyond = plan.policy.beyond * (high - low) if plan.automatic else np.inf
             self._limits = low - beyond, high + beyond
         self._span, self._beyond = span, plan.policy.beyond if plan.automatic else np.inf
-        self._rows_of_fit, self._total_weight, self._learned = training, weight, plan.learned
-        for name in ("_variance", "_seen", "_kept_layer"):
+        self._uncertainty, self._total_weight, self._learned = uncertainty, weight, plan.learned
+        for name in ("_seen", "_kept_layer"):
             self.__dict__.pop(name, None)
-        self._warn_useless(plan.n_rows or len(training[0]), solution.loo_error)
+        n = plan.n_rows or (0 if uncertainty.rows is None else len(uncertainty.rows))
+        self._warn_useless(n, solution.loo_error)
         return self
 
     @staticmethod
-    def _summary(fitted: Fitted) -> FitSummary | StackSummary:
-        """What the variance needs to know of the fit."""
+    def _uncertainty_of(fitted: Fitted, rows: Rows) -> Uncertainty:
+        """Describe the uncertainty of a fit to rows in memory."""
         solution, stack = fitted.solution, fitted.stack
         if stack is None:
-            return FitSummary(fitted.prior, solution.penalty, solution.hidden_penalty, solution.loo_error)
-        return StackSummary(
-            stack.kernel, stack.noise, stack.shares, stack.ridge_penalty, stack.loo_error, stack.warped,
-            solved=stack.solved,
+            return RidgeUncertainty(
+                solution.machines, solution.penalty, solution.loo_error, rows, fitted.prior, solution.hidden_penalty
+            )
+        return StackUncertainty(
+            solution.machines, rows, stack.kernel, stack.noise, stack.shares, stack.ridge_penalty, stack.loo_error,
+            stack.warped, stack.solved,
         )  # fmt: skip

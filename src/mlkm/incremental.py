@@ -15,7 +15,6 @@ from typing import Any, Self, cast
 
 import numpy as np
 from joblib import hash as hash_of
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._types import Array
@@ -28,8 +27,9 @@ from .model.machine import Machine
 from .model.prior import Prior
 from .runtime.atomic import all_or_nothing
 from .runtime.checks import as_targets, brief, check_given
-from .solve.sums import ROUNDING, Sums, SumsOf, sums_of_rows
-from .variance import SHOWN, SumsSummary
+from .solve.smoother import primal
+from .solve.sums import Sums, SumsOf
+from .solve.uncertainty import SAMPLE_ROWS, RidgeUncertainty, Uncertainty
 
 _SAME = 1e-6  # by which features of two models may differ
 _FAR = 1e100  # standard deviations of y beyond which targets are measured in larger units
@@ -38,33 +38,25 @@ _MOST_LOST = 1e6  # largest ratio of the earlier sums of squares to those after 
 
 @dataclass(frozen=True)
 class Solved:
-    """The machine, and the error of rows left out for every output, all rows having the mean leverage."""
+    """The machine, and the leave-one-out error of every output as if all rows had the mean leverage."""
 
     machine: Machine
     loo_error: Array
 
 
 def solved_sums(prior: Prior, sums: Sums, penalty: float) -> Solved:
-    """The ridge of these sums; errors of rows left out are as if all had the mean leverage."""
+    """Solve the ridge of these sums."""
     if sums.weight <= 0:  # no rows yet
         k = len(sums.Y)
         return Solved(prior.machine(np.zeros((len(sums.F), k)), np.zeros(k)), np.full(k, np.nan))
-    FF, FY, YY = sums.centred()
-    n = sums.weight
-    A = FF + np.diag(np.full(len(FF), n * max(penalty, 1e-14)))
-    try:
-        factor = cho_factor(A, lower=True)
-    except LinAlgError:  # rows far out, whose squares leave rounding errors as large as the squares of the others
-        A[np.diag_indices(len(A))] += ROUNDING * len(A) * np.diag(sums.FF)
-        factor = cho_factor(A, lower=True)
-    C = cho_solve(factor, FY)
-    degrees = float(np.trace(cho_solve(factor, FF))) + 1
+    smoother = primal(prior, sums, penalty)
+    C, varies = smoother.coefficients, sums.centred()[2] > 0
     # The residual sum of squares is not known below the rounding errors of its terms, so these are its lower bound.
     F_peak, Y_peak = np.sqrt(sums.peaks())
-    hidden = np.finfo(np.float64).eps * (Y_peak + F_peak * np.abs(C).sum(axis=0)) ** 2 * (YY > 0)
-    rss = np.maximum(YY - 2 * (C * FY).sum(axis=0) + (C * (FF @ C)).sum(axis=0), hidden)
-    error = rss / n / max(1 - degrees / max(sums.n, 1), 1e-3) ** 2
-    return Solved(prior.machine(C, sums.y_mean - sums.f_mean @ C), error)
+    rounding = np.finfo(np.float64).eps * (Y_peak + F_peak * np.abs(C).sum(axis=0)) ** 2 * varies
+    squares = np.maximum(smoother.residual_squares, rounding)
+    error = squares / sums.weight / max(1 - smoother.degrees / max(sums.n, 1), 1e-3) ** 2
+    return Solved(prior.machine(C, smoother.intercept), error)
 
 
 def in_units(sums: Sums, theirs: Standardiser, ours: Standardiser, moved: Array) -> Sums:
@@ -98,13 +90,13 @@ class LaterSums:
         if block.Y.shape[1] != k:
             raise ValueError(f"y must have {k} outputs, as in the fit; got {block.Y.shape[1]}.")
         X, Y = model._inputs(model._read(block.table)), model.y_scaler_.forward(block.Y)
-        return SumsOf(replace(self.prior, precise=True), self.shift)(Piece(X, Y, block.weights))
+        return SumsOf(self.prior, self.shift, double=True)(Piece(X, Y, block.weights))
 
 
 class Incremental:
     """Adding, forgetting and merging rows for a regressor of one layer in closed form, its features held fixed."""
 
-    _rows_of_fit: tuple[Any, Any]
+    _uncertainty: Uncertainty
     _total_weight: float
     machines_: tuple[Machine, ...]
     _limits: tuple[Array, Array]
@@ -170,10 +162,8 @@ class Incremental:
         return self._sums("row_sums")
 
     def _sums(self, what: str) -> Sums:
-        rows, fit = cast(Any, self)._known(what)
-        if not isinstance(fit, SumsSummary) and fit.prior is None:
-            raise ValueError("Rows come and go in fits in closed form only.")
-        sums = fit.sums if isinstance(fit, SumsSummary) else sums_of_rows(fit.prior, rows)
+        """Return the sums of the fit, or raise an error that names what was asked for."""
+        sums = cast(RidgeUncertainty, cast(Any, self)._known(what)).prior_sums()
         return sums.times(self._total_weight / sums.weight) if sums.weight > 0 else sums
 
     def _later(self, X: Any, y: Any, sample_weight: Any) -> Source:
@@ -189,9 +179,8 @@ class Incremental:
         return TableSource(inputs, Y, np.ones(len(Y)) if weights is None else weights, True)
 
     def _sums_of(self, source: Source) -> Sums:
-        _, fit = self._rows_of_fit
         with np.errstate(over="ignore", invalid="ignore"):  # rows whose squares overflow are refused later
-            sums: Sums = source.reduce(LaterSums(sendable(self), fit.prior, self.row_sums().shift), operator.add)
+            sums: Sums = source.reduce(LaterSums(sendable(self), self._prior, self.row_sums().shift), operator.add)
         return sums
 
     def _measured_for(self, sums: Sums, span: tuple[Array, Array]) -> Self:
@@ -214,18 +203,23 @@ class Incremental:
 
     def _with_sums(self, sums: Sums, n: int | None = None, units: Standardiser | None = None) -> Self:
         self.y_scaler_ = self.y_scaler_ if units is None else units
-        rows, fit = self._rows_of_fit
-        some = fit.sample if isinstance(fit, SumsSummary) else rows.take(slice(0, SHOWN))
-        own, penalty = replace(sums, n=float(sums.n if n is None else n)), cast(Any, self).penalty_
-        solved = solved_sums(fit.prior, own, penalty)
+        prior, background = self._prior, self._uncertainty.background
+        sums, penalty = replace(sums, n=float(sums.n if n is None else n)), cast(Any, self).penalty_
+        solved = solved_sums(prior, sums, penalty)
         self.machines_ = (solved.machine,)
         cast(Any, self)._store_error(solved.loo_error)
-        self._total_weight = own.weight
-        shown = some if own.n > 0 else None
-        self._rows_of_fit = None, SumsSummary(fit.prior, penalty, _averaging_to_one(own), solved.loo_error, shown)
-        for name in ("_variance", "_seen"):
-            self.__dict__.pop(name, None)
+        self._total_weight = sums.weight
+        self._uncertainty = RidgeUncertainty(
+            self.machines_, penalty, solved.loo_error, prior=prior, features=(prior,), sums=(_averaging_to_one(sums),),
+            sample=None if background is None or sums.n == 0 else background.take(slice(0, SAMPLE_ROWS)),
+        )  # fmt: skip
+        self.__dict__.pop("_seen", None)
         return self
+
+    @property
+    def _prior(self) -> Prior:
+        """Return the features of the fit."""
+        return cast(Prior, self._uncertainty.learned)
 
 
 def range_of(block: Block) -> tuple[Array, Array]:
@@ -306,4 +300,4 @@ def _moved(first: Any, other: Any, ours: Sums, theirs: Sums) -> Array:
 
 def _shifted(model: Any, X: Array, shift: Array) -> Array:
     """Features at inputs in their own units."""
-    return np.asarray(model._rows_of_fit[1].prior.rows_of_features(model.x_scaler_.forward(X)) - shift)
+    return np.asarray(model._prior.rows_of_features(model.x_scaler_.forward(X)) - shift)

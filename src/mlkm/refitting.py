@@ -13,7 +13,6 @@ from .runtime.callbacks import listening
 from .runtime.checks import as_targets
 from .runtime.seeds import root_seed
 from .search.kernel_search import LearnedKernel
-from .variance import StackSummary
 
 
 def refit(model: Any, X: Any, y: Any, sample_weight: Any, choices: dict[str, Any]) -> Any:
@@ -41,7 +40,7 @@ def refit(model: Any, X: Any, y: Any, sample_weight: Any, choices: dict[str, Any
         fitted = train_again(rows, plan, first)
     model.y_scaler_, model._fence, model._single_output = y_scaler, fence, targets.ndim == 1
     weight = float(len(targets) if weights is None else weights.sum())
-    model._store(fitted, span, plan, (rows, model._summary(fitted)), weight)
+    model._store(fitted, span, plan, model._uncertainty_of(fitted, rows), weight)
     model._kept_layer = first  # what comes after several of these depends on the last rows alone
     return model
 
@@ -50,13 +49,10 @@ def _first_layer(model: Any) -> LearnedKernel | Prior:
     """What `fit` has learned: the kernel, or the features that stand for it."""
     if hasattr(model, "_kept_layer"):
         return cast(LearnedKernel | Prior, model._kept_layer)
-    _, fit = model._rows_of_fit if hasattr(model, "_rows_of_fit") else (None, None)
-    found = LearnedKernel(fit.kernel, fit.noise) if isinstance(fit, StackSummary) else getattr(fit, "prior", None)
-    several = isinstance(found, Prior) and len(model.machines_) > 1
-    nothing = isinstance(found, LearnedKernel) and not found.kernel.terms
-    if found is None or several or nothing or not getattr(model, "_learned", True):
+    learned = model._uncertainty.learned if hasattr(model, "_uncertainty") else None
+    if learned is None or not getattr(model, "_learned", True):
         raise ValueError(
             "refit keeps a learned first layer, and this model has none: its scales were given, it has hidden layers or"
             " rotations, its rows taught nothing, or it was saved without them; call fit."
         )
-    return found
+    return LearnedKernel(*learned) if isinstance(learned, tuple) else cast(Prior, learned)

@@ -241,7 +241,7 @@ def test_the_encoder_shows_what_the_regressors_see():
     names = encoder.get_feature_names_out()
     assert X.shape == (60, len(names))
     assert names[:4].tolist() == ["x", "size", "size missing", "city"]
-    rows, _ = MLKMRegressor(random_state=0).fit(frame, y)._rows_of_fit
+    rows = MLKMRegressor(random_state=0).fit(frame, y)._uncertainty.rows
     assert set(rows.X[:, 3]) == set(X[:, 3])
 
 

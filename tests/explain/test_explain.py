@@ -14,8 +14,8 @@ from mlkm.datasets import make_example1
 from mlkm.explain.bands import factors
 from mlkm.explain.knots import knots_of, lines_of
 from mlkm.solve import GradientDescent
-from mlkm.variance import Functionals, StackVariance
-from mlkm.variance.stack import _together
+from mlkm.solve.smoother import Functionals
+from mlkm.solve.stack import together
 
 
 def components(X):
@@ -184,9 +184,8 @@ def test_contributions_of_an_additive_fit_are_its_main_effects():
 def test_bands_of_f_are_those_of_predict(additive):
     """A functional that is f at a place has the variance that `predict` gives f there."""
     model, X, _ = additive
-    rows, fit = model._rows_of_fit
-    alone = replace(fit, shares=(1.0, 0.0, 0.0), warped=None)
-    sigma, Z = StackVariance(model.machines_[:1], rows, alone), model._inputs(model._read(X[:5]))
+    sigma = replace(model._uncertainty, machines=model.machines_[:1], shares=(1.0, 0.0, 0.0), warped=None)
+    Z = model._inputs(model._read(X[:5]))
     own = np.einsum("kcc->ck", sigma.covariance(Functionals(Z, np.ones((5, 1)), np.eye(5))))
     np.testing.assert_allclose(own, sigma.predict(Z)[1] ** 2 - sigma.noise, rtol=1e-6)
 
@@ -194,8 +193,8 @@ def test_bands_of_f_are_those_of_predict(additive):
 def test_members_of_a_stack_vary_together_at_most():
     """With equal members it is what they leave; with others no less than were they one error, or independent."""
     A, B = (M @ M.T for M in np.random.default_rng(0).standard_normal((2, 3, 3)))
-    np.testing.assert_allclose(_together([(0.3, A[None]), (0.7, A[None])])[0], A)
-    bound = _together([(0.3, A[None]), (0.7, B[None])])[0]
+    np.testing.assert_allclose(together([(0.3, A[None]), (0.7, A[None])])[0], A)
+    bound = together([(0.3, A[None]), (0.7, B[None])])[0]
     a, b = np.linalg.cholesky(A), np.linalg.cholesky(B)
     for sign in (-1, 0, 1):
         own = 0.09 * A + 0.49 * B + sign * 0.21 * (a @ b.T + b @ a.T)
@@ -206,26 +205,25 @@ def test_members_of_a_stack_vary_together_at_most():
 def test_covariance_at_a_place_is_the_leverage_there(fitted):
     X, y, _ = make_example1(60, 4, noise=0.3, random_state=2)
     model = fitted(X, y)
-    sigma, Z = model._sigma(), model._inputs(model._read(X[:5]))
-    (side,) = sigma.sides[0]
-    own = side.covariance(Functionals(Z, np.ones((5, 1)), np.eye(5)))
-    np.testing.assert_allclose(np.diag(own), side.leverage(Z)[1], rtol=1e-3)
+    (smoother,), Z = model._uncertainty.smoothers[0], model._inputs(model._read(X[:5]))
+    own = smoother.covariance(Functionals(Z, np.ones((5, 1)), np.eye(5)))
+    np.testing.assert_allclose(np.diag(own), smoother.leverage(Z), rtol=1e-3)
     # a difference of two means of two rows each, by hand
     T, pair = np.array([[1.0, -1.0]]), np.full((2, 2), 0.5)
     c = np.array([0.5, 0.5, -0.5, -0.5])
-    whole = side.covariance(Functionals(Z[:4], np.ones((4, 1)), np.eye(4)))
-    np.testing.assert_allclose(side.covariance(Functionals(Z[:4], pair, T))[0, 0], c @ whole @ c, rtol=1e-6)
+    whole = smoother.covariance(Functionals(Z[:4], np.ones((4, 1)), np.eye(4)))
+    np.testing.assert_allclose(smoother.covariance(Functionals(Z[:4], pair, T))[0, 0], c @ whole @ c, rtol=1e-6)
 
 
 def test_kernels_leave_of_functionals_what_the_dense_formula_says(additive):
     model, X, _ = additive
-    smoother, Z = model._sigma().kernel, model._inputs(model._read(X[:6]))
+    smoother, Z = model._uncertainty.smoother, model._inputs(model._read(X[:6]))
     own = smoother.covariance(Functionals(Z, np.ones((6, 1)), np.eye(6)))
-    np.testing.assert_allclose(np.diag(own), smoother.posterior(Z), rtol=1e-6, atol=1e-10)
+    np.testing.assert_allclose(np.diag(own), smoother.leverage(Z), rtol=1e-6, atol=1e-10)
     K, C = smoother.kernel.matrix(Z, smoother.X), np.linalg.inv(smoother.L @ smoother.L.T)
     rest = 1 - K @ C.sum(axis=1)
     dense = smoother.kernel.matrix(Z, Z) - K @ C @ K.T + np.outer(rest, rest) / C.sum()
-    np.testing.assert_allclose(own, dense, atol=1e-8)
+    np.testing.assert_allclose(own, dense / smoother.noise, atol=1e-8 / smoother.noise)
 
 
 def test_the_factor_for_all_places_lies_between_one_place_and_independent_ones():

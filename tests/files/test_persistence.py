@@ -66,8 +66,6 @@ from mlkm.datasets import make_example1
 from mlkm.kernels import Matern
 from mlkm.report.facts import fit_facts
 from mlkm.solve import VariableProjection
-from mlkm.variance import StackVariance
-from mlkm.variance.stack import n_posterior
 
 
 @pytest.mark.parametrize("name", REGRESSORS)
@@ -108,18 +106,17 @@ def test_standard_deviations_are_the_same_without_rows(name, tmp_path):
     else:
         same(loaded, given)
         same(without.noise_variance_, model.noise_variance_)
-        assert without._rows_of_fit[0].Y.size == 0, "targets are not kept"
+        assert without._uncertainty.rows.Y.size == 0, "targets are not kept"
 
 
 def test_of_many_rows_those_of_the_posterior_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("mlkm.variance.stack._POSTERIOR", 50)
-    monkeypatch.setattr("mlkm.variance.stack._USUAL_ROWS", 40)
-    monkeypatch.setattr(n_posterior, "__defaults__", (60,))
-    monkeypatch.setattr(StackVariance.__init__, "__defaults__", (60,))
+    monkeypatch.setattr("mlkm.solve.stack.POSTERIOR_ROWS", 50)
+    monkeypatch.setattr("mlkm.solve.stack.USUAL_ROWS", 40)
+    monkeypatch.setattr("mlkm.solve.stack.EXACT", 60)
     for targets in (Y, SKEWED):
         model = MLKMRegressor(random_state=0).fit(X, targets)
         without = round_trip(model, tmp_path, keep_rows=False)
-        assert len(without._rows_of_fit[0]) == 50
+        assert len(without._uncertainty.rows) == 50
         same(without.predict(NEW, return_std=True)[1], model.predict(NEW, return_std=True)[1])
         assert fit_facts(without).rows == 120
 

@@ -61,13 +61,13 @@ def test_more_rows_are_better_and_on_any_scale(n, skewed):
 def test_the_kernel_is_kept_and_the_rows_are_not():
     with policy_context(SMALL):
         model = MLKMRegressor(random_state=0).fit(X[:300], Y[:300])
-        scaler, relevant = model.x_scaler_, model._rows_of_fit[1].kernel
+        scaler, relevant = model.x_scaler_, model._uncertainty.kernel
         model.refit(X[1000:1400] + 0.0, Y[1000:1400])
-    kept = model._rows_of_fit[1].kernel
+    kept = model._uncertainty.kernel
     assert model.x_scaler_ is scaler
     known = [term.phi for term in relevant.terms]
     assert all(any(term.phi is phi for phi in known) for term in kept.terms)
-    assert len(model._rows_of_fit[0]) == 400
+    assert len(model._uncertainty.rows) == 400
     assert (model.outside(X[1000:1400]) == 0).all()
 
 

@@ -21,7 +21,7 @@ from mlkm.search.kernel_variances import best_noise, leave_one_out, weigh
 from mlkm.search.policy import Policy, policy_context
 from mlkm.search.stacking import convex_weights
 from mlkm.solve import dual
-from mlkm.variance.stack import StackSummary, StackVariance
+from mlkm.solve.stack import StackUncertainty
 
 
 def close(found, expected, slope, step):
@@ -129,7 +129,7 @@ def test_leave_one_out_of_a_stack_is_that_of_its_members(shares):
     kernel, rows = kernel_and_rows(n=30)
     fit = dual.solve_dual(kernel, rows, 0.05)
     machine = kernel.machine(rows.X, fit.alpha, fit.intercept)
-    stack = StackVariance((machine,), rows, StackSummary(kernel, 0.05, shares, 0.1, np.array([0.2])))
+    stack = StackUncertainty((machine,), rows, kernel, 0.05, shares, 0.1, np.array([0.2]))
     new = np.random.default_rng(5).standard_normal((4, 3))
     i, weights = 11, rows.weights
     kept = np.delete(np.arange(30), i)
@@ -162,7 +162,7 @@ def test_hidden_layers_stand_beside_the_kernels(monkeypatch):
         with policy_context(policy):
             model = Machine(random_state=0).fit(X, y)
         assert len(model.machines_) == 2
-        assert model._rows_of_fit[1].shares[0] == pytest.approx(0.7)
+        assert model._uncertainty.shares[0] == pytest.approx(0.7)
         fits.append(model.predict(X))
         mean, sd = model.predict(X[:20], return_std=True)
         np.testing.assert_allclose(mean, fits[-1][:20], rtol=1e-6)

@@ -13,7 +13,7 @@ from mlkm.model.rank_transform import fit_warp, warped
 from mlkm.search import kernel_parameters as joint
 from mlkm.search.kernel_evidence import JointEvidence
 from mlkm.search.policy import Policy
-from mlkm.variance.stack import StackSummary, StackVariance
+from mlkm.solve.smoother import loo_residuals
 
 
 def sample_with_levels(n=50, seed=0):
@@ -96,17 +96,14 @@ def test_the_gradient_with_levels_is_that_of_differences():
 def test_leave_one_out_of_a_table_is_exact():
     frame, y = mixed(80)
     model = MLKMRegressor(random_state=0).fit(frame, y)
-    rows, fit = model._rows_of_fit
-    assert isinstance(fit, StackSummary)
-    variance = StackVariance(model.machines_, rows, fit)
+    fit = model._uncertainty
+    rows = fit.rows
     i, kept = 5, np.delete(np.arange(len(rows)), 5)
-    ridge = fit.noise / rows.weights
+    ridge = fit.kernel_noise / rows.weights
     K = fit.kernel.matrix(rows.X, rows.X)
     alpha, intercept = solved_exactly((K + np.diag(ridge))[np.ix_(kept, kept)], rows.Y[kept])
     missed = rows.Y[i] - (K[i, kept] @ alpha + intercept)
-    member = variance.kernel
-    own = (rows.Y - member.weights(rows.X) @ rows.Y)[i] / (1 - member.own[i])
-    np.testing.assert_allclose(own, missed, atol=1e-6)
+    np.testing.assert_allclose(loo_residuals(fit.smoother, rows.copies)[i], missed, atol=1e-6)
 
 
 def test_fewer_directions_of_texts_keep_the_exponent():

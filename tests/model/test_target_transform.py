@@ -92,7 +92,7 @@ def test_straight_targets_have_one_scale_and_skewed_ones_two():
     X, y = skewed()
     model = MLKMRegressor(random_state=0).fit(X, y)
     assert len(model.machines_) == 2
-    assert 0.1 < model._rows_of_fit[1].warped.share < 1
+    assert 0.1 < model._uncertainty.warped.share < 1
     plain = MLKMRegressor(random_state=0).fit(X, np.log(y))
     assert len(plain.machines_) == 1
     ones = np.ones(len(y))
@@ -146,9 +146,9 @@ def test_leave_one_out_on_both_scales_is_that_of_fits_without_the_row():
     """Kernels, variances, shares and the way back held fixed."""
     X, y = skewed(90)
     model = MLKMRegressor(random_state=0).fit(X, y)
-    rows, fit = model._rows_of_fit
-    assert fit.of_warped > 0
-    variance, i = model._sigma(), 7
+    fit, i = model._uncertainty, 7
+    rows, member = fit.rows, fit.members[-1]
+    assert fit.warped_share > 0
     kept = np.delete(np.arange(len(rows)), i)
     warped = fit.warped
     K = warped.kernel.matrix(rows.X, rows.X) + np.diag(warped.noise / rows.weights)
@@ -156,11 +156,11 @@ def test_leave_one_out_on_both_scales_is_that_of_fits_without_the_row():
     whole = np.block([[K[np.ix_(kept, kept)], ones], [ones.T, np.zeros((1, 1))]])
     solved = np.linalg.solve(whole, np.vstack([Z[kept], [[0.0]]]))
     without = warped.kernel.matrix(rows.X[[i]], rows.X[kept]) @ solved[:-1] + solved[-1]
-    np.testing.assert_allclose(variance._warped.left_out[i], warped.link.mean(without)[0], atol=1e-6)
+    np.testing.assert_allclose(member.loo_predictions(Z, rows.copies)[i], warped.link.mean(without)[0], atol=1e-6)
     new = np.vstack([rows.X[[i]], rows.X[:3] + 0.1])
-    f = variance._warped.smoother.weights(new) @ Z
+    f = member.smoother.weights(new) @ Z
     there = warped.kernel.matrix(new, rows.X[kept]) @ solved[:-1] + solved[-1]
-    changes = variance._warped.changes(new, rows.copies)[:, i]
+    changes = member.changes(new, rows.copies)[:, i]
     np.testing.assert_allclose(changes, warped.link.mean(f) - warped.link.mean(there), atol=1e-6)
     left = model.leave_one_out(X, y)
     assert np.sqrt(np.mean(left.residuals**2)) < 0.7 * y.std()
@@ -179,8 +179,8 @@ def test_the_other_scale_leaves_a_stack_of_which_it_has_next_to_nothing():
     X, y = skewed(150)
     y[:3] = 1e8
     model = MLKMRegressor(random_state=0).fit(X, y)
-    fit = model._rows_of_fit[1]
-    assert fit.warped is None or fit.of_warped >= kernel._LITTLE
+    fit = model._uncertainty
+    assert fit.warped is None or fit.warped_share >= kernel._LITTLE
     assert len(model.machines_) == 1 + (fit.warped is not None)
     f, std = model.predict(X, return_std=True)
     assert np.isfinite(f).all()

@@ -13,9 +13,9 @@ from mlkm.data import plain_rows
 from mlkm.model.features import features
 from mlkm.model.machine import forward, jacobian, output_factors, predict
 from mlkm.solve import GradientDescent
-from mlkm.variance import FitSummary, Variance
-from mlkm.variance.gradients import Layered
-from mlkm.variance.sides import Dual, Primal, factorise
+from mlkm.solve.smoother import Dual, Primal
+from mlkm.solve.tangent import Tangent, factorised
+from mlkm.solve.uncertainty import RidgeUncertainty
 
 SMALL = {
     "kernels": "gaussian",
@@ -59,8 +59,8 @@ def test_without_ridge_it_is_the_papers_formula(widths, residual):
     machine = random_machine(np.random.default_rng(1), widths=widths, residual=residual)
     X, Y, X_new = rows_for(machine, 400)
     J, G = dense(machine, X), dense(machine, X_new)
-    variance = Variance([machine], plain_rows(X, Y), FitSummary(None, 0.0, 0.0, np.zeros(1)))
-    assert isinstance(variance.sides[0][0], Primal)
+    variance = RidgeUncertainty((machine,), 0.0, np.zeros(1), plain_rows(X, Y))
+    assert isinstance(variance.smoothers[0][0], Primal)
     spectrum = np.linalg.svd(J, compute_uv=False)
     p = int((spectrum > 1e-9 * spectrum[0]).sum())
     assert p == J.shape[1] or residual
@@ -78,14 +78,14 @@ def test_damped_it_is_the_dense_formula_by_either_side(widths, n, residual):
         np.random.default_rng(1), widths=widths, residual=residual, n_outputs=2, skip=True, linear=True
     )
     X, Y, X_new = rows_for(machine, n)
-    variance = Variance([machine], plain_rows(X, Y), FitSummary(None, 1e-3, 1e-2, np.zeros(1)))
+    variance = RidgeUncertainty((machine,), 1e-3, np.zeros(1), plain_rows(X, Y), hidden_penalty=1e-2)
     n_last = len(machine.layers[-1][0])
     n_hidden = machine.n_parameters - 2 * n_last
-    for output, side in enumerate(variance.sides[0]):
+    for output, side in enumerate(variance.smoothers[0]):
         own = np.r_[np.arange(n_hidden), n_hidden + output + 2 * np.arange(n_last)]
         J, G = dense(machine, X, output)[:, own], dense(machine, X_new, output)[:, own]
         ridge = n * np.r_[np.full(n_hidden, 1e-2), np.full(n_last - 1, 1e-3), 0]
-        assert isinstance(side, Primal if side.gradients.n_parameters <= 2 * n else Dual)
+        assert isinstance(side, Primal if Tangent(machine, output, 1.0).n_features <= 2 * n else Dual)
         expected = damped(J, G, (Y - predict(machine, X))[:, output], ridge)
         np.testing.assert_allclose(variance.predict(X_new)[1][:, output], expected, rtol=1e-8)
 
@@ -111,7 +111,7 @@ def test_one_layer_has_the_ridge_of_its_fit(n):
 def test_leave_one_out_is_refitting_without_the_row(n):
     X, y = make_friedman1(n, random_state=0)
     model = RandomFeatureRidge(100, "gaussian", 0.5, penalty=1e-3, random_state=0).fit(X, y)
-    variance = model._sigma()
+    variance = model._uncertainty
     slopes = 0.5 * model.x_scaler_.sd
     Z, F_of = variance.rows.X, lambda Z: np.hstack([features(model.machines_[0].maps[0], Z), Z * slopes])
     f, changes = variance.predict(Z[:5])[0], variance.left_out_changes(Z[:5])
@@ -153,9 +153,9 @@ def test_the_default_fits_prior_is_used():
     X = rng.random((300, 2))
     y = np.sign(np.sin(9 * X[:, 0])) + X[:, 1] + 0.1 * rng.standard_normal(300)
     model = MLKMRegressor(random_state=0).fit(X, y)
-    variance = model._sigma()
+    variance = model._uncertainty
     new, Y = variance.rows.X[:50], variance.rows.Y
-    fitted = sum(share * (member.weights(new) @ Y) for share, member in variance._members())
+    fitted = sum(m.share * (m.smoother.weights(new) @ Y) for m in variance.members if m.link is None)
     one = predict(model.machines_[0], new) / len(model.machines_)  # that of targets as they are
     np.testing.assert_allclose(fitted, one, atol=1e-3)  # the solve is in float32
 
@@ -195,24 +195,23 @@ def test_random_projection_keeps_the_leverages():
     machine = random_machine(np.random.default_rng(1), d=4, widths=(30, 24, 20))
     X, Y, _ = rows_for(machine, 1200, d=4)
     X_new = np.random.default_rng(5).standard_normal((200, 4))
-    gradients = Layered(machine, 0, 1.0, 1.0)
-    exact, rough = (factorise(gradients, plain_rows(X, Y), 1.0, side) for side in (5000, 1000))
-    a, b = exact.leverage(X_new)[1], rough.leverage(X_new)[1]
+    exact, rough = (factorised(Tangent(machine, 0, 1.0), plain_rows(X, Y), 1.0, side) for side in (5000, 1000))
+    a, b = exact.leverage(X_new), rough.leverage(X_new)
     assert 0.8 < np.median(b / a) < 1.05
     assert np.corrcoef(np.log(a), np.log(b))[0, 1] > 0.9
-    assert 0.85 < rough.trace / exact.trace < 1.05
+    assert 0.85 < rough.degrees / exact.degrees < 1.05
 
 
 def test_the_factorisation_is_made_once_and_never_pickled():
     X, y = make_friedman1(100, random_state=0)
     model = RandomFeatureRidge(30, "gaussian", 0.5, random_state=0).fit(X, y)
-    assert "_variance" not in vars(model)
+    assert "smoothers" not in vars(model._uncertainty)
     std = model.predict(X, return_std=True)[1]
-    variance = model._variance
+    smoothers = vars(model._uncertainty)["smoothers"]
     model.predict(X, return_std=True)
-    assert model._variance is variance
+    assert model._uncertainty.smoothers is smoothers
     restored = pickle.loads(pickle.dumps(model))
-    assert "_variance" not in vars(restored)
+    assert "smoothers" not in vars(restored._uncertainty)
     np.testing.assert_array_equal(restored.predict(X, return_std=True)[1], std)
     model.fit(X, 2 * y)
     np.testing.assert_allclose(model.predict(X, return_std=True)[1], 2 * std, rtol=1e-6)

@@ -26,7 +26,7 @@ from ..data import blocks
 from ..data.tables.columns import CategoryColumn
 from ..data.tables.frames import Table
 from ..runtime.checks import number
-from ..variance import Functionals
+from ..solve.smoother import Functionals
 from .bands import deviations, factors
 from .knots import Lines
 from .view import Background, View

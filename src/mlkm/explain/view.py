@@ -12,7 +12,7 @@ from .._types import Array, IntArray
 from ..data import Rows, blocks
 from ..data.tables.columns import Column
 from ..runtime.checks import brief
-from ..variance import AnyVariance
+from ..solve.uncertainty import Uncertainty
 from .knots import Lines, lines_of
 
 _TOGETHER = 2**15  # rows that are predicted in one go
@@ -46,7 +46,7 @@ class View:
     columns: Sequence[Column]
     names: Sequence[str]
     owners: IntArray
-    variance: Callable[[], AnyVariance]
+    variance: Callable[[], Uncertainty]
     unit: Array
     width: int
     memory: dict[Any, Any] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 A description is a list of objects, each with the name of its class and its state, and each after the objects that it
 holds: objects are referred to by their index in the list, and none can refer to itself. Equal arrays are written once,
 since the points of all kernels of a fit are the same rows. With `keep_rows=False`, training rows are left out except
-for the values that standard deviations need (`mlkm.variance.kept`).
+for the values that standard deviations need (`Uncertainty.without_rows`).
 """
 
 import copyreg
@@ -20,13 +20,12 @@ from ..base import KernelMachine
 from ..conformal.leave_one_out import LeaveOneOut
 from ..conformal.scores import Scored
 from ..conformal.wrapped_estimator import last_step
-from ..variance import kept_without_rows
 from .archive import PLAIN, RefusedError, is_plain
 from .schema import NUMBER_TYPES, check_state, check_whole, is_checked, is_own, name_of, resolved, state_of
 
 _CALLBACKS = "_skl_callbacks"  # the attribute in which scikit-learn keeps callbacks
 _COLUMNS = "sklearn.compose._column_transformer"
-_ROWS = "_rows_of_fit"  # where a kernel machine keeps its training rows
+_ROWS = "_uncertainty"  # where a kernel machine has its training rows
 
 
 class NeedsRowsError(ValueError):
@@ -164,7 +163,7 @@ class Encoder:
         if callable(state.get("verbose")):
             state["verbose"] = 0
         if not self.keep_rows and _ROWS in state:
-            reduced = kept_without_rows(obj.machines_, *state.pop(_ROWS))
+            reduced = state.pop(_ROWS).without_rows()
             if reduced is None:
                 self.without_std.add(type(obj).__name__)
             else:
@@ -179,7 +178,7 @@ def _check_band(band: Scored | LeaveOneOut) -> None:
         raise NeedsRowsError(f"A band with cv='loo' {words} fit it with folds, as in cv=5.")
     if band.score != "variance" or not isinstance(model, KernelMachine) or not hasattr(model, _ROWS):
         return
-    if kept_without_rows(model.machines_, *model._rows_of_fit) is None:
+    if getattr(model, _ROWS).without_rows() is None:
         raise NeedsRowsError(
             f"A band by the standard deviation of this {name} {words} fit it with score='absolute', 'residual' or"
             " 'quantile'."

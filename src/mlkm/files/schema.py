@@ -54,12 +54,9 @@ from ..search.kernel_search import LearnedKernel
 from ..solve.closed_form import Kernels, Ridge
 from ..solve.gradient import GradientDescent
 from ..solve.projection import VariableProjection
+from ..solve.stack import RowFacts, StackUncertainty
 from ..solve.sums import Sums
-from ..variance.estimator import FitSummary
-from ..variance.layers import LayersSummary
-from ..variance.row_facts import RowFacts
-from ..variance.stack import StackSummary
-from ..variance.summed import SumsSummary
+from ..solve.uncertainty import RidgeUncertainty
 from .archive import PLAIN, RefusedError
 from .checks import agree, fits, hints_of
 from .others import ALWAYS, OTHERS, Plain, Value
@@ -74,7 +71,6 @@ _DATA: dict[type, dict[str, str]] = {
     DateColumn: {},
     FeatureMap: {"frequencies": "dD", "phases": "D", "amplitudes": "D"},
     Fence: {"low": "d", "high": "d", "least": "d", "most": "d", "numbers": "d"},
-    FitSummary: {"loo_error": "k"},
     Gaussian: {},
     GaussianMap: {"points": "Md", "matrix": "rd", "unlike": "d", "texts": "qd"},
     Geometric: {},
@@ -84,7 +80,6 @@ _DATA: dict[type, dict[str, str]] = {
     LandmarkMap: {"points": "Md", "relevance": "d", "unlike": "d", "texts": "qd"},
     Laplacian: {},
     LastInputs: {},
-    LayersSummary: {"error": "k", "loo_error": "k"},
     LearnedKernel: {},
     LeaveOneOut: {"place": "n"},
     LevelMap: {"points": "Md", "variances": "d"},
@@ -101,6 +96,7 @@ _DATA: dict[type, dict[str, str]] = {
     QuantileBand: {"lower": "pk", "upper": "pk"},
     Reader: {"columns": "d", "names": "d"},
     Recipe: {},
+    RidgeUncertainty: {"error": "k", "loo_error": "k"},
     RowFacts: {"reach": "k"},
     RowScores: {"below": "nk", "above": "nk"},
     Rows: {"X": "nd", "Y": "nk", "weights": "n", "copies": "n", "fold": "n"},
@@ -108,12 +104,11 @@ _DATA: dict[type, dict[str, str]] = {
     Selected: {},
     Shift: {"weights": "n"},
     Split: {"below": "nk", "above": "nk"},
-    StackSummary: {"loo_error": "k"},
+    StackUncertainty: {"loo_error": "k"},
     Standardiser: {"mean": "d", "sd": "d", "rounded": "d"},
     SumKernel: {"linear": "d"},
     SumPart: {"points": "Md", "factor": "MM"},
     Sums: {"shift": "p", "F": "p", "Y": "k", "FF": "pp", "FY": "pk", "YY": "k"},
-    SumsSummary: {"loo_error": "k"},
     Term: {},
     TextBasis: {"runs": "r", "rarity": "r", "directions": "qr"},
     Warp: {"knots": "d", "values": "d"},
@@ -144,10 +139,10 @@ _MACHINE = {
     "_limits": tuple[Array, Array],
     "_numbers": LevelNumbers | None,
     "_reader": Reader,
-    "_rows_of_fit": tuple[Rows | None, FitSummary | LayersSummary | StackSummary | SumsSummary],
     "_single_output": bool,
     "_span": tuple[Array, Array],
     "_total_weight": float,
+    "_uncertainty": RidgeUncertainty | StackUncertainty,
 }
 
 # Other classes, with their fitted attributes. Parameters of constructors may be any value that can be made.

@@ -5,7 +5,7 @@ Predictions of a table in files, written as they are made.
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,7 +23,6 @@ from ..data.tables.frames import Table, is_words
 from ..data.tables.odd import one_warning
 from ..runtime.atomic import atomic_write
 from ..runtime.checks import brief, file_path
-from ..variance import LayersSummary, SumsSummary
 
 NO_WEIGHT = "All sample weights are zero, so there is no row to score; give a row a positive weight."
 Tails = Sequence[tuple[int, ...]]  # the shape of a row of every result
@@ -91,20 +90,17 @@ def check_here(X: Any, what: str) -> None:
 
 
 def sendable(model: Any, return_std: bool = False) -> Any:
-    """A model as it is sent to rows: without its training rows, unless standard deviations ask for
-    them and are not made of sums."""
+    """Return a model as it is sent to rows: without its training rows, unless standard deviations need them."""
     if isinstance(model, FrozenEstimator):
         return sendable(model.estimator, return_std)
     if not hasattr(model, "_reader"):
         return OfTables(model)
-    if not hasattr(model, "_rows_of_fit"):
+    if not hasattr(model, "_uncertainty"):
         return model
     result = copy(model)
-    rows, fit = result.__dict__.pop("_rows_of_fit")
-    if return_std and isinstance(fit, (SumsSummary, LayersSummary)):
-        result._rows_of_fit = None, replace(fit, sample=None)
-    elif return_std:
-        result._rows_of_fit = rows, fit
+    uncertainty = result.__dict__.pop("_uncertainty")
+    if return_std:
+        result._uncertainty = uncertainty.to_send()
     result.__dict__.pop("_seen", None)
     return result
 

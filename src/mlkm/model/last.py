@@ -1,28 +1,40 @@
-"""What a ridge is solved on: the features of one layer, or what the last layer of a deeper machine sees."""
+"""Features that a ridge is solved on: those of one layer, or the inputs of the last layer of a deeper machine."""
 
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from .._types import Array
+from .._types import Array, BoolArray
 from .machine import Machine, forward, with_last
 
 
 class Features(Protocol):
-    """Features whose products are summed up over rows, and the machine that a ridge on them makes."""
+    """Features whose products are summed over rows."""
 
     def inputs(self, X: Array) -> Array:
-        """X in the precision that sums over many rows are taken in."""
+        """Return X in the precision in which products of many rows are computed."""
 
-    def rows_of_features(self, X: Array) -> Array: ...
+    def rows_of_features(self, X: Array) -> Array:
+        """Return the features at every row of X, (n, D), in a new array."""
 
-    def machine(self, coefficients: Array, intercept: Array) -> Machine: ...
+
+@dataclass(frozen=True)
+class Columns:
+    """Inputs themselves as features: the columns that are selected."""
+
+    selected: BoolArray
+
+    def inputs(self, X: Array) -> Array:
+        return X
+
+    def rows_of_features(self, X: Array) -> Array:
+        return X[:, self.selected]
 
 
 @dataclass(frozen=True)
 class LastInputs:
-    """What the last layer of a machine sees, the layers below held fixed."""
+    """The inputs of the last layer of a machine, the layers below held fixed."""
 
     below: Machine
 

@@ -69,7 +69,7 @@ def _base(scored: Any, source: Source, double: bool) -> tuple[str, str, str, str
 
 
 def _own(last: Any) -> Any:
-    if not hasattr(last, "_sigma"):
+    if not hasattr(last, "_known"):
         raise ValueError(
             f"score='variance' is exported for regressors of mlkm; got {type(last).__name__}: take score='absolute'."
         )

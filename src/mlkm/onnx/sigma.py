@@ -1,9 +1,10 @@
-"""sigma_y(x) as operations, for fits of one layer: the posterior variance of the kernels, or leverages of features.
+"""sigma_y(x) as operations, for fits of one layer: from the leverages of its smoothers.
 
-A triangular solve with the factor L is a product with its inverse, which is stored: so many rows or features are
-exported and no more.
+A triangular solve with the factor L is a product with its inverse, which is stored: for at most `LARGEST` rows or
+features.
 """
 
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ from scipy.linalg import lapack
 
 from .._types import Array
 from ..model.features import features as features_at
-from ..model.machine import Machine
 from ..model.prior import Prior
 from ..model.sum_kernel import PRODUCTS, SumKernel
-from ..variance import StackVariance, SummedVariance, Variance
-from ..variance.sides import Dual, Primal
+from ..solve.smoother import Dual, Primal
+from ..solve.stack import StackUncertainty
+from ..solve.tangent import Flat, InnerProducts, Tangent
+from ..solve.uncertainty import RidgeUncertainty
 from .graph import Graph
 from .machines import first_features, last_inputs, machine_output
 from .maps import part_features
@@ -25,43 +27,101 @@ LARGEST = 2000  # rows or features of a factor: 32 MB
 
 
 def sigma(graph: Graph, model: Any, Z: str) -> str:
-    """sigma_y at every standardised row, (n, k), in the units of y."""
-    variance = model._sigma()
-    if isinstance(variance, StackVariance):
-        std = _of_stack(graph, variance, Z)
-    elif isinstance(variance, Variance):
-        std = _of_layer(graph, variance, Z)
-    elif isinstance(variance, SummedVariance) and isinstance(variance.fit.prior, Prior):
-        std = _of_sums(graph, variance, variance.fit.prior, Z)
-    else:
+    """Add sigma_y at every standardised row, (n, k), in the units of y."""
+    return graph("Mul", _std(model._known(), graph, Z), model.y_scaler_.sd)
+
+
+@singledispatch
+def _std(uncertainty: Any, graph: Graph, Z: str) -> str:
+    """Add sigma_y at every standardised row, (n, k)."""
+    raise TypeError(f"The variance of {type(uncertainty).__name__} is not exported.")
+
+
+@_std.register
+def _of_stack(uncertainty: StackUncertainty, graph: Graph, Z: str) -> str:
+    noise: Any = uncertainty.noise
+    if (warped := uncertainty.warped) is not None:
+        f = machine_output(graph, uncertainty.machines[1], Z, double=True)
+        spread = graph("Min", link_deviation(graph, f, warped.link), uncertainty.facts.reach)
+        relative = graph("Div", graph("Add", graph("Mul", spread, spread), np.array(1e-300)), uncertainty.spread)
+        v = warped.noise_share
+        noise = graph("Mul", graph("Add", graph("Mul", relative, np.array(v)), np.array(1 - v)), noise)
+    smoother = uncertainty.smoother
+    _check_size(len(smoother.X))
+    k, diagonal = _kernel(graph, uncertainty.kernel, smoother.X, Z)
+    leverage = _dual_leverage(graph, smoother, k, diagonal)
+    return graph("Sqrt", graph("Add", graph("Mul", leverage, uncertainty.fit_variance), noise))
+
+
+@_std.register
+def _of_ridge(uncertainty: RidgeUncertainty, graph: Graph, Z: str) -> str:
+    """Add sqrt(max(sigma^2 (leverage + 1), least)), the leverage being the average over machines."""
+    if uncertainty.sums and uncertainty.prior is None:
         raise ValueError(
             "The variance of a fit to rows in pieces is not exported where it has hidden layers; take"
             " score='absolute', 'residual' or 'quantile'."
         )
-    return graph("Mul", std, model.y_scaler_.sd)
+    machine = uncertainty.machines[0]
+    if machine.depth > 1:
+        raise _not_exported()
+    first = first_features(graph, machine, Z)
+    F = last_inputs(graph, machine, Z, first, first)
+    leverages = [_leverage(smoother, graph, F) for (smoother,) in uncertainty.smoothers]
+    leverage = graph("Div", graph.total(leverages), np.array(float(len(leverages))))
+    squared = graph("Mul", graph("Add", leverage, np.array(1.0)), uncertainty.noise)
+    return graph("Sqrt", graph("Max", squared, uncertainty.least))
 
 
-def _of_stack(graph: Graph, variance: StackVariance, Z: str) -> str:
-    noise: Any = variance.noise
-    if (warped := variance.fit.warped) is not None:
-        f = machine_output(graph, variance.machines[1], Z, double=True)
-        spread = graph("Min", link_deviation(graph, f, warped.link), variance.facts.reach)
-        relative = graph("Div", graph("Add", graph("Mul", spread, spread), np.array(1e-300)), variance.spread)
-        v = warped.noise_share
-        noise = graph("Mul", graph("Add", graph("Mul", relative, np.array(v)), np.array(1 - v)), noise)
-    of_fit = graph("Mul", _posterior(graph, variance, Z), variance.of_fit / (variance.unit * variance.usual))
-    return graph("Sqrt", graph("Add", of_fit, noise))
+@singledispatch
+def _leverage(smoother: Any, graph: Graph, F: str) -> str:
+    """Add the leverage, (n, 1), at rows whose last layer has the inputs F."""
+    raise TypeError(f"The leverage of {type(smoother).__name__} is not exported.")
 
 
-def _posterior(graph: Graph, variance: StackVariance, Z: str) -> str:
-    """max(k(x, x) - |L^{-1} k|^2, 0) + (1 - 1'C k)^2 / 1'C 1, (n, 1)."""
-    smoother = variance.kernel
-    _check_size(len(smoother.X))
-    k, own = _kernel(graph, smoother.kernel, smoother.X, Z)
-    z = graph("MatMul", k, _inverse(smoother.L).T)
-    left = graph("Max", graph("Sub", own, graph.row_sums(graph("Mul", z, z))), np.array(0.0))
+@_leverage.register
+def _of_primal(smoother: Primal, graph: Graph, F: str) -> str:
+    """Add (|R (F(x) - mean)|^2 + 1) / n."""
+    R, sums = smoother.R, smoother.sums
+    _check_size(len(R))
+    z = graph("Sub", graph("MatMul", F, _folded(smoother.features, R).T), R @ sums.f_mean)
+    return graph("Div", graph("Add", graph.row_sums(graph("Mul", z, z)), np.array(1.0)), np.array(sums.weight))
+
+
+@_leverage.register
+def _of_dual(smoother: Dual, graph: Graph, F: str) -> str:
+    assert isinstance(smoother.kernel, InnerProducts)
+    features = smoother.kernel.features
+    _check_size(max(len(smoother.X), features.n_features))
+    H = graph("MatMul", F, _folded(features, np.eye(features.n_features)).T)
+    k = graph("MatMul", H, features.rows_of_features(smoother.X).T)
+    return _dual_leverage(graph, smoother, k, graph.row_sums(graph("Mul", H, H)))
+
+
+def _dual_leverage(graph: Graph, smoother: Dual, k: str, diagonal: str) -> str:
+    """Add (max(k(x, x) - |L^{-1} k|^2, 0) + (1 - 1'C k)^2 / 1'C 1) / noise, (n, 1)."""
+    z = graph("MatMul", k, np.asarray(lapack.dtrtri(smoother.L, lower=1)[0]).T)
+    left = graph("Max", graph("Sub", diagonal, graph.row_sums(graph("Mul", z, z))), np.array(0.0))
     missing = graph("Sub", np.array(1.0), graph("MatMul", k, smoother.total[:, None]))
-    return graph("Add", left, graph("Div", graph("Mul", missing, missing), smoother.total.sum()))
+    posterior = graph("Add", left, graph("Div", graph("Mul", missing, missing), smoother.total.sum()))
+    return graph("Div", posterior, np.array(smoother.noise))
+
+
+def _folded(features: Any, B: Array) -> Array:
+    """Return B (m, D) for features as a matrix for the inputs of the last layer."""
+    if isinstance(features, Flat):
+        return _folded(features.features, B)
+    if isinstance(features, Prior):
+        return features.scaled(B, transposed=True)
+    if isinstance(features, Tangent):  # of one layer: the inputs themselves
+        return B
+    raise _not_exported()
+
+
+def _not_exported() -> ValueError:
+    return ValueError(
+        f"The variance of hidden layers, or of more than {LARGEST} features and rows, is not exported; take"
+        " score='absolute', 'residual' or 'quantile'."
+    )
 
 
 def _kernel(graph: Graph, kernel: SumKernel, X: Array, Z: str) -> tuple[str, str]:
@@ -84,63 +144,6 @@ def _kernel(graph: Graph, kernel: SumKernel, X: Array, Z: str) -> tuple[str, str
     k = graph.total(matrices)
     own = graph("Mul", graph.row_sums(k), np.array(0.0)) if not diagonals else graph.total(diagonals)
     return k, graph("Add", own, np.array(constant))
-
-
-def _of_layer(graph: Graph, variance: Variance, Z: str) -> str:
-    """sqrt(max(sigma^2 (leverage + 1), least)), the leverage being the average over machines."""
-    leverages = []
-    for of_machine in variance.sides:
-        for side in of_machine:
-            machine = getattr(side.gradients, "machine", None)
-            if machine is None or machine.depth > 1:
-                raise ValueError(
-                    f"The variance of hidden layers, or of more than {LARGEST} features and rows, is not exported; take"
-                    " score='absolute', 'residual' or 'quantile'."
-                )
-            F = _last_inputs(graph, machine, Z)
-            leverages.append(_primal(graph, side, F) if isinstance(side, Primal) else _dual(graph, side, F))
-    leverage = graph("Div", graph.total(leverages), np.array(float(len(leverages))))
-    squared = graph("Mul", graph("Add", leverage, np.array(1.0)), variance.noise)
-    return graph("Sqrt", graph("Max", squared, variance.least))
-
-
-def _of_sums(graph: Graph, variance: SummedVariance, prior: Prior, Z: str) -> str:
-    """sqrt(sigma^2 (leverage + 1)), the leverage being (|L^{-1} (T'F - mean)|^2 + 1) / n with T the prior's factors."""
-    inverse, sums = variance.inverse, variance.fit.sums
-    _check_size(len(inverse))
-    F = _last_inputs(graph, variance.machines[0], Z)
-    z = graph("Sub", graph("MatMul", F, prior.scaled(inverse, transposed=True).T), inverse @ sums.f_mean)
-    leverage = graph("Div", graph("Add", graph.row_sums(graph("Mul", z, z)), np.array(1.0)), np.array(sums.weight))
-    return graph("Sqrt", graph("Mul", graph("Add", leverage, np.array(1.0)), variance.noise))
-
-
-def _last_inputs(graph: Graph, machine: Machine, Z: str) -> str:
-    first = first_features(graph, machine, Z)
-    return last_inputs(graph, machine, Z, first, first)
-
-
-def _primal(graph: Graph, side: Primal, F: str) -> str:
-    """|M (g - mean)|^2 + 1/N."""
-    _check_size(len(side.M))
-    z = graph("MatMul", graph("Sub", F, side.mean), np.asarray(side.M, np.float64).T)
-    return graph("Add", graph.row_sums(graph("Mul", z, z)), np.array(1 / side.n))
-
-
-def _dual(graph: Graph, side: Dual, F: str) -> str:
-    """(k(x, x) - |L^{-1} k(x)|^2 + 1) / N, of gradients less their mean."""
-    _check_size(max(len(side.L), side.gradients.n_parameters))
-    H = graph("MatMul", F, side.gradients.scaled(np.eye(side.gradients.n_parameters)))
-    k = graph("MatMul", H, side.pairs[0][0].T)
-    to_mean, within = graph("MatMul", k, side.shares[:, None]), float(side.shares @ side.means)
-    own = graph("Add", graph("Sub", graph.row_sums(graph("Mul", H, H)), graph("Mul", to_mean, np.array(2.0))), within)
-    centred = graph("Sub", graph("Sub", k, to_mean), side.means - within)
-    z = graph("MatMul", centred, _inverse(side.L).T)
-    left = graph("Max", graph("Sub", own, graph.row_sums(graph("Mul", z, z))), np.array(0.0))
-    return graph("Div", graph("Add", left, np.array(1.0)), np.array(side.n))
-
-
-def _inverse(L: Array) -> Array:
-    return np.asarray(lapack.dtrtri(L, lower=1)[0])
 
 
 def _check_size(size: int) -> None:

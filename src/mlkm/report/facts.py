@@ -83,7 +83,7 @@ def kind_of(column: Column) -> str:
 
 
 def _n_rows(inner: Any) -> int | None:
-    rows = inner._own_rows
+    rows = inner._training_rows
     return round(float(rows.copies.sum() if rows is not None else inner._total_weight))
 
 
@@ -147,7 +147,7 @@ def _band(fit: FitFacts, y: Array, p: Array, interval: Array | None, Z: Array | 
 
 
 def _training(inner: Any, Z: Array) -> Training | None:
-    rows = inner._own_rows
+    rows = inner._training_rows
     if rows is None:
         return None
     return Training(rows, np.asarray(inner.y_scaler_.backward(rows.Y))[:, 0], Z)

@@ -25,7 +25,6 @@ from .._types import Array
 from ..data import Rows
 from ..data.pieces import BLOCK, Piece
 from ..model.last import Features
-from ..model.prior import Prior
 from ..runtime.threads import side_by_side, stop_if_asked
 
 
@@ -89,6 +88,7 @@ def gram(
     return Gram(FF, FY, mean + shift, y_mean, total)
 
 
+_SHIFT_ROWS = 1000  # rows whose mean feature is the shift
 ROUNDING = 4 * float(np.finfo(np.float64).eps)  # error of a sum of squares, relative to its largest value so far
 
 
@@ -176,27 +176,32 @@ def add_in_place(first: Sums, second: Sums) -> Sums:
 
 @dataclass(frozen=True)
 class SumsOf:
-    """Features of unit prior variance, and their shift: a function of a piece that can be sent to its rows."""
+    """The sums over a piece of rows, as a function that can be sent to the rows.
 
-    prior: Features
+    Features are shifted by `shift`. They are computed in float64 if `double`, else in the precision that the features
+    choose for many rows.
+    """
+
+    features: Features
     shift: Array
+    double: bool = False
 
     def __call__(self, piece: Piece) -> Sums:
-        """Products of at most `BLOCK` rows in the precision of the features, added in float64."""
-        inputs, Y, weights = self.prior.inputs(piece.X), piece.Y, piece.weights
+        """Return the sums: products of at most `BLOCK` rows in the precision of the features, added in float64."""
+        inputs, Y, weights = piece.X if self.double else self.features.inputs(piece.X), piece.Y, piece.weights
         shift, every = self.shift.astype(inputs.dtype), range(0, len(Y), BLOCK)
-        FF, FY, F = shifted_sums(lambda at: self.prior.rows_of_features(inputs[at]), Y, weights, shift, every)
+        FF, FY, F = shifted_sums(lambda at: self.features.rows_of_features(inputs[at]), Y, weights, shift, every)
         return Sums(self.shift, float(len(Y)), float(weights.sum()), F, weights @ Y, FF, FY, weights @ Y**2)
 
 
-def sums_of(prior: Features, X: Array) -> SumsOf:
-    """With a shift by the mean feature of some rows."""
-    return SumsOf(prior, np.asarray(prior.rows_of_features(prior.inputs(X)).mean(axis=0, dtype=np.float64)))
+def sums_of(features: Features, X: Array) -> SumsOf:
+    """Return the function of a piece whose shift is the mean of the features at the rows of X."""
+    return SumsOf(features, np.asarray(features.rows_of_features(features.inputs(X)).mean(axis=0, dtype=np.float64)))
 
 
-def sums_of_rows(prior: Prior, rows: Rows) -> Sums:
-    """In float64, with a weight that is the number of rows with all their copies."""
-    shift = prior.rows_of_features(rows.X).mean(axis=0)
-    sums = SumsOf(replace(prior, precise=True), shift)(Piece(rows.X, rows.Y, rows.weights))
+def sums_of_rows(features: Features, rows: Rows) -> Sums:
+    """Return the sums over rows in memory, in float64, with a weight that is the number of rows with all copies."""
+    shift = features.rows_of_features(rows.X[:_SHIFT_ROWS]).mean(axis=0)
+    sums = SumsOf(features, shift, double=True)(Piece(rows.X, rows.Y, rows.weights))
     n = float(rows.copies.sum())
     return replace(sums, n=n).times(n / sums.weight)

@@ -1,0 +1,321 @@
+"""The standard deviation sigma_y(x) of a fit, its leave-one-out, and covariances of its effects.
+
+An `Uncertainty` describes a fit: its machines, its rows or what they sum up to, and the penalties in use. It can be
+stored, with or without the rows, and is factorised at first use; the factorisation is never stored.
+
+`RidgeUncertainty` is the paper's estimator, Section "Variance estimator for MLKM", for any machine:
+
+    sigma_y^2(x) = sigma^2 (h(x) + 1),   sigma^2 = RSS / (N - tr H),   h(x) = g'(F'F + N Lambda)^{-1} g,
+
+with g the gradient of f at x with respect to the weights, F its rows at the N training rows, and Lambda the ridge in
+use. With Lambda = 0 and p < N it is the paper's formula, where N - tr H = N - p. The last intercept is not penalised.
+Biases inside hidden layers are damped like the weights beside them: a direction that the rows do not determine would
+have no finite variance. An average of machines (cross-fitting) takes the average of their leverages, each on all rows:
+every layer of a rotation saw one part of the rows, and the rotations together saw them all.
+
+Where rows are out of memory or distributed, F are the inputs of the last layer, by their sums. Hidden weights are then
+taken as known: their part of the leverage is about their number over N, and N is large.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from .._types import Array, IntArray
+from ..data import Rows
+from ..model.last import Features
+from ..model.machine import Machine, predict_average
+from ..model.prior import Prior
+from ..model.sum_kernel import SumKernel
+from .ridge import EXACT_ROWS, Spectrum, decomposed
+from .smoother import LEAST_PENALTY, Functionals, Primal, Smoother, primal
+from .sums import Sums, sums_of_rows
+from .tangent import Flat, OuterProducts, Tangent, factorised
+
+SAMPLE_ROWS = 2000  # rows of a fit to many that are stored, for effects to be averaged over
+_LEAST_DEGREES = 1.0  # degrees of freedom left for the noise where a fit interpolates
+_LOST = 1e-5  # share of the variance of y that is lost in the rounding of float32
+_FEW_FEATURES = 500  # features whose sums are stored in place of rows: 2 MB
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Leave-one-out of given rows.
+
+    Attributes
+    ----------
+    residuals : array of shape (n, k)
+        y - f_{-i}(x_i).
+    std : array of shape (n, k)
+        sigma_y(x_i) by the fit without row i.
+    place : array of shape (n,)
+        The index of each row in `left_out_predictions`, -1 for a row that the fit has not seen.
+    """
+
+    residuals: Array
+    std: Array
+    place: IntArray
+
+
+def places(rows: Rows, X: Array, Y: Array) -> IntArray:
+    """Return the index of each row (x, y) among distinct rows, -1 where it is not one of them."""
+    known = {row.tobytes(): place for place, row in enumerate(_joined(rows.X, rows.Y))}
+    return np.array([known.get(row.tobytes(), -1) for row in _joined(X, Y)], dtype=np.intp)
+
+
+def _joined(X: Array, Y: Array) -> Array:
+    return np.hstack([X, Y]) + 0.0  # adding 0.0 makes one of the two zeros
+
+
+class Uncertainty(ABC):
+    """What a fitted model knows of its errors, on standardised inputs and targets."""
+
+    machines: tuple[Machine, ...]
+    rows: Rows | None
+    loo_error: Array
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields alone: what was factorised is computed again when it is needed."""
+        return {field.name: self.__dict__[field.name] for field in fields(self)}  # type: ignore[arg-type]
+
+    @property
+    @abstractmethod
+    def noise(self) -> Array:
+        """Return sigma^2 of every output, on average over x."""
+
+    @abstractmethod
+    def std(self, X: Array) -> Array:
+        """Return sigma_y at every row of X, (n, k)."""
+
+    @abstractmethod
+    def covariance(self, functionals: Functionals) -> Array:
+        """Return the covariances of linear functionals of f given the rows, (k, c, c)."""
+
+    @property
+    @abstractmethod
+    def has_left_out(self) -> bool:
+        """Return whether the fit without each of the rows is known in closed form."""
+
+    @property
+    @abstractmethod
+    def left_out_rows(self) -> Rows:
+        """Return the distinct rows that leave-one-out is about."""
+
+    @property
+    @abstractmethod
+    def left_out_residuals(self) -> Array:
+        """Return y_i - f_{-i}(x_i), (distinct rows, k)."""
+
+    @property
+    @abstractmethod
+    def left_out_std(self) -> Array:
+        """Return sigma_y at every distinct training row by the fit without it."""
+
+    @abstractmethod
+    def left_out_changes(self, X: Array) -> Array:
+        """Return f - f_{-i} at X without one copy of each distinct training row i, (rows of X, distinct rows, k)."""
+
+    @property
+    @abstractmethod
+    def training_rows(self) -> Rows | None:
+        """Return all rows of the fit with their targets, where they are in memory."""
+
+    @property
+    @abstractmethod
+    def background(self) -> Rows | None:
+        """Return rows of the fit over which effects are averaged, where there are any."""
+
+    @abstractmethod
+    def without_rows(self) -> Self | None:
+        """Return a description without the table of rows, or None if sigma_y(x) cannot be computed without it."""
+
+    @abstractmethod
+    def to_send(self) -> Self:
+        """Return a description with the same sigma_y(x) that is as small as possible."""
+
+    @property
+    def learned(self) -> tuple[SumKernel, float] | Prior | None:
+        """Return what a fit of one layer has learned of its inputs: the kernel with the noise variance of its solve, or
+        the features that stand for it."""
+        return None
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        """Return f and sigma_y at every row of X, both (n, k)."""
+        return predict_average(self.machines, X), self.std(X)
+
+
+@dataclass(frozen=True)
+class RidgeUncertainty(Uncertainty):
+    """The paper's variance estimator, from rows or from sums.
+
+    Parameters
+    ----------
+    machines : the fitted machines, whose average is f
+    penalty, hidden_penalty : the ridge of the last layer and of the hidden ones
+    loo_error : the leave-one-out error of every output
+    rows : the training rows, where they are in memory
+    prior : the features of one layer in closed form, else None
+    features, sums : for rows out of memory, the last layer's features of every machine and their sums
+    error : the mean squared error of the average, where the sums do not give it
+    sample : a few rows beside sums
+    """
+
+    machines: tuple[Machine, ...]
+    penalty: float
+    loo_error: Array
+    rows: Rows | None = None
+    prior: Prior | None = None
+    hidden_penalty: float = 0.0
+    features: tuple[Features, ...] = ()
+    sums: tuple[Sums, ...] = ()
+    error: Array | None = None
+    sample: Rows | None = None
+
+    @cached_property
+    def _primals(self) -> list[Primal]:
+        """Return the smoothers of the last layers by their sums."""
+        return [primal(F, s, self.penalty) for F, s in zip(self.features, self.sums, strict=True)]
+
+    @cached_property
+    def smoothers(self) -> list[list[Smoother]]:
+        """Return the smoothers of every machine: one for all outputs, or one for each where they share weights."""
+        if self.sums:
+            return [[smoother] for smoother in self._primals]
+        if self.prior is not None:  # the same features for every machine
+            return [[factorised(Flat(self.prior, self.prior.n_features), self._training, self.penalty)]]
+        return [[factorised(g, self._training, self.penalty) for g in self._tangents(m)] for m in self.machines]
+
+    def _tangents(self, machine: Machine) -> list[OuterProducts]:
+        ratio = max(self.penalty, LEAST_PENALTY) / max(self.hidden_penalty, LEAST_PENALTY)
+        outputs = range(1 if machine.depth == 1 else machine.layers[-1][0].shape[1])
+        return [Tangent(machine, output, float(np.sqrt(ratio))) for output in outputs]
+
+    @property
+    def _training(self) -> Rows:
+        assert self.rows is not None
+        return self.rows
+
+    @cached_property
+    def _degrees(self) -> Array:
+        """Return tr H for all outputs together or for each of them."""
+        return np.asarray(np.mean([[s.degrees for s in of_machine] for of_machine in self.smoothers], axis=0))
+
+    @cached_property
+    def noise(self) -> Array:
+        """Return RSS / (N - tr H), or where RSS is lost in the rounding of sums, the leave-one-out error."""
+        if self.sums:
+            n = self.sums[0].weight
+            squares = self._squares_of_sums if self.error is None else self.error * n
+            noise = squares / np.maximum(n - self._degrees, _LEAST_DEGREES)
+            return np.where(np.isnan(squares), np.nan_to_num(self.loo_error), noise)
+        n = self._training.counts.sum()
+        return np.asarray(self._training.counts @ self._residuals**2 / np.maximum(n - self._degrees, _LEAST_DEGREES))
+
+    @property
+    def _squares_of_sums(self) -> Array:
+        """Return the residual sum of squares, NaN where it is lost in rounding."""
+        squares = self._primals[0].residual_squares
+        return np.where(squares > _LOST * np.maximum(self.sums[0].centred()[2], 1e-300), squares, np.nan)
+
+    @cached_property
+    def _residuals(self) -> Array:
+        return np.asarray(self._training.Y - predict_average(self.machines, self._training.X))
+
+    @cached_property
+    def least(self) -> Array:
+        """Return a lower bound of sigma_y^2: a fit that interpolates has no residuals, and its leave-one-out error is
+        all that there is to know of its errors. Sums are of so many rows that no fit interpolates."""
+        if self.sums:
+            return np.zeros_like(self.loo_error)
+        share = np.minimum(self._degrees / self._training.counts.sum(), 1.0)
+        return np.asarray(np.nan_to_num(share**2 * self.loo_error, nan=0.0, posinf=0.0))
+
+    def std(self, X: Array) -> Array:
+        each = [np.column_stack([s.leverage(X) for s in of_machine]) for of_machine in self.smoothers]
+        return np.asarray(np.sqrt(np.maximum(self.noise * (np.mean(each, axis=0) + 1), self.least)))
+
+    def covariance(self, functionals: Functionals) -> Array:
+        noise = np.maximum(self.noise, self.least)
+        each = [np.stack([s.covariance(functionals) for s in of_machine]) for of_machine in self.smoothers]
+        return np.asarray(noise[:, None, None] * np.mean(each, axis=0))
+
+    @property
+    def learned(self) -> Prior | None:
+        return self.prior if len(self.machines) == 1 else None
+
+    @property
+    def has_left_out(self) -> bool:
+        return self.rows is not None and self.prior is not None and len(self.machines) == 1
+
+    @cached_property
+    def _by_rows(self) -> "RidgeUncertainty":
+        """Return the same fit by its rows, where there are sums beside them: these may be of float32."""
+        return replace(self, features=(), sums=(), error=None, sample=None) if self.sums else self
+
+    @cached_property
+    def _spectrum(self) -> Spectrum | None:
+        """Return the decomposition of few rows: 1 - h_i from a Cholesky factor would be inaccurate if the fit nearly
+        interpolates."""
+        if self.prior is None or len(self._training) > EXACT_ROWS:
+            return None
+        return decomposed(self.prior.rows_of_features(self._training.X), self._training.Y, self._training.weights)
+
+    @cached_property
+    def _left_out(self) -> tuple[Array, Array]:
+        """Return the leave-one-out residuals, (distinct rows, k), and 1 - h_i for one copy of every row."""
+        rows = self._training
+        if self._spectrum is not None:
+            return self._spectrum.left_out(self.penalty, rows.copies)
+        left = np.maximum(1 - self.smoothers[0][0].training_leverages / rows.copies, 1e-12)
+        return self._residuals / left[:, None], left
+
+    @property
+    def left_out_rows(self) -> Rows:
+        return self._training
+
+    @property
+    def left_out_residuals(self) -> Array:
+        residuals: Array = self._by_rows._left_out[0]
+        return residuals
+
+    @property
+    def left_out_std(self) -> Array:
+        return np.asarray(np.sqrt(self._by_rows.noise / self._by_rows._left_out[1][:, None]))
+
+    def left_out_changes(self, X: Array) -> Array:
+        fit = self._by_rows
+        if fit.prior is None or fit._spectrum is None:
+            weights = fit.smoothers[0][0].weights(X)
+        else:
+            weights = fit._spectrum.smoother(fit.prior.rows_of_features(X), self.penalty)
+        return np.asarray((weights / fit._training.copies)[:, :, None] * self.left_out_residuals)
+
+    @property
+    def training_rows(self) -> Rows | None:
+        return self.rows
+
+    @property
+    def background(self) -> Rows | None:
+        return self.sample if self.sums else self.rows
+
+    def without_rows(self) -> "RidgeUncertainty | None":
+        """Return sums in place of the rows. Few features on many rows are summed up; with more features than half of
+        the rows a fit may interpolate, and its residuals are needed: None."""
+        if self.sums:
+            return replace(self, rows=None, sample=None)
+        few = self.prior is not None and self.prior.n_features <= min(_FEW_FEATURES, len(self._training) // 2)
+        if len(self.machines) > 1 or not few or self.prior is None:
+            return None
+        return replace(self, rows=None, features=(self.prior,), sums=(self.prior_sums(),))
+
+    def to_send(self) -> "RidgeUncertainty":
+        return replace(self, rows=None, sample=None) if self.sums else self
+
+    def prior_sums(self) -> Sums:
+        """Return the sums of the features of one layer in closed form."""
+        if self.prior is None:
+            raise ValueError("Rows come and go in fits in closed form only.")
+        return self.sums[0] if self.sums else sums_of_rows(self.prior, self._training)
