@@ -146,7 +146,7 @@ def test_leave_one_out_of_a_stack_is_that_of_its_members(shares):
         return sum(share * member for share, member in zip(shares, members, strict=True))
 
     np.testing.assert_allclose(stack.left_out_residuals[i], rows.Y[i] - without(rows.X[[i]])[0], atol=1e-5)
-    together = sum(share * (member.weights(new) @ rows.Y) for share, member in stack._members())
+    together = sum(member.share * (member.smoother.weights(new) @ rows.Y) for member in stack.members)
     np.testing.assert_allclose(together - stack.left_out_changes(new)[:, i], without(new), atol=1e-5)
 
 
