@@ -24,7 +24,7 @@ from mlkm.search.kernel_search import LearnedKernel, learn_kernel
 from mlkm.search.plan import Plan, make_plan
 from mlkm.search.policy import Policy
 from mlkm.search.residual_search import with_leftovers
-from mlkm.solve.blocked import blocked_ridge
+from mlkm.solve.ridge import system_of_rows
 
 from .many_rows import DECIDE, split
 
@@ -73,7 +73,7 @@ def main() -> None:
         learned = with_leftovers(learn_kernel(sample, plan), sample, 1.0, plan)
         for words, prior in candidates(learned, sample, plan, options.features):
             begin, inputs = process_time(), prior.inputs(X)
-            fit = blocked_ridge(lambda at, p=prior, Z=inputs: p.rows_of_features(Z[at]), Y, np.ones(len(Y)), None)
+            fit = system_of_rows(lambda at, p=prior, Z=inputs: p.rows_of_features(Z[at]), Y, np.ones(len(Y))).fit(None)
             Z, f = prior.inputs(X_test), prior.rows_of_features
             fitted = np.vstack([f(Z[at]) @ fit.coefficients + fit.intercept for at in blocks(len(Z), 2048)])
             error = float(np.sqrt(np.mean((of_y.backward(fitted)[:, 0] - target) ** 2)) / unit)

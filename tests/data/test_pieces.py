@@ -13,8 +13,7 @@ from mlkm.data.stats import merged_stats, stats_of
 from mlkm.kernels import Gaussian
 from mlkm.model.features import draw_features
 from mlkm.model.prior import Part, Prior
-from mlkm.solve.blocked import solve, summed
-from mlkm.solve.ridge import ridge
+from mlkm.solve.ridge import ridge, system_of_sums
 from mlkm.solve.sums import add_in_place, sums_of
 
 
@@ -64,8 +63,8 @@ def test_ridge_on_sums_is_ridge_on_rows():
     phi = draw_features(np.random.default_rng(1), 3, 30, Gaussian())
     prior = Prior((Part(None, phi, 1.0),), np.ones(3), 1e-2, precise=True)
     left = Piece(rows.X[-500:], rows.Y[-500:], rows.weights[-500:])
-    products, sums = summed(prior, RowPieces(rows), left)
-    fit, reference = solve(products, 1e-3), ridge(prior.rows_of_features(X), Y, w, 1e-3)
+    sums = RowPieces(rows).reduce(sums_of(prior, left.X), add_in_place)
+    fit, reference = system_of_sums(sums, prior, left).fit(1e-3), ridge(prior.rows_of_features(X), Y, w, 1e-3)
     np.testing.assert_allclose(fit.coefficients, reference.coefficients, rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(fit.intercept, reference.intercept, rtol=1e-8)
     np.testing.assert_allclose(fit.loo_residuals, reference.loo_residuals[-500:], rtol=1e-6, atol=1e-9)

@@ -15,11 +15,10 @@ from mlkm.model.laplace import LandmarkMap
 from mlkm.model.machine import Machine, layer_shapes
 from mlkm.model.rank_transform import fit_warp, warped
 from mlkm.solve import VariableProjection
-from mlkm.solve.blocked import best_penalty, blocked_ridge, path, products, solve
 from mlkm.solve.data import seen_by
 from mlkm.solve.layer_update import project, reduced_objective
 from mlkm.solve.penalty import best_near
-from mlkm.solve.ridge import ridge
+from mlkm.solve.ridge import ridge, system_of_rows
 from mlkm.solve.step import loss
 
 
@@ -75,7 +74,7 @@ def test_blocked_ridge_is_ridge():
     weights = rng.uniform(0.5, 2, n)
     weights /= weights.mean()
     exact = ridge(F, Y, weights, 1e-3)
-    blocked = blocked_ridge(lambda rows: F[rows].copy(), Y, weights, 1e-3)
+    blocked = system_of_rows(lambda rows: F[rows].copy(), Y, weights).fit(1e-3)
     np.testing.assert_allclose(blocked.coefficients, exact.coefficients, atol=1e-10)
     np.testing.assert_allclose(blocked.intercept, exact.intercept, atol=1e-10)
     np.testing.assert_allclose(blocked.loo_residuals, exact.loo_residuals[-1000:], atol=1e-8)
@@ -96,9 +95,9 @@ def test_the_penalty_is_the_global_minimum(seed):
     grid = np.logspace(-14, 2, 300)
     errors = np.array([ridge(F, Y, None, penalty).loo_error[0] for penalty in grid])
     assert ridge(F, Y).loo_error[0] < errors.min() * (1 + 16e-4)
-    blocked = blocked_ridge(lambda rows: F[rows].copy(), Y, np.ones(len(F)), None)
+    blocked = system_of_rows(lambda rows: F[rows].copy(), Y, np.ones(len(F))).fit(None)
     left_out = np.array(
-        [blocked_ridge(lambda rows: F[rows].copy(), Y, np.ones(len(F)), penalty).loo_error[0] for penalty in grid]
+        [system_of_rows(lambda rows: F[rows].copy(), Y, np.ones(len(F))).fit(penalty).loo_error[0] for penalty in grid]
     )
     assert blocked.loo_error[0] < left_out.min() * (1 + 16e-4)
 
@@ -108,29 +107,28 @@ def test_the_penalty_is_one_that_products_of_low_precision_can_be_solved_at():
     rng = np.random.default_rng(0)
     F = rng.normal(size=(400, 6))
     Y = F.sum(axis=1, keepdims=True)
-    sums = products(lambda rows: F[rows].copy(), Y, np.ones(400))
-    values, V = np.linalg.eigh(sums.gram)
+    system = system_of_rows(lambda rows: F[rows].copy(), Y, np.ones(400))
+    values, V = np.linalg.eigh(system.FF)
     values[0] = -1e-3
-    broken = replace(sums, gram=(V * values) @ V.T)
-    assert solve(broken, 1e-9) is None
-    fit = best_penalty(broken)
+    broken = replace(system, FF=(V * values) @ V.T)
+    assert broken.solve(1e-9) is None
+    fit = broken.fit(None)
     assert fit.penalty >= 1e-3 / 400
     assert np.isfinite(fit.coefficients).all()
 
 
 def test_a_path_is_its_solutions():
     F, Y = valleys()
-    sums = products(lambda rows: F[rows].copy(), Y, np.ones(len(F)))
-    every = path(sums)
+    system = system_of_rows(lambda rows: F[rows].copy(), Y, np.ones(len(F)))
     for penalty in (1e-9, 1e-5, 1e-2, 1.0):
-        assert every.error(penalty) == pytest.approx(float(solve(sums, penalty).loo_error.sum()), rel=1e-8)
+        assert system.path.error(penalty) == pytest.approx(float(system.solve(penalty).loo_error.sum()), rel=1e-8)
 
 
 def test_many_features_take_the_guess_of_a_part(monkeypatch):
     F, Y = valleys()
-    whole = blocked_ridge(lambda rows: F[rows].copy(), Y, np.ones(len(F)), None)
-    monkeypatch.setattr("mlkm.solve.blocked.PATH_FEATURES", 25)
-    guessed = blocked_ridge(lambda rows: F[rows].copy(), Y, np.ones(len(F)), None)
+    whole = system_of_rows(lambda rows: F[rows].copy(), Y, np.ones(len(F))).fit(None)
+    monkeypatch.setattr("mlkm.solve.ridge.PATH_FEATURES", 25)
+    guessed = system_of_rows(lambda rows: F[rows].copy(), Y, np.ones(len(F))).fit(None)
     assert guessed.loo_error[0] < 1.01 * whole.loo_error[0]
 
 

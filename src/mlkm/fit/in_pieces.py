@@ -15,11 +15,11 @@ from ..runtime.progress import stage
 from ..search.first_layer import summed_features
 from ..search.plan import Plan
 from ..solve import GradientDescent, Problem, streamed
-from ..solve.blocked import best_penalty, solved, summed
-from ..solve.by_parts import left_out, mean_errors, solve_by_part, sums_by_part
-from ..solve.closed_form import one_layer_solution, with_enough_digits
+from ..solve.closed_form import mean_errors, one_layer_solution, with_enough_digits
 from ..solve.gradient import divided, solution_of
-from ..solve.sums import Sums
+from ..solve.ridge import system_of_sums
+from ..solve.smoother import primal_without_rounding
+from ..solve.sums import Sums, add_in_place, sums_by_part, sums_of
 from .deep import hidden_layers, with_one_layer
 from .first_layer import first_layer, scale_of
 from .train import Fitted, descent_starts, fitted_one, parts_of, penalty_by_folds
@@ -67,9 +67,10 @@ def train_in_pieces(
 
 def _one_layer(prior: Prior, sample: Rows, of_all: Piece, pieces: Pieces, plan: Plan) -> FittedInPieces:
     """Sums over all rows, and the penalty by leave-one-out at some of them."""
-    products, sums = summed(prior, pieces, _last_rows(of_all))
+    left_out = _last_rows(of_all)
+    sums = pieces.reduce(sums_of(prior, left_out.X), add_in_place)
     with stage("solve"):
-        fit = best_penalty(products) if plan.penalty is None else solved(products, plan.penalty)
+        fit = system_of_sums(sums, prior, left_out).fit(plan.penalty)
     solution = one_layer_solution(prior, [fit])
     return FittedInPieces(fitted_one(sample, solution, (prior.width,), (scale_of(prior),), prior), (prior,), (sums,))
 
@@ -81,7 +82,7 @@ def _one_layer_by_parts(
     layers, parts = [prior] * n_parts, list(range(n_parts))
     found = sums_by_part(layers, parts, pieces, of_all.X[-LEFT_OUT:])
     fits = [
-        solve_by_part(prior, own, _last_rows(of_all, part), plan.penalty)
+        system_of_sums(own, prior, _last_rows(of_all, part)).fit(plan.penalty)
         for (own, _), part in zip(found, parts, strict=True)
     ]
     solution = one_layer_solution(prior, fits)
@@ -106,7 +107,7 @@ def _deep(sample: Rows, of_all: Piece, pieces: Pieces, plan: Plan, n_parts: int)
     last = [(j + plan.depth - 1) % n_parts if n_parts else None for j in range(len(layers))]
     sums = sums_by_part(layers, last, pieces, of_all.X[-LEFT_OUT:])
     fits = [
-        solve_by_part(layer, own, _last_rows(of_all, part), plan.penalty)
+        system_of_sums(own, layer, _last_rows(of_all, part)).fit(plan.penalty)
         for layer, (own, _), part in zip(layers, sums, last, strict=True)
     ]
     solution = replace(
@@ -135,7 +136,7 @@ def _by_descent(
     machines = divided(trained.machines, sd, varies)
     layers = [LastInputs(machine) for machine in machines]
     sums = [every for _, every in sums_by_part(layers, [None] * n_runs, pieces, of_all.X[-LEFT_OUT:])]
-    ridges = [left_out(layer, own, step.penalty) for layer, own in zip(layers, sums, strict=True)]
+    ridges = [primal_without_rounding(layer, own, step.penalty) for layer, own in zip(layers, sums, strict=True)]
     error, loo_error = mean_errors(machines, ridges, pieces)
     fitted = fitted_one(sample, solution_of(trained, machines, sd, step.penalty, loo_error), plan.widths or (), scales)
     return FittedInPieces(fitted, tuple(layers), tuple(sums), error)

@@ -1,20 +1,22 @@
 """The last layer in closed form: the `Ridge` solver of one layer, and the last layer of deeper machines."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from .._types import Array
-from ..data import Rows
-from ..model.machine import Machine, forward, with_last
+from ..data import Rows, blocks
+from ..data.pieces import BLOCK, Piece, Pieces
+from ..model.last import LastInputs
+from ..model.machine import Machine, predict_average
 from ..model.prior import Prior
 from ..runtime import checks as check
-from .blocked import best_penalty, blocked_ridge, products, solved
-from .data import Data, seen_by
-from .ridge import EXACT_ROWS, RidgeFit, ridge
+from .ridge import EXACT_ROWS, RidgeFit, ridge, system_of_rows
+from .smoother import Primal, primal_without_rounding
 from .solver import Problem, Solution, Solver
-from .sums import gram
+from .sums import sums_of_rows
 
 _LITTLE_WORK = 5e10  # products of features and rows (n D^2) up to which they are in float64: a second or two
 
@@ -50,9 +52,11 @@ class Ridge(Solver):
 
 
 class Kernels(Ridge):
-    """The default's kernels solved on all rows, up to so many: by a factor, by conjugate gradients with the matrix in
-    memory, or where it does not fit with products over pairs of blocks of rows, which are never stored. On a cluster of
-    Dask the pairs are its tasks.
+    """The default's kernels solved on all rows, up to `max_rows`.
+
+    They are solved by a Cholesky factor, by conjugate gradients with the matrix in memory or, where it does not fit, by
+    conjugate gradients with products over pairs of blocks of rows that are not stored. On a cluster of Dask the pairs
+    are its tasks.
 
     Parameters
     ----------
@@ -79,22 +83,22 @@ class Kernels(Ridge):
 
 
 def with_enough_digits(prior: Prior, n: int) -> Prior:
-    """Sums in float64 where they take little time: fits that add and forget rows then agree to rounding."""
+    """Return features whose products are in float64 where they take little time: fits that add and forget rows then
+    agree to rounding."""
     return replace(prior, precise=True) if n * prior.n_features**2 <= _LITTLE_WORK else prior
 
 
 def one_layer(prior: Prior, rows: Rows, penalty: float | None) -> RidgeFit:
-    """Ridge on features of unit prior variance; a penalty of None is chosen by leave-one-out."""
+    """Fit a ridge on features of unit prior variance; a penalty of None is chosen by leave-one-out."""
     if len(rows) <= EXACT_ROWS:
         return ridge(prior.rows_of_features(rows.X), rows.Y, rows.weights, penalty)
     prior = with_enough_digits(prior, len(rows))
     inputs = prior.inputs(rows.X)
-    sums = products(lambda block: prior.rows_of_features(inputs[block]), rows.Y, rows.weights)
-    return best_penalty(sums) if penalty is None else solved(sums, penalty)
+    return system_of_rows(lambda at: prior.rows_of_features(inputs[at]), rows.Y, rows.weights).fit(penalty)
 
 
 def one_layer_solution(prior: Prior, fits: list[RidgeFit]) -> Solution:
-    """The machines of ridge fits on the features of one prior."""
+    """Return the machines of ridge fits on the features of one prior."""
     penalty, loo = float(np.mean([fit.penalty for fit in fits])), np.mean([fit.loo_error for fit in fits], axis=0)
     machines = tuple(prior.machine(fit.coefficients, fit.intercept) for fit in fits)
     return Solution(machines, [], float(loo.sum()), 1, penalty, 0.0, loo)
@@ -103,41 +107,48 @@ def one_layer_solution(prior: Prior, fits: list[RidgeFit]) -> Solution:
 def last_layer(
     machine: Machine, rows: Rows, penalty: float | None, exact_rows: int = EXACT_ROWS
 ) -> tuple[Machine, RidgeFit]:
-    """The machine with its last layer solved on the rows, the layers below held fixed."""
-
-    def inputs(block: slice) -> Array:
-        return forward(machine, rows.X[block]).hidden[-1]
-
+    """Solve the last layer of a machine on the rows, the layers below held fixed."""
+    features = LastInputs(machine)
     if len(rows) <= exact_rows:
-        fit = ridge(inputs(slice(None)), rows.Y, rows.weights, penalty)
+        fit = ridge(features.rows_of_features(rows.X), rows.Y, rows.weights, penalty)
     else:
-        fit = blocked_ridge(inputs, rows.Y, rows.weights, penalty)
-    return with_last(machine, np.vstack([fit.coefficients, fit.intercept])), fit
+        of_slice = lambda at: features.rows_of_features(rows.X[at])  # noqa: E731
+        fit = system_of_rows(of_slice, rows.Y, rows.weights).fit(penalty)
+    return features.machine(fit.coefficients, fit.intercept), fit
 
 
-def leave_one_out_of_last_layer(machine: Machine, rows: Rows, penalty: float) -> Array:
-    """Mean squared leave-one-out error of the ridge on the last layer's inputs, for every output, in blocks of rows."""
-    data = seen_by(rows, machine.maps[0])
-    return _left_out_error(machine, data, penalty)
+def loo_error_of_last_layer(machine: Machine, rows: Rows, penalty: float) -> Array:
+    """Return the mean squared leave-one-out error of every output, by the ridge on the last layer's inputs."""
+    features = LastInputs(machine)
+    smoother = primal_without_rounding(features, sums_of_rows(features, rows), penalty)
+    errors = SquaredErrors((), (smoother,))(Piece(rows.X, rows.Y, rows.counts))
+    return np.asarray(errors[1] / rows.counts.sum())
 
 
-def _left_out_error(machine: Machine, data: Data, penalty: float) -> Array:
-    """r_i / (1 - h_i) with h_i = w_i (1/n + z_i'(F'WF + n lambda I)^-1 z_i), z_i the centred features."""
-    rows, n = data.rows, len(data)
+@dataclass(frozen=True)
+class SquaredErrors:
+    """Weighted sums of squared errors over a piece of rows, (1 + smoothers, k): those of an average of machines, and
+    the leave-one-out errors of smoothers."""
 
-    def inputs(block: slice) -> Array:
-        return np.array(forward(machine, rows.X[block], data.first(block)).hidden[-1])
+    machines: tuple[Machine, ...]
+    smoothers: tuple[Primal, ...]
 
-    sums = gram(inputs, rows.Y, rows.weights, block=data.block)
-    values, V = np.linalg.eigh(sums.FF)
-    # Directions whose eigenvalue is rounding error carry no information: drop them.
-    kept = values > max(values[-1], 0.0) * max(n, len(values)) * np.finfo(np.float64).eps
-    V, scale = V[:, kept], values[kept] + n * penalty
-    C = V @ ((V.T @ sums.FY) / scale[:, None])
-    total = np.zeros(rows.Y.shape[1])
-    for block in data.blocks():
-        F, w = inputs(block) - sums.f_mean, rows.weights[block]
-        leverage = w * ((F @ V) ** 2 @ (1 / scale) + 1 / n)
-        residuals = (rows.Y[block] - sums.y_mean - F @ C) / np.maximum(1 - leverage, 1e-12)[:, None]
-        total += w @ residuals**2
-    return total / n
+    def __call__(self, piece: Piece) -> Array:
+        """Return the sums, in blocks of rows."""
+        total = np.zeros((1 + len(self.smoothers), piece.Y.shape[1]))
+        for at in blocks(len(piece), BLOCK):
+            X, Y, w = piece.X[at], piece.Y[at], piece.weights[at]
+            if self.machines:
+                total[0] += w @ (predict_average(self.machines, X) - Y) ** 2
+            for row, smoother in zip(total[1:], self.smoothers, strict=True):
+                left = np.maximum(1 - w * smoother.leverage(X), 1e-12)
+                row += w @ ((Y - smoother.predict(X)) / left[:, None]) ** 2
+        return total
+
+
+def mean_errors(machines: Sequence[Machine], smoothers: Sequence[Primal], pieces: Pieces) -> tuple[Array, Array]:
+    """Return the mean squared error of an average of machines, and the leave-one-out error averaged over smoothers,
+    both (k,); the second is NaN without smoothers."""
+    total: Array = pieces.reduce(SquaredErrors(tuple(machines), tuple(smoothers)), np.add)
+    total = total / pieces.n_rows  # weights average to one
+    return total[0], total[1:].mean(axis=0) if smoothers else np.full(total.shape[1], np.nan)

@@ -15,7 +15,7 @@ from ..model.machine import Machine, with_last
 from ..runtime import checks as check
 from ..runtime.progress import stage
 from . import adds
-from .closed_form import leave_one_out_of_last_layer
+from .closed_form import loo_error_of_last_layer
 from .data import seen_by
 from .solver import Problem, Solution, Solver
 from .step import Step
@@ -134,7 +134,7 @@ class GradientDescent(Solver):
                 max_iter=self.max_iter, patience=self.patience, tol=self.tol, seed=problem.seed, n_jobs=problem.n_jobs,
             )  # fmt: skip
         machines = divided(trained.machines, sd, varies)
-        errors = [leave_one_out_of_last_layer(machine, problem.rows, step.penalty) for machine in machines]
+        errors = [loo_error_of_last_layer(machine, problem.rows, step.penalty) for machine in machines]
         return solution_of(trained, machines, sd, step.penalty, np.mean(errors, axis=0))
 
     def step(self, depth: int, penalty: float | None) -> Step:

@@ -1,24 +1,37 @@
-"""Ridge regression on features in closed form: the whole path, exact leave-one-out errors and the penalty they choose,
-from one decomposition.
+"""Ridge regression on features in closed form: the whole path of penalties, leave-one-out errors, and the penalty that
+they choose.
 
 For weights w_i (normalised to sum to n), centred features F and targets Y, the problem is
 
     minimise (1/n) sum_i w_i |y_i - c'F_i - a|^2 + lambda |c|^2,
 
-the paper's ridge with an unpenalised intercept a. With A = sqrt(w) F = U S V', the fit at every lambda is diagonal in
-that basis, and the leave- one-out residual is r_i / (1 - h_i), where h_i = w_i/n + sum_k U_ik^2 s_k^2 / (s_k^2 + n
-lambda).
+the paper's ridge with an unpenalised intercept a. There are two ways to it:
+
+* `ridge`, of features in memory, by one singular value decomposition sqrt(w) F = U S V': the fit at every lambda is
+  diagonal in that basis, and the leave-one-out residual is r_i / (1 - h_i), where
+  h_i = w_i/n + sum_k U_ik^2 s_k^2 / (s_k^2 + n lambda).
+* `RidgeSystem`, of products F'WF and F'WY that are summed over blocks of rows: memory O(block x D + D^2), whatever the
+  number of rows. Leave-one-out errors are those at a sample of rows: along a path from one eigendecomposition, or by
+  one Cholesky factorisation for each penalty.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg import cho_solve, lapack, solve_triangular
 
-from .._types import Array
-from .penalty import best_on_grid, candidates
+from .._types import Array, BoolArray
+from ..data.pieces import Piece
+from ..model.last import Features
+from .penalty import best_near, best_on_grid, candidates
+from .sums import Gram, Sums, gram
 
-EXACT_ROWS = 1500  # up to which one eigendecomposition in float64 is cheap; above, features are summed block by block
+EXACT_ROWS = 1500  # rows up to which one decomposition in float64 is cheap; above, features are summed over blocks
+PATH_FEATURES = 1500  # features up to which one eigendecomposition costs less than a search by factorisations
+SAMPLE_ROWS = 1000  # rows at which leave-one-out errors are computed where features are summed
 
 
 @dataclass(frozen=True)
@@ -76,13 +89,13 @@ class Spectrum:
 
 
 def normalised_weights(sample_weight: Array | None, n: int) -> Array:
-    """Weights that average to one."""
+    """Return weights that average to one."""
     return np.ones(n) if sample_weight is None else sample_weight * (n / sample_weight.sum())
 
 
 def eigen(A: Array) -> tuple[Array, Array]:
-    """Eigenvalues and eigenvectors of a symmetric matrix, by divide and conquer; SciPy 1.11 refuses that to a matrix
-    of one number."""
+    """Return eigenvalues and eigenvectors of a symmetric matrix, by divide and conquer, which SciPy 1.11 refuses to a
+    matrix of one number."""
     values, V = scipy.linalg.eigh(A, driver="evd" if len(A) > 1 else "ev", check_finite=False)
     return values, V
 
@@ -100,8 +113,9 @@ def decomposed(F: Array, Y: Array, weights: Array) -> Spectrum:
     U, s, Vt = np.linalg.svd((A - v @ (v.T @ A) / v[0])[1:], full_matrices=False)
     U = np.vstack([np.zeros((1, U.shape[1])), U]) - v @ (v[1:].T @ U) / v[0]
     # Directions whose singular value is within rounding errors of the features, before centring, are dropped.
-    kept = s > max(s.max(initial=0.0), np.abs(root_w * F).max(initial=0.0)) * max(A.shape) * np.finfo(np.float64).eps
-    U, dropped, targets = U[:, kept], U[:, ~kept], root_w * Yc
+    largest = max(s.max(initial=0.0), np.abs(root_w * F).max(initial=0.0))
+    informative = s > largest * max(A.shape) * np.finfo(np.float64).eps
+    U, dropped, targets = U[:, informative], U[:, ~informative], root_w * Yc
     rotated = U.T @ targets
     if n - 1 <= F.shape[1]:  # U and the dropped directions span the whole space
         outside, beyond = dropped @ (dropped.T @ targets) / root_w, (dropped**2).sum(axis=1)
@@ -109,7 +123,7 @@ def decomposed(F: Array, Y: Array, weights: Array) -> Spectrum:
         beyond = 1 - weights / n - (U**2).sum(axis=1)
         beyond[beyond < 1e-13] = 0  # the directions reproduce this row: the remainder is a rounding error
         outside = np.where(beyond[:, None] > 0, Yc - U @ rotated / root_w, 0)
-    return Spectrum(U, s[kept], Vt[kept].T, rotated, outside, beyond, f_mean, y_mean, Yc, root_w)
+    return Spectrum(U, s[informative], Vt[informative].T, rotated, outside, beyond, f_mean, y_mean, Yc, root_w)
 
 
 def ridge(F: Array, Y: Array, sample_weight: Array | None = None, penalty: float | None = None) -> RidgeFit:
@@ -128,3 +142,132 @@ def ridge(F: Array, Y: Array, sample_weight: Array | None = None, penalty: float
     coefficients = spectrum.V @ (shrink[:, None] * spectrum.rotated)
     intercept = spectrum.y_mean - spectrum.f_mean @ coefficients
     return RidgeFit(coefficients, intercept, penalty, error, left_out)
+
+
+@dataclass(frozen=True)
+class RidgeSystem:
+    """F'WF and F'WY of centred features and targets, with n rows of weights that average to one, and a sample of rows,
+    centred likewise, at which leave-one-out errors are computed."""
+
+    FF: Array
+    FY: Array
+    f_mean: Array
+    y_mean: Array
+    n: float
+    sample: Array
+    Y: Array
+    weights: Array
+
+    @classmethod
+    def of(cls, products: Gram, sample: Array, Y: Array, weights: Array) -> "RidgeSystem":
+        """Make a system of products, which are overwritten, and the features, targets and weights of sampled rows."""
+        FF, D = products.FF, len(products.FF)
+        # Rounding of the products must not look like information.
+        FF[np.diag_indices(D)] += 8 * np.finfo(sample.dtype).eps * np.trace(FF) / D
+        sample -= products.f_mean.astype(sample.dtype)
+        y_mean = products.y_mean
+        return cls(FF, products.FY, products.f_mean, y_mean, round(products.total), sample, Y - y_mean, weights)
+
+    def fit(self, penalty: float | None) -> RidgeFit:
+        """Return the ridge at a penalty, or with the least leave-one-out error over all penalties if that is None."""
+        penalty = self.best_penalty() if penalty is None else penalty
+        fit = self.solve(penalty)
+        if fit is None:
+            raise np.linalg.LinAlgError(
+                f"The ridge system could not be factorised at penalty {penalty:.3g}; give a larger penalty."
+            )
+        return fit
+
+    def solve(self, penalty: float) -> RidgeFit | None:
+        """Return the ridge at one penalty, None where the system cannot be factorised."""
+        damped, dtype = self.FF.copy(), self.sample.dtype
+        damped[np.diag_indices(len(damped))] += self.n * penalty
+        L, failed = lapack.dpotrf(damped.T, lower=1, overwrite_a=1)
+        if failed:
+            return None
+        C = cho_solve((L, True), self.FY, check_finite=False)
+        H = solve_triangular(L.astype(dtype, copy=False), self.sample.T, lower=True, check_finite=False)
+        leverage = np.einsum("dn,dn->n", H, H).astype(np.float64)
+        residuals = self._loo_residuals(self.sample @ C.astype(dtype), leverage)
+        return RidgeFit(C, self.y_mean - self.f_mean @ C, penalty, self._error(residuals), residuals)
+
+    def best_penalty(self) -> float:
+        """Return the penalty with the least leave-one-out error; with more features than one decomposition can be
+        afforded for, near the best penalty of a part of them."""
+        D = len(self.FF)
+        if D <= PATH_FEATURES:
+            return self.path.best_penalty()
+        part = np.arange(D) % -(-D // PATH_FEATURES) == 0
+        share = D / part.sum()  # with so many times the features, so many times the variance
+        guess = self.restricted(part).path.best_penalty() / share
+        return best_near(guess, lambda penalty: _total_error(self.solve(penalty)))
+
+    def restricted(self, features: BoolArray) -> "RidgeSystem":
+        """Return the system of selected features."""
+        return replace(
+            self,
+            FF=self.FF[np.ix_(features, features)],
+            FY=self.FY[features],
+            f_mean=self.f_mean[features],
+            sample=self.sample[:, features],
+        )
+
+    @cached_property
+    def path(self) -> "Path":
+        """Return the eigendecomposition, which has the errors at every penalty."""
+        values, V = eigen(self.FF)
+        sample = (self.sample @ V.astype(self.sample.dtype)).astype(np.float64)
+        return Path(np.maximum(values, 0), V.T @ self.FY, sample, self, max(0.0, -2 * float(values[0])) / self.n)
+
+    def _loo_residuals(self, predictions: Array, leverage: Array) -> Array:
+        """Return r_i / (1 - w_i (h_i + 1 / n)) at the sampled rows, h_i without weight and intercept."""
+        left = np.maximum(1 - self.weights * (leverage + 1 / self.n), 1e-8)
+        return np.asarray((self.Y - predictions) / left[:, None])
+
+    def _error(self, residuals: Array) -> Array:
+        return np.asarray(self.weights @ residuals**2 / self.weights.sum())
+
+
+@dataclass(frozen=True)
+class Path:
+    """The errors of one system at every penalty, from F'WF = V diag(values) V'.
+
+    `FY` is V'F'WY and `sample` the sampled rows in that basis. Below the penalty `least` products of low precision need
+    not be positive definite.
+    """
+
+    values: Array
+    FY: Array
+    sample: Array
+    system: RidgeSystem
+    least: float = 0.0
+
+    def error(self, penalty: float) -> float:
+        """Return the leave-one-out error, summed over outputs."""
+        damping = 1 / (self.values + self.system.n * penalty)
+        predictions = self.sample @ (damping[:, None] * self.FY)
+        residuals = self.system._loo_residuals(predictions, self.sample**2 @ damping)
+        return float(self.system._error(residuals).sum())
+
+    def best_penalty(self) -> float:
+        """Return the penalty with the least error of all that the system can be factorised at."""
+        return best_on_grid(candidates(float(self.values[-1]) / self.system.n or 1.0), self.error, self.least)
+
+
+def _total_error(fit: RidgeFit | None) -> float:
+    return np.inf if fit is None else float(fit.loo_error.sum())
+
+
+def system_of_rows(rows_of_features: Callable[[slice], Array], Y: Array, weights: Array) -> RidgeSystem:
+    """Sum over rows in memory, whose features are given by slices; the last rows are the sample."""
+    last = slice(max(0, len(Y) - SAMPLE_ROWS), len(Y))
+    sample = rows_of_features(last)
+    products = gram(rows_of_features, Y, weights, sample.mean(axis=0), lanes=True)
+    return RidgeSystem.of(products, sample, Y[last], weights[last])
+
+
+def system_of_sums(sums: Sums, features: Features, sample: Piece) -> RidgeSystem:
+    """Make a system of sums over all rows, with weights that are made to average to one, and sampled rows."""
+    factor = sums.n / sums.weight
+    F = features.rows_of_features(features.inputs(sample.X))
+    return RidgeSystem.of(sums.times(factor).gram(), F, sample.Y, factor * sample.weights)

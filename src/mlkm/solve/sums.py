@@ -1,21 +1,17 @@
-"""The one sum behind every closed form: products of shifted features, block of rows by block.
+"""Sums over rows that a ridge needs: of weights, features, targets and their products.
 
-    G = sum_i w_i (F_i - m)(F_i - m)',    B = sum_i w_i (F_i - m)(Y_i - y)',    m, y the weighted means.
+    sum w,   sum w F,   sum w Y,   sum w F F',   sum w F Y',   sum w Y Y  (output by output)
 
 Features are shifted by a guess of their mean before they are multiplied, so that no digits are lost to it. Products are
-taken in the features' own precision within a block and added in float64: memory O(block x D + D^2), whatever the number
-of rows.
+computed in the precision of the features within a block of rows and added in float64: memory O(block x D + D^2),
+whatever the number of rows.
 
-What a ridge needs of its rows: sums that add up over blocks, files, workers and sites.
-
-    sum w,   sum w F,   sum w Y,   sum w F F',   sum w F Y',   sum w Y Y  (output by output),
-
-of features and targets less fixed shifts near their means, so that no digits are lost to these. Rows are added and
-taken away by adding and subtracting such sums. This is exact up to rounding errors, which are relative to the largest
-values that the sums have had: rows far beyond all others leave such errors behind when they are taken away.
+Such sums add up over blocks, files, workers and sites, and rows are taken away by subtracting theirs. This is exact up
+to rounding errors, which are relative to the largest values that the sums have had: rows far beyond all others leave
+such errors behind when they are taken away.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -23,7 +19,7 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from .._types import Array
 from ..data import Rows
-from ..data.pieces import BLOCK, Piece
+from ..data.pieces import BLOCK, Piece, Pieces
 from ..model.last import Features
 from ..runtime.threads import side_by_side, stop_if_asked
 
@@ -145,6 +141,11 @@ class Sums:
         FF = self.FF - self.weight * np.outer(f, f)
         return FF, self.FY - self.weight * np.outer(f, y), self.YY - self.weight * y**2
 
+    def gram(self) -> Gram:
+        """Return the products of centred features and targets."""
+        FF, FY, _ = self.centred()
+        return Gram(FF, FY, self.f_mean, self.y_mean, self.weight)
+
     def lost(self) -> float:
         """Return the largest ratio of a peak to the present centred sum of squares: by this factor rounding errors are
         larger than those of new sums."""
@@ -164,11 +165,39 @@ class Sums:
         return bool((YY + Y_room >= (explained**2).sum(axis=0)).all())
 
 
+@dataclass(frozen=True)
+class SumsByPart:
+    """For several layers the sums over the rows of a part and over all other rows; a part of None is all rows."""
+
+    of: tuple["SumsOf", ...]
+    parts: tuple[int | None, ...]
+
+    def __call__(self, piece: Piece) -> list[Sums]:
+        """Return the sums inside and outside of the parts in turn."""
+        piece, result = piece.counted(), []
+        for sums, part in zip(self.of, self.parts, strict=True):
+            inside = np.full(len(piece), True) if part is None else np.asarray(piece.part == part)
+            result += [sums(piece.take(inside)), sums(piece.take(~inside))]
+        return result
+
+
+def sums_by_part(
+    layers: Sequence[Features], parts: Sequence[int | None], pieces: Pieces, X: Array
+) -> list[tuple[Sums, Sums]]:
+    """Return for every layer the sums over its part and over all rows; features are shifted by their mean at X."""
+    sums = pieces.reduce(SumsByPart(tuple(sums_of(layer, X) for layer in layers), tuple(parts)), _add_each)
+    return [(inside, inside + others) for inside, others in zip(sums[::2], sums[1::2], strict=True)]
+
+
+def _add_each(a: list[Sums], b: list[Sums]) -> list[Sums]:
+    return [add_in_place(x, y) for x, y in zip(a, b, strict=True)]
+
+
 def add_in_place(first: Sums, second: Sums) -> Sums:
-    """Their sum, in the arrays of the first."""
+    """Return the total, in the arrays of the first."""
     for name in ("F", "Y", "FF", "FY", "YY"):
-        own = getattr(first, name)
-        own += getattr(second, name)
+        total = getattr(first, name)
+        total += getattr(second, name)
     return Sums(
         first.shift, first.n + second.n, first.weight + second.weight, first.F, first.Y, first.FF, first.FY, first.YY
     )
