@@ -12,7 +12,6 @@ from ..data.pieces import Piece, Pieces
 from ..model.last import Features, LastInputs
 from ..model.prior import Prior
 from ..runtime.progress import stage
-from ..search.first_layer import summed_features
 from ..search.plan import Plan
 from ..solve import GradientDescent, Problem, streamed
 from ..solve.blocked import best_penalty, solved, summed
@@ -45,7 +44,7 @@ def features_summed(plan: Plan, d: int, n_rows: int) -> int:
         return widths[-1]
     if plan.depth > 1:
         return widths[0] + widths[-1] + d
-    return plan.n_features or summed_features(n_rows, d, plan.policy)
+    return plan.n_features or plan.policy.summed_features(n_rows, d)
 
 
 def train_in_pieces(
