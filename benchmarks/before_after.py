@@ -1,10 +1,10 @@
 """CPU times of two checkouts side by side: python -m benchmarks.before_after --old PATH/TO/OTHER/CHECKOUT/src
 
 Default fits to 500, 5,000 and 20,000 rows of Example 2 with 8 inputs, predictions of 10,000 rows by the model of 5,000,
-and a default fit to a Parquet file of 10^6 rows (`benchmarks.big_table`). Both sides take turns, five times each, every
-run in a process of its own with one BLAS thread; printed is the least CPU time of each side, and new over old. `--quick`
-has three runs, of the fits to 500 and 5,000 rows and the predictions. A small fit before the clock starts does the
-imports. The exit code is 1 if a ratio is above 1.05.
+and a default fit to a Parquet file of 10^6 rows (`benchmarks.big_table`). Both sides take turns, five times each, and
+every run is a process of its own with one BLAS thread. The table has the minimum CPU time of each side, and new over
+old. A small fit before the clock starts does the imports. `--quick` makes three runs and leaves out 20,000 and 10^6
+rows. The exit code is 1 if a ratio is above 1.05.
 """
 
 import argparse

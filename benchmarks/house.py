@@ -106,9 +106,9 @@ def private_reaches(modules: list[Module]) -> Iterator[str]:
     """Yield the attributes with one leading underscore of anything but self, cls and super()."""
     for module in modules:
         for node in ast.walk(module.tree):
-            if isinstance(node, ast.Attribute) and re.match(r"_(?!_)", node.attr):
-                if ast.unparse(node.value) not in ("self", "cls", "super()"):
-                    yield module.place(node, ast.unparse(node))
+            private = isinstance(node, ast.Attribute) and re.match(r"_(?!_)", node.attr)
+            if private and ast.unparse(node.value) not in ("self", "cls", "super()"):
+                yield module.place(node, ast.unparse(node))
 
 
 def _is_number(node: ast.expr) -> bool:
@@ -198,7 +198,7 @@ def class_names(modules: list[Module]) -> Iterator[tuple[str, str]]:
 
 
 def module_names(modules: list[Module]) -> Iterator[tuple[str, str]]:
-    """Yield the name and the path of every module, those of the kind of `__init__` left out."""
+    """Yield the name and the path of every module except `__init__` and `__main__`."""
     for module in modules:
         if not (name := Path(module.path).stem).startswith("__"):
             yield name, module.path
@@ -237,7 +237,7 @@ def main() -> None:
     modules = read(options.src)
     places = figures(modules)
     counts = {"files": len(modules), "code lines": sum(map(code_lines, modules))}
-    counts |= {name: len(found) for name, found in places.items()}
+    counts |= {name: len(lines) for name, lines in places.items()}
     print(f"{'':<46}{'figure':>8}   bar")
     for name, bar in BARS.items():
         print(line(name, counts[name], bar))
@@ -247,8 +247,8 @@ def main() -> None:
     listed = {f"files passed: {WALKS[name]}": files for name, files in walks.items()}
     if options.list is not None:
         listed |= {name: places[name] for name in options.list or places}
-    for name, found in listed.items():
-        print(f"\n{name}", *found, sep="\n  ")
+    for name, lines in listed.items():
+        print(f"\n{name}", *lines, sep="\n  ")
 
 
 if __name__ == "__main__":

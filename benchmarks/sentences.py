@@ -1,51 +1,64 @@
 """Whether a docstring begins with a sentence, judged by its words: a heuristic for `benchmarks.house`.
 
-A sentence is an order ("Return the rows.") or has a finite verb outside of its relative clauses ("Rows are merged.", but
-not "Rows that are merged."). Of the first sentence only what stands before a colon or semicolon counts.
+A sentence is an order ("Return the rows.") or has a finite verb outside of its relative clauses ("Rows are merged.",
+but not "Rows that are merged."). Of the first sentence only what stands before a colon or semicolon counts.
 """
 
 import re
 from itertools import pairwise
 
-_IMPERATIVES = set(
-    """accept add adjust allow answer append apply approximate ask assemble assert assign attach average bind block bound
-    broadcast build cache calibrate call carry cast centre check choose clear climb clip close collect combine compare
-    complain compute concatenate conformalise connect continue convert copy correct count create cut decide declare
-    decode decompose define delete derive descend describe detect discard display divide download draw drop dump enable
-    encode end ensure enter enumerate escape estimate evaluate exclude execute expand explain export express extend
-    extract factorise fall fetch fill filter find finish fit flatten fold follow forget form format freeze gather
-    generate get give go group guard guess handle hash hold identify ignore import improve include infer initialise
-    insert inspect install integrate interpolate interrupt invert iterate join judge keep label lay learn leave let limit
-    link list load locate lock look make map mark match maximise measure merge minimise mix move multiply name
-    normalise note open optimise order pack parse partition pass penalise permute perturb pick place plot pool predict
-    prepare prevent print process produce project propose protect prune pull push put quote raise randomise rank read
-    rebuild recognise recompute reconstruct record reduce refit refuse register reject release rely remember remove
-    rename render reorder repeat replace report reproduce request require rescale reset resolve restore restrict resume
-    retrieve return reuse reverse rotate round run sample save say scale scan score search see select send separate
-    serialise set share shift show shrink shuffle simplify simulate skip slice smooth solve sort split square stack
-    standardise start state stop store stream strip submit subsample substitute subtract suggest sum summarise suppress
-    swap switch tabulate take tell test track train transform translate transpose treat trim truncate try turn undo
-    unflatten unpack unwrap update use validate verify visit wait walk warn weigh weight whiten winsorise wrap write
-    yield""".split()
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_IMPERATIVES = _words(
+    """
+    accept add adjust allow answer append apply approximate ask assemble assert assign attach average bind block
+    bound broadcast build cache calibrate call carry cast centre check choose clear climb clip close collect
+    combine compare complain compute concatenate conformalise connect continue convert copy correct count create
+    cut decide declare decode decompose define delete derive descend describe detect discard display divide
+    download draw drop dump enable encode end ensure enter enumerate escape estimate evaluate exclude execute
+    expand explain export express extend extract factorise fall fetch fill filter find finish fit flatten fold
+    follow forget form format freeze gather generate get give go group guard guess handle hash hold identify
+    ignore import improve include infer initialise insert inspect install integrate interpolate interrupt invert
+    iterate join judge keep label lay learn leave let limit link list load locate lock look make map mark match
+    maximise measure merge minimise mix move multiply name normalise note open optimise order pack parse partition
+    pass penalise permute perturb pick place plot pool predict prepare prevent print process produce project
+    propose protect prune pull push put quote raise randomise rank read rebuild recognise recompute reconstruct
+    record reduce refit refuse register reject release rely remember remove rename render reorder repeat replace
+    report reproduce request require rescale reset resolve restore restrict resume retrieve return reuse reverse
+    rotate round run sample save say scale scan score search see select send separate serialise set share shift
+    show shrink shuffle simplify simulate skip slice smooth solve sort split square stack standardise start state
+    stop store stream strip submit subsample substitute subtract suggest sum summarise suppress swap switch
+    tabulate take tell test track train transform translate transpose treat trim truncate try turn undo unflatten
+    unpack unwrap update use validate verify visit wait walk warn weigh weight whiten winsorise wrap write yield
+    """
 )
-_FINITE = set(
-    """= is are was were has have had does do did can cannot could may might must shall should will would allows applies
-    asks begins belongs carries comes computes consists contains decides depends describes differs equals fails follows
-    gets gives goes grows happens helps holds increases keeps knows leaves lets lies loses makes matters offers
-    predicts raises refuses remains replaces returns says seems serves sees solves stands stays takes tells wants warns
-    writes yields""".split()
+_FINITE = _words(
+    """
+    = is are was were has have had does do did can cannot could may might must shall should will would allows
+    applies asks begins belongs carries comes computes consists contains decides depends describes differs equals
+    fails follows gets gives goes grows happens helps holds increases keeps knows leaves lets lies loses makes
+    matters offers predicts raises refuses remains replaces returns says seems serves sees solves stands stays
+    takes tells wants warns writes yields
+    """
 )
-_MODALS = set("can cannot could may might must shall should will would".split())
-_ARTICLES = set("a all an each every its the these this those whether".split())
-_SUBORDINATORS = set(
-    "after although as because before how if since so than that though unless until what whatever when where wherever "
-    "whether which whichever while who whom whose".split()
+_MODALS = _words("can cannot could may might must shall should will would")
+_ARTICLES = _words("a all an each every its the these this those whether")
+_SUBORDINATORS = _words(
+    """
+    after although as because before how if since so than that though unless until what whatever when where
+    wherever whether which whichever while who whom whose
+    """
 )
-_PREPOSITIONS = set(
-    "about above along among around at behind below beside between beyond by down except for from in inside into like "
-    "of off on out over per till to under up upon via with within without".split()
+_PREPOSITIONS = _words(
+    """
+    about above along among around at behind below beside between beyond by down except for from in inside into
+    like of off on out over per till to under up upon via with within without
+    """
 )
-_NOT_VERBS = _ARTICLES | _SUBORDINATORS | _PREPOSITIONS | set("and but else half not or save some such twice".split())
+_NOT_VERBS = _ARTICLES | _SUBORDINATORS | _PREPOSITIONS | _words("and but else half not or some such twice")
 
 
 def first_sentence(docstring: str) -> str:
@@ -61,7 +74,7 @@ def _clauses(sentence: str) -> list[list[str]]:
 
 
 def _is_order(words: list[str], first: bool) -> bool:
-    """Return whether a clause begins with a known verb or, in the first one, with what may be a verb before an article."""
+    """Return whether a clause begins with a known verb or, in the first one, with a likely verb before an article."""
     words = [word for word in words if not word.endswith("ly")] or [""]
     verb, following = words[0], words[1] if len(words) > 1 else ""
     if verb in _IMPERATIVES:
@@ -89,7 +102,7 @@ def begins_amid(docstring: str) -> bool:
     (True, False)
     """
     words = re.findall(r"\w+", docstring.lower())[:2]
-    return words == ["the", "same"] or bool(words) and words[0] in _PREPOSITIONS | {"as"}
+    return words == ["the", "same"] or words[:1] == ["as"] or not _PREPOSITIONS.isdisjoint(words[:1])
 
 
 def is_fragment(docstring: str, noun_allowed: bool = False) -> bool:

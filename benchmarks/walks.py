@@ -93,23 +93,23 @@ def prepare(name: str, folder: Path) -> Callable[[], object]:
     return lambda: model.fit(frame, y)
 
 
-def files_passed(name: str) -> list[str]:
-    """Return the files that a call passes, in this process, which no other thread should use meanwhile."""
-    import mlkm
+def files_passed(prepared: Callable[[], Callable[[], object]], package: Path) -> list[str]:
+    """Return the files of a package that a call passes in this process, in the order first entered.
 
-    passed = Passed(Path(mlkm.__file__).resolve().parent)
-    with tempfile.TemporaryDirectory() as folder:
-        threading.setprofile(passed)  # before the first call, whose worker threads may serve the second one
-        try:
-            prepare(name, Path(folder))()
-            call = prepare(name, Path(folder))
-            sys.setprofile(passed)
-            passed.recording = True
-            call()
-        finally:
-            passed.recording = False
-            sys.setprofile(None)
-            threading.setprofile(None)
+    `prepared` makes the call anew: it is made and called once unrecorded, then made again and recorded.
+    """
+    passed = Passed(package)
+    threading.setprofile(passed)  # before the first call, whose worker threads may serve the second one
+    try:
+        prepared()()
+        call = prepared()
+        sys.setprofile(passed)
+        passed.recording = True
+        call()
+    finally:
+        passed.recording = False
+        sys.setprofile(None)
+        threading.setprofile(None)
     return passed.files()
 
 
@@ -136,8 +136,10 @@ def main() -> None:
     if options.json:
         import mlkm
 
-        package = str(Path(mlkm.__file__).resolve().parent)
-        print(json.dumps({"package": package, "files": files_passed(options.names[0])}))
+        package = Path(mlkm.__file__).resolve().parent
+        with tempfile.TemporaryDirectory() as folder:
+            files = files_passed(lambda: prepare(options.names[0], Path(folder)), package)
+        print(json.dumps({"package": str(package), "files": files}))
         return
     for name in options.names or WALKS:
         files = walk(name, options.src)
