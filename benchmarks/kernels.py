@@ -17,8 +17,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from mlkm import MLKMRegressor
-from mlkm.auto.policy import Policy, policy_context
 from mlkm.datasets import make_example2
+from mlkm.search.policy import Policy, policy_context
 
 from . import real
 from .problem import Problem, standardised

@@ -16,15 +16,15 @@ from time import process_time
 
 import numpy as np
 
-from mlkm.auto.first_layer import by_kind, features_of, landmarks_of
-from mlkm.auto.kernels import LearnedKernel, learn_kernel
-from mlkm.auto.leftover import with_leftovers
-from mlkm.auto.plan import Plan, make_plan
-from mlkm.auto.policy import Policy
+from mlkm.data import Rows, blocks, plain_rows, standardiser
 from mlkm.model.prior import Prior
 from mlkm.model.sum_kernel import SumKernel
-from mlkm.rows import Rows, blocks, plain_rows, standardiser
-from mlkm.solvers.blocked import blocked_ridge
+from mlkm.search.first_layer import by_kind, features_of, landmarks_of
+from mlkm.search.kernel_search import LearnedKernel, learn_kernel
+from mlkm.search.plan import Plan, make_plan
+from mlkm.search.policy import Policy
+from mlkm.search.residual_search import with_leftovers
+from mlkm.solve.blocked import blocked_ridge
 
 from .many_rows import DECIDE, split
 

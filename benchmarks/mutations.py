@@ -50,8 +50,8 @@ NAMES = (
     "sklearn.preprocessing._function_transformer.FunctionTransformer", "sklearn.pipeline.Pipeline",
     "sklearn.ensemble._stacking.StackingRegressor", "sklearn.linear_model._ridge.Ridge",
     "sklearn.feature_extraction.text.CountVectorizer",
-    "mlkm.model.machine.Machine", "mlkm.model.features.FeatureMap", "mlkm.rows.distinct.Rows", "mlkm.cli.main",
-    "mlkm.model.warp.Warp", "mlkm.tables.text.TextBasis", "mlkm.solvers.sums.Sums", "",
+    "mlkm.model.machine.Machine", "mlkm.model.features.FeatureMap", "mlkm.data.distinct.Rows", "mlkm.cli.main",
+    "mlkm.model.rank_transform.Warp", "mlkm.data.tables.text.TextBasis", "mlkm.solve.sums.Sums", "",
 )  # fmt: skip
 
 Entries = dict[str, bytes]

@@ -12,7 +12,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from mlkm import MLKMRegressor
-from mlkm.fit import kernel
+from mlkm.fit import default as kernel
 
 from . import real, tables
 

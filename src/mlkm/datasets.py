@@ -5,11 +5,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ._checks import number, one_of, whole
-from ._config import check_memory
-from ._fetch import fetch_sml2010, fetch_year_prediction
-from ._seeds import Purpose, generator, root_seed
 from ._types import Array, RandomState
+from .runtime.checks import number, one_of, whole
+from .runtime.download import fetch_sml2010, fetch_year_prediction
+from .runtime.memory import check_memory
+from .runtime.seeds import Purpose, generator, root_seed
 
 __all__ = ["fetch_sml2010", "fetch_year_prediction", "make_example1", "make_example2", "make_example3", "make_example4"]
 

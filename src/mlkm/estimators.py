@@ -6,7 +6,6 @@ from typing import Any, Literal, Self, TypeAlias, cast
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from ._checks import brief, is_auto, named_parameters, whole
 from ._types import RandomState
 from .base import KernelMachine
 from .incremental import Incremental
@@ -14,7 +13,8 @@ from .kernels import KernelLike
 from .model.features import Interactions
 from .model.scales import Geometric
 from .refitting import refit
-from .solvers import BY_NAME, GradientDescent, Solver
+from .runtime.checks import brief, is_auto, named_parameters, whole
+from .solve import BY_NAME, GradientDescent, Solver
 
 Auto: TypeAlias = Literal["auto"]
 

@@ -9,34 +9,31 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from ._callbacks import CallbackSupportMixin, tasks_of, with_callbacks
-from ._checks import check_given, is_auto
-from ._config import check_memory, memory_budget
-from ._deadline import Deadline, ending
-from ._progress import announce
-from ._seeds import Purpose, generator, root_seed
-from ._shown import listening
 from ._types import Array, RandomState
-from ._whole import all_or_nothing
-from .auto.first_layer import width_of
-from .auto.plan import Plan, in_closed_form, is_automatic, make_plan, policy_for, takes_levels
-from .auto.policy import Policy, check_effort, current_policy, with_effort
-from .budget import within
-from .cost import Cost, cost_of_default, cost_of_features
+from .data import Inputs, Rows, checked_weights, distinct_rows, fit_fence, folds_of, parts_elsewhere, standardiser
+from .data.prepare import as_source, prepared, split
+from .data.scan import Scan, gathered, scan
+from .data.source import NO_TARGET, Source, TableSource
+from .data.tables.columns import encode
+from .data.tables.frames import Table
+from .data.tables.means import fit_numbers
+from .data.tables.reading import category_mask, checked_table, reader_of, set_names
 from .exceptions import NoSignalWarning, warn
 from .fit.in_pieces import features_summed, train_in_pieces
+from .fit.pairs import pairs_on
 from .fit.train import Fitted, train
-from .rows import Inputs, Rows, checked_weights, distinct_rows, fit_fence, folds_of, parts_elsewhere, standardiser
-from .solvers.ridge import EXACT_ROWS
-from .sources.arrays import TableSource
-from .sources.base import NO_TARGET, Source
-from .sources.pairs import pairs_on
-from .sources.prepare import as_source, prepared, split
-from .sources.scan import Scan, gathered, scan
-from .tables.columns import encode
-from .tables.frames import Table
-from .tables.means import fit_numbers
-from .tables.reading import category_mask, checked_table, reader_of, set_names
+from .runtime.atomic import all_or_nothing
+from .runtime.callbacks import CallbackSupportMixin, listening, tasks_of, with_callbacks
+from .runtime.checks import check_given, is_auto
+from .runtime.deadline import Deadline, ending
+from .runtime.memory import check_memory, memory_budget
+from .runtime.progress import announce
+from .runtime.seeds import Purpose, generator, root_seed
+from .search.cost import Cost, cost_of_default, cost_of_features, within
+from .search.first_layer import width_of
+from .search.plan import Plan, in_closed_form, is_automatic, make_plan, policy_for, takes_levels
+from .search.policy import Policy, check_effort, current_policy, with_effort
+from .solve.ridge import EXACT_ROWS
 from .variance import SHOWN, FitSummary, StackSummary, summed_up
 
 _SQUARES = 6  # matrices of features, or of their products, that a fit holds at the same time, about

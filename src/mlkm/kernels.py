@@ -17,8 +17,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import gammaln, kve, log_ndtr
 
-from ._checks import brief, finite_array, number
 from ._types import Array
+from .runtime.checks import brief, finite_array, number
 
 __all__ = ["Cauchy", "Gaussian", "Kernel", "KernelLike", "Laplacian", "Matern", "as_kernel"]
 

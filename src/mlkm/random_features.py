@@ -7,12 +7,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._checks import as_numbers, brief, check_different_names, named_parameters
-from ._seeds import Purpose, generator, root_seed
 from ._types import Array, RandomState
 from .kernels import Kernel, KernelLike, as_kernel
 from .model.features import Interactions, Sampling, draw_features, features
 from .model.scales import check_scale
+from .runtime.checks import as_numbers, brief, check_different_names, named_parameters
+from .runtime.seeds import Purpose, generator, root_seed
 
 
 class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -5,14 +5,14 @@ from typing import Any, cast
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from ._checks import as_targets
-from ._seeds import root_seed
-from ._shown import listening
-from .auto.kernels import LearnedKernel
-from .fit.again import train_again
+from .data import check_near, checked_weights, distinct_rows, fit_fence, standardiser
+from .fit.apply import is_elsewhere
+from .fit.refit import train_again
 from .model.prior import Prior
-from .rows import check_near, checked_weights, distinct_rows, fit_fence, standardiser
-from .sources.apply import is_elsewhere
+from .runtime.callbacks import listening
+from .runtime.checks import as_targets
+from .runtime.seeds import root_seed
+from .search.kernel_search import LearnedKernel
 from .variance import StackSummary
 
 

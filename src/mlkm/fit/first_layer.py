@@ -4,14 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from .._seeds import Purpose, generator
 from .._types import Array
-from ..auto.first_layer import learn_first_layer, relevant_scales, scale_of_kernel, width_of
-from ..auto.plan import Plan
-from ..auto.scale import scale_by_leave_one_out
+from ..data import Rows
 from ..model.features import FeatureMap, draw_features
 from ..model.prior import Part, Prior, SumPart
-from ..rows import Rows
+from ..runtime.seeds import Purpose, generator
+from ..search.first_layer import learn_first_layer, relevant_scales, scale_by_leave_one_out, scale_of_kernel, width_of
+from ..search.plan import Plan
 
 _LEAST = 3  # rows from which there is something to learn
 

@@ -6,20 +6,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._progress import stage
 from .._types import Array
-from ..auto.first_layer import summed_features
-from ..auto.plan import Plan
+from ..data import Rows, Standardiser
+from ..data.pieces import Piece, Pieces
 from ..model.last import Features, LastInputs
 from ..model.prior import Prior
-from ..rows import Rows, Standardiser
-from ..rows.pieces import Piece, Pieces
-from ..solvers import GradientDescent, Problem, streamed
-from ..solvers.blocked import best_penalty, solved, summed
-from ..solvers.by_parts import left_out, mean_errors, solve_by_part, sums_by_part
-from ..solvers.closed_form import one_layer_solution, with_enough_digits
-from ..solvers.gradient import divided, solution_of
-from ..solvers.sums import Sums
+from ..runtime.progress import stage
+from ..search.first_layer import summed_features
+from ..search.plan import Plan
+from ..solve import GradientDescent, Problem, streamed
+from ..solve.blocked import best_penalty, solved, summed
+from ..solve.by_parts import left_out, mean_errors, solve_by_part, sums_by_part
+from ..solve.closed_form import one_layer_solution, with_enough_digits
+from ..solve.gradient import divided, solution_of
+from ..solve.sums import Sums
 from .deep import hidden_layers, with_one_layer
 from .first_layer import first_layer, scale_of
 from .train import Fitted, descent_starts, fitted_one, parts_of, penalty_by_folds

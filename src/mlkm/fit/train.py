@@ -7,23 +7,22 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from .._deadline import fit_is_late, without_search_end
-from .._progress import stage
-from .._seeds import Purpose, generator
 from .._types import Array, IntArray
-from ..auto.first_layer import scale_of_kernel
-from ..auto.kernels import LearnedKernel
-from ..auto.plan import Plan
+from ..data import Rows, Standardiser
 from ..model.machine import Machine, input_gradient, predict_average
 from ..model.prior import Prior
-from ..model.warp import coarser
-from ..rows import Rows, Standardiser
-from ..solvers import GradientDescent, Problem, Solution
-from ..solvers.adds import DivergedError, random_parts
-from .deep import deep, with_hidden
+from ..model.rank_transform import coarser
+from ..runtime.deadline import fit_is_late, without_search_end
+from ..runtime.progress import stage
+from ..runtime.seeds import Purpose, generator
+from ..search.first_layer import scale_of_kernel
+from ..search.kernel_search import LearnedKernel
+from ..search.plan import Plan
+from ..solve import GradientDescent, Problem, Solution
+from ..solve.adds import DivergedError, random_parts
+from .deep import deep, deeper_maps, uniform_starts, with_hidden
+from .default import KernelFit, fit_kernel, held_out, mean_square
 from .first_layer import drawn_features, first_layer, scale_of
-from .kernel import KernelFit, fit_kernel, held_out, mean_square
-from .start import deeper_maps, uniform_starts
 
 _LEAST = 3  # rows from which there is something to learn
 _TOGETHER = 20  # columns that are exchanged in one go
