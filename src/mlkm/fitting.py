@@ -29,19 +29,16 @@ from .runtime.deadline import ending
 from .runtime.memory import check_memory, memory_budget
 from .runtime.progress import announce
 from .runtime.seeds import Purpose, generator, root_seed
+from .runtime.sizes import MATRICES_HELD, ROW_COPIES
 from .search.plan import Plan
+from .search.policy import Policy
 from .solve.ridge import EXACT_ROWS
 from .variance import SHOWN, FitSummary, StackSummary, summed_up
-
-_SQUARES = 6  # matrices of features, or of their products, that a fit holds at the same time, about
-_ENOUGH = 30  # rows from which on it is said that a fit is useless
-_USELESS = 0.99  # of the variance of y: error of rows left out from which on it is
-_COPIES = 4  # of the rows that a fit in memory holds at the same time, about
 
 
 def _memory(source: Source, found: Scan) -> float:
     """Bytes that the rows of a source take in a fit in memory."""
-    return float(_COPIES * 8 * found.n * (source.n_columns + found.sample.Y.shape[1]))
+    return float(ROW_COPIES * 8 * found.n * (source.n_columns + found.sample.Y.shape[1]))
 
 
 @contextmanager
@@ -102,7 +99,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         rows = self._rows(*given, plan, seed)
         plan = plan.at(rows.X.shape[1], self.x_scaler_, seed=seed)
         D = max(plan.widths or (0,))
-        needed = _SQUARES * 8.0 * D * min(len(rows), max(D, EXACT_ROWS))
+        needed = MATRICES_HELD * 8.0 * D * min(len(rows), max(D, EXACT_ROWS))
         check_memory(needed, f"{D} features of {len(rows)} rows", "give fewer features")
         fitted = train(rows, plan, self.y_scaler_)
         weight = float(len(given[1]) if given[2] is None else given[2].sum())
@@ -152,7 +149,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         plan = plan.at(ready.sample.X.shape[1], self.x_scaler_, seed=seed, n_rows=ready.pieces.n_rows)
         n_features = features_summed(plan, ready.sample.X.shape[1], ready.pieces.n_rows)
         fewer = f"give fewer features ({self._widths_name})"
-        check_memory(_SQUARES * 8.0 * n_features**2, f"The sums of {n_features} features", fewer)
+        check_memory(MATRICES_HELD * 8.0 * n_features**2, f"The sums of {n_features} features", fewer)
         n_parts = plan.n_parts or 0
         ready = split(ready, found, n_parts, seed)
         trained = train_in_pieces(ready.sample, ready.of_all, ready.pieces, plan, self.y_scaler_, n_parts)
@@ -199,11 +196,12 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             "constant near them where their differences mean something."
         )
 
-    def _warn_useless(self, n: int, error: Array) -> None:
+    def _warn_useless(self, n: int, error: Array, policy: Policy) -> None:
         """Where rows left out are predicted no better than by the mean, on average over outputs that vary; `error` is
         in units of the targets' variance."""
         varies = error > 0
-        if n >= _ENOUGH and varies.any() and error[varies].mean() >= _USELESS:
+        enough, most = policy.useless
+        if n >= enough and varies.any() and error[varies].mean() >= most:
             with np.errstate(over="ignore", under="ignore"):
                 variance = float(np.mean(self.y_scaler_.sd**2))
             warn(
@@ -241,7 +239,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         self._rows_of_fit, self._total_weight, self._learned = training, weight, plan.learned
         for name in ("_variance", "_seen", "_kept_layer"):
             self.__dict__.pop(name, None)
-        self._warn_useless(plan.n_rows or len(training[0]), solution.loo_error)
+        self._warn_useless(plan.n_rows or len(training[0]), solution.loo_error, plan.policy)
         return self
 
     @staticmethod
