@@ -15,6 +15,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from ..runtime.records import RefusedError
+
 NOTE, DESCRIPTION = "mlkm.json", "model.json"
 _ARRAY = re.compile(r"[0-9]{1,6}\.npy")
 _MAGIC = b"\x93NUMPY\x01\x00"  # beginning of an array in version 1.0 of numpy's format
@@ -30,10 +32,6 @@ _DATES = [f"M8[{unit}]" for unit in ("D", "h", "m", "s", "ms", "us", "ns")]
 PLAIN: dict[str, np.dtype[Any]] = {
     name: np.dtype(name) for name in (np.dtype(code).str for code in [*"?bhiqBHIQefd", *_DATES])
 }
-
-
-class RefusedError(ValueError):
-    """A file is refused; the message is the end of a sentence that begins with the name of the file."""
 
 
 def is_plain(dtype: np.dtype[Any]) -> bool:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .archive import PLAIN, Archive, RefusedError, plain_type
+from ..runtime.records import RefusedError, from_record, is_record
+from .archive import PLAIN, Archive, plain_type
 from .schema import NUMBER_TYPES, class_named, is_own, made, resolved
 
 _MOST_PARTS = 10**6  # objects of a model, each counted as often as it is referred to
@@ -41,6 +42,7 @@ class Decoder:
             "object": self._object,
             "objects": self._objects,
             "random": self._random,
+            "record": self._record,
             "records": self._records,
             "slice": lambda content: slice(*map(self.value, content)),
             "tuple": lambda content: tuple(map(self.value, content)),
@@ -136,6 +138,13 @@ class Decoder:
         for k, one in enumerate(items):
             array[k] = self.value(one)
         return array.reshape(shape)
+
+    def _record(self, content: Any) -> Any:
+        """Make an object of this package from the plain name of its record and the values of its fields."""
+        name, values = content
+        if not is_record(str(name)):
+            raise RefusedError(f"it has a record {name!r:.50}, which no model file has")
+        return from_record(name, {key: self.value(one) for key, one in values.items()})
 
     def _bytes(self, content: Any) -> bytes:
         return bytes(self.value(content).astype(np.uint8, casting="no"))
