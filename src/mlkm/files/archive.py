@@ -35,7 +35,7 @@ PLAIN: dict[str, np.dtype[Any]] = {
 
 
 def is_plain(dtype: np.dtype[Any]) -> bool:
-    """Whether an array of this type holds numbers, dates or words alone, in this machine's order of bytes."""
+    """Return whether an array of this type holds numbers, dates or words alone, in this machine's order of bytes."""
     return dtype.str in PLAIN or (dtype.kind in "US" and dtype.isnative and dtype.itemsize > 0)
 
 
@@ -88,10 +88,12 @@ class Archive:
 
     @property
     def note(self) -> Any:
+        """Return the note of the version that wrote the file."""
         return json.loads(self._read(self._zip.getinfo(NOTE), _LONGEST_NOTE))
 
     @property
     def description(self) -> Any:
+        """Return the description of the model, if it is within the bounds of a model file."""
         entry = self._zip.getinfo(DESCRIPTION)
         text = self._read(entry, _most(_WORDS, entry.compress_size))
         if text.count(b"[") + text.count(b"{") > _LISTS + len(text) // 8:
@@ -99,6 +101,7 @@ class Archive:
         return json.loads(text)
 
     def _read(self, entry: ZipInfo, most: int) -> bytes:
+        """Read an entry; refuse one that claims to be larger than allowed."""
         if entry.file_size > most:
             raise RefusedError(
                 f"its entry {entry.filename!r} takes {entry.file_size:,} bytes, and {most:,} are allowed"

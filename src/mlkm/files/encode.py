@@ -90,6 +90,7 @@ class Encoder:
         return {"record": [name, {key: self.value(one) for key, one in values.items()}]}
 
     def _array(self, array: NDArray[Any]) -> Any:
+        """Describe an array by its number in the archive, where equal arrays are stored once."""
         if array.dtype.hasobject:
             return {"objects": [list(array.shape), [self.value(one) for one in array.ravel()]]}
         if array.dtype.names is not None:
@@ -112,6 +113,7 @@ class Encoder:
         return {"records": [[list(column) for column in zip(*fields, strict=True)], self._array(raw)]}
 
     def _name(self, obj: Any) -> Any:
+        """Describe a class or a function by the name under which it can be imported."""
         if obj in NUMBER_TYPES.values():
             return {"number_type": obj.__name__}
         name = name_of(obj)
@@ -120,6 +122,7 @@ class Encoder:
         return {"name": name}
 
     def _place(self, obj: Any) -> int:
+        """Return the index of an object in the description, which is written at the first visit."""
         place, _ = self._places.setdefault(id(obj), (-1, obj))
         if place == -1:
             self._places[id(obj)] = (None, obj)
@@ -182,6 +185,7 @@ class Encoder:
 
 
 def _check_band(band: Scored | LeaveOneOut) -> None:
+    """Refuse to write a band whose intervals need the training rows without them."""
     model = last_step(band.model)
     name, words = type(model).__name__, "needs the training rows for its intervals: save it with keep_rows=True, or"
     if isinstance(band, LeaveOneOut):

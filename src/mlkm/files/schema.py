@@ -208,7 +208,7 @@ NUMBER_TYPES = {one.__name__: one for one in _TYPES}
 
 
 def is_own(cls: type) -> bool:
-    """Whether a class is an estimator or a solver of this package."""
+    """Return whether a class is an estimator or a solver of this package."""
     return cls in _FITTED
 
 
@@ -274,5 +274,5 @@ def made(cls: type, state: Any) -> Any:
 
 
 def _places(array: IntArray | BoolArray, n: int) -> bool:
-    """Whether all entries are indices from 0 to n - 1."""
+    """Return whether all entries are indices from 0 to n - 1."""
     return bool(array.size == 0 or (array.min() >= 0 and array.max() < n))

@@ -42,7 +42,7 @@ class RefusedError(ValueError):
 
 @dataclass(frozen=True)
 class _Form:
-    """How the objects of one class are written: their name, the shapes of their arrays, and what must hold of them."""
+    """The name of a class in files, the shapes of its arrays, and a condition that its objects fulfil."""
 
     cls: type
     name: str
@@ -76,7 +76,7 @@ def record(name: str, valid: Callable[[Any], bool] | None = None, **shapes: str)
 
 
 def is_record(obj: object) -> bool:
-    """Whether an object, or the name of a record, is known."""
+    """Return whether an object, or the name of a record, is known."""
     return obj in _BY_NAME if isinstance(obj, str) else type(obj) in _BY_CLASS
 
 
@@ -129,7 +129,7 @@ def hints_of(cls: type) -> dict[str, Any]:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value has the type of an annotation, nested values included.
+    """Return whether a value has the type of an annotation, nested values included.
 
     >>> fits((1.0, None), tuple[float, int | None]), fits([1, "a"], list[int]), fits(True, int)
     (True, False, False)
@@ -157,7 +157,7 @@ def _all_fit(values: Sequence[Any], hints: Sequence[Any]) -> bool:
 
 
 def _is_of_kind(array: Any, scalar: Any) -> bool:
-    """Whether an array holds numbers of the annotated kind, or plain values where it holds objects."""
+    """Return whether an array holds numbers of the annotated kind, or plain values where it holds objects."""
     kinds = next((kind for base, kind in _KINDS.items() if isinstance(scalar, type) and issubclass(scalar, base)), "")
     if array.dtype.kind == "O":
         return kinds in ("", "O") and all(fits(one, str | float | bool | None) for one in array.ravel())
@@ -165,7 +165,7 @@ def _is_of_kind(array: Any, scalar: Any) -> bool:
 
 
 def _is_instance(value: Any, hint: Any) -> bool:
-    """Whether a value is of a plain class; truth values are no numbers here."""
+    """Return whether a value is of a plain class; truth values are no numbers here."""
     truth = isinstance(value, (bool, np.bool_))
     if hint in (None, NoneType):
         return value is None
@@ -175,7 +175,7 @@ def _is_instance(value: Any, hint: Any) -> bool:
 
 
 def _shapes_agree(obj: object, shapes: Mapping[str, str]) -> bool:
-    """Whether every array has as many axes as letters, and axes of the same letter have the same length."""
+    """Return whether every array has as many axes as letters, and axes of the same letter have the same length."""
     lengths: dict[str, int] = {}
     for name, letters in shapes.items():
         value = getattr(obj, name)
