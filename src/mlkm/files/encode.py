@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base import KernelMachine
-from ..conformal.leave_one_out import LeaveOneOut
-from ..conformal.scores import Scored
+from ..conformal.resampling import JackknifeBand
+from ..conformal.scores import ScoredRegressor
 from ..conformal.wrapped_estimator import last_step
 from ..variance import kept_without_rows
 from .archive import PLAIN, RefusedError, is_plain
@@ -121,7 +121,7 @@ class Encoder:
         return place
 
     def _node(self, obj: Any) -> Any:
-        if not self.keep_rows and isinstance(obj, (Scored, LeaveOneOut)):
+        if not self.keep_rows and isinstance(obj, (ScoredRegressor, JackknifeBand)):
             _check_band(obj)
         cls = type(obj)
         if not is_checked(cls):
@@ -172,10 +172,10 @@ class Encoder:
         return state
 
 
-def _check_band(band: Scored | LeaveOneOut) -> None:
+def _check_band(band: ScoredRegressor | JackknifeBand) -> None:
     model = last_step(band.model)
     name, words = type(model).__name__, "needs the training rows for its intervals: save it with keep_rows=True, or"
-    if isinstance(band, LeaveOneOut):
+    if isinstance(band, JackknifeBand):
         raise NeedsRowsError(f"A band with cv='loo' {words} fit it with folds, as in cv=5.")
     if band.score != "variance" or not isinstance(model, KernelMachine) or not hasattr(model, _ROWS):
         return
