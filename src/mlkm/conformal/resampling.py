@@ -163,7 +163,7 @@ class CrossBand(LeftOutBand):
     def left_out(self, X: object) -> LeftOutPredictions:
         """Return the predictions of the fit of every fold at new rows X."""
         bands = [fit.predict(X) for fit in self.fits]
-        parts = ([getattr(band, name) for band in bands] for name in LeftOutPredictions._fields)
+        _, *parts = zip(*bands, strict=True)
         return LeftOutPredictions(*(np.stack(part, axis=1) for part in parts))
 
     def to_send_scores(self) -> Band:

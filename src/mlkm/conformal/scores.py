@@ -82,6 +82,10 @@ class UncalibratedBand(NamedTuple):
     upper: Array
     unit: Array
 
+    def with_unit(self, unit: Array) -> Self:
+        """Return the same band with another unit."""
+        return type(self)(self.mean, self.lower, self.upper, unit)
+
     def scores(self, Y: Array) -> tuple[Array, Array]:
         """Return how far outcomes Y (n, k) lie below `lower` and above `upper`, in units u."""
         return (self.lower - Y) / self.unit, (Y - self.upper) / self.unit
@@ -129,15 +133,16 @@ class ScoredRegressor:
             return UncalibratedBand(f, f, f, np.maximum(unit, self.least))
         if self.score == "absolute":
             f = columns(self.model.predict(X))
-            return UncalibratedBand(f, f, f, self._constant_unit(f))
+            return UncalibratedBand(f, f, f, self.constant_unit(f))
         inputs = last_inputs(self.model, X)
         f = columns(last_step(self.model).predict(inputs))
         if self.spread is not None:
             return UncalibratedBand(f, f, f, np.maximum(columns(self.spread.predict(inputs)), self.least))
         assert self.band is not None
-        return UncalibratedBand(f, *self.band.predict(inputs), self._constant_unit(f))
+        return UncalibratedBand(f, *self.band.predict(inputs), self.constant_unit(f))
 
-    def _constant_unit(self, f: Array) -> Array:
+    def constant_unit(self, f: Array) -> Array:
+        """Return the unit of a score whose unit is the same at all rows, in the shape of f."""
         return np.ones_like(f) * (1.0 if self.scale is None else self.scale)
 
     def settled(self, largest: Array, spread: Array) -> Self:
@@ -155,8 +160,8 @@ class ScoredRegressor:
         band = self.predict(X)
         scored = self.settled(band.unit.max(axis=0, initial=0.0), band.mean.std(axis=0))
         if self.score == "variance":
-            return scored, band._replace(unit=np.maximum(band.unit, scored.least))
-        return scored, band if self.scale is not None else band._replace(unit=scored._constant_unit(band.mean))
+            return scored, band.with_unit(np.maximum(band.unit, scored.least))
+        return scored, band if self.scale is not None else band.with_unit(scored.constant_unit(band.mean))
 
     def sendable(self) -> Self:
         """Return a copy to be sent to rows in files or on a cluster, without training rows that are not needed."""
