@@ -163,8 +163,8 @@ def coverage_by_bin(
 
 
 def _cuts(values: Array, n_bins: int, slack: float) -> list[int]:
-    """Return where values in increasing order are cut into bins of equal counts, moved to the nearest place where they rise by
-    more than `slack`."""
+    """Return where values in increasing order are cut into bins of equal counts, moved to the nearest place where they
+    rise by more than `slack`."""
     with np.errstate(invalid="ignore"):  # of infinity minus infinity
         rises = np.flatnonzero(np.diff(values) > slack) + 1
     wanted = [number * len(values) // n_bins for number in range(1, n_bins)]
@@ -186,8 +186,8 @@ def worst_slice_coverage(
     n_directions: int = 200,
     random_state: int = 0,
 ) -> float:
-    """Return the least coverage over slabs {a <= v'x <= b} that hold at least `share` of the rows, over random directions v
-    and every input.
+    """Return the least coverage over slabs {a <= v'x <= b} that hold at least `share` of the rows, over random
+    directions v and every input.
 
     The slab is searched on one half of the rows and judged on the other, so that it does not profit from chance.
     """
@@ -244,7 +244,7 @@ def ends(interval: ArrayLike) -> tuple[Array, Array]:
     both = both.reshape(len(both), 2)
     if not len(both):
         raise ValueError("interval must have at least one row; got none.")
-    _no_gaps("interval must have two ends per row", np.isnan(both).any(axis=1))
+    _no_gaps("interval must have two ends per row", np.asarray(np.isnan(both).any(axis=1)))
     return both[:, 0], both[:, 1]
 
 

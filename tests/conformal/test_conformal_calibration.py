@@ -326,7 +326,7 @@ def test_calibration_size_is_checked(rows, size):
 
 
 def test_standard_deviations_of_a_fitted_model_of_two_outputs_are_not_scaled_again():
-    """At 90 % of 300 calibration rows, a coverage outside [0.8, 0.97] has a chance below 1e-4."""
+    """At 90 %, with 300 rows to calibrate and 300 to test, coverage outside [0.8, 0.99] has a chance below 1e-3."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((900, 2))
     Y = (X + rng.standard_normal((900, 2))) * [1.0, 100.0]
@@ -334,4 +334,5 @@ def test_standard_deviations_of_a_fitted_model_of_two_outputs_are_not_scaled_aga
     band = ConformalRegressor(FrozenEstimator(model), confidence_level=0.9, score="variance")
     interval = band.conformalize(X[300:600], Y[300:600]).predict_interval(X[600:])[1][:, :, 0]
     covered = ((interval[:, 0] <= Y[600:]) & (Y[600:] <= interval[:, 1])).mean(axis=0)
-    assert (covered > 0.8).all() and (covered < 0.97).all()
+    assert (covered > 0.8).all()
+    assert (covered < 0.99).all()
