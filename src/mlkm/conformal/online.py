@@ -11,9 +11,10 @@ Outcomes may come late: each predicted row waits with the interval that was give
 its outcome is judged by.
 """
 
+from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral
-from typing import Literal, NamedTuple, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,7 +41,8 @@ from .threshold import Threshold
 from .wrapped_estimator import ConformalEstimator, Regressor
 
 
-class WaitingRow(NamedTuple):
+@dataclass(frozen=True)
+class WaitingRow:
     """A predicted row whose outcome is not known yet: the band of its score, and how far each end reached beyond it."""
 
     lower: float
