@@ -24,7 +24,7 @@ def numbers(n: int, d: int = 4, seed: int = 0, noise: float = 0.2) -> tuple[np.n
 def skewed(n: int, d: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return rows whose targets are exponentials of normal ones, with the mean of y as the truth."""
     X, y, f = numbers(n, d, seed, noise=0.4)
-    return X, np.exp(1.2 * y), np.exp(1.2 * f + 0.5 * (1.2 * 0.4) ** 2)
+    return X, np.exp(0.8 * y), np.exp(0.8 * f + 0.5 * (0.8 * 0.4) ** 2)
 
 
 def mixed(n: int, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:

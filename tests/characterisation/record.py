@@ -23,7 +23,7 @@ def recorded(setting: Setting) -> store.Record:
     if setting.searched:
         with decisions.recorded():
             case = setting.case()
-        searched = predictions(case)
+        searched = predictions(case) if setting.end_to_end else searched
     with decisions.given():
         return store.Record(outputs(setting.case()), searched, decisions)
 

@@ -70,7 +70,7 @@ def test_searches_end_to_end():
     predictions differ by at most .15 of the error."""
     ratios, moves = [], []
     for name, setting in SETTINGS.items():
-        if not setting.searched:
+        if not setting.end_to_end:
             continue
         case, then = setting.case(), records()[name].searched
         now, truth = predictions(case), case.test[1]
