@@ -48,6 +48,11 @@ def few_rows_are_many(**sizes: Any) -> Iterator[None]:
         yield
 
 
+def few_search_steps() -> Any:
+    """Fits inside search on fewer rows, and by fewer steps."""
+    return policy_context(Policy(joint_rows=300, first_joint_rows=200, weigh_rows=300, joint_steps=(12, 10), draws=1))
+
+
 def hidden_layers_always() -> Any:
     """Fits inside keep the hidden layers that they were asked for, also where one layer does as well."""
     return policy_context(Policy(worth_depth=np.inf))
@@ -78,8 +83,8 @@ def _of_kernels(kernels: Sequence[Any], Y: Any, weights: Any, *_: Any) -> list[A
     return [Y, weights, *kernels]
 
 
-def _of_predictions(predictions: Any, Y: Any, weights: Any, *_: Any) -> list[Any]:
-    return [Y, weights, *predictions]
+def _of_members(predictions: Any, Y: Any, weights: Any, *_: Any) -> list[Any]:
+    return [Y, weights, np.ones(len(predictions))]
 
 
 def _of_targets(*arrays: Any) -> list[Any]:
@@ -146,11 +151,11 @@ DECISIONS = (
     Decision(
         "shares",
         ("mlkm.fit.kernel.convex_weights", "mlkm.fit.deep.convex_weights"),
-        _of_predictions,
+        _of_members,
         _plain_number,
         _array,
     ),
-    Decision("shares of both scales", ("mlkm.fit.kernel.shared_weights",), _of_predictions, _plain_number, _array),
+    Decision("shares of both scales", ("mlkm.fit.kernel.shared_weights",), _of_members, _plain_number, _array),
 )
 
 

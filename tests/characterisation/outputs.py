@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 
 import mlkm
 from mlkm import ConformalRegressor
@@ -95,7 +96,6 @@ def _explain(case: Case) -> dict[str, Any]:
 
 
 def _onnx(case: Case) -> dict[str, Any]:
-    onnxruntime = __import__("onnxruntime")
     result = {}
     for dtype in ("float64", "float32"):
         exported = mlkm.to_onnx(case.model, dtype=dtype).SerializeToString()

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.model_selection import KFold
 
 import mlkm
 from mlkm import (
@@ -29,7 +30,7 @@ from mlkm import (
 from mlkm.solvers import GradientDescent, VariableProjection
 
 from .data import head, levels, mixed, numbers, skewed, texts, weights
-from .decisions import few_rows_are_many, hidden_layers_always, kernels_alone
+from .decisions import few_rows_are_many, few_search_steps, hidden_layers_always, kernels_alone
 from .outputs import Case
 
 REGRESSION = ("std", "fit", "cost")
@@ -270,6 +271,17 @@ def rotated_layers() -> Case:
     return regression(model, numbers, 200, ("std", "fit", "descent"))
 
 
+@setting(searched=True, slow=True, end_to_end=False, every=1e-3)  # sixty steps of the hidden layers amplify rounding
+def hidden_layers_beside_kernels() -> Case:
+    def make(n: int, seed: int = 0) -> Any:
+        X, _, _ = numbers(n, 3, seed)
+        f = np.sin(3 * np.sin(X[:, 0]) * (X[:, 1] - 1))
+        return X, f + 0.2 * np.random.default_rng(seed + 1).standard_normal(n), f
+
+    with few_search_steps():
+        return regression(default(effort="best"), make, 1020)
+
+
 @setting(searched=True, slow=True)
 def hidden_layers_trained_long() -> Case:
     return regression(default(widths=(64, 8)), numbers, 300)
@@ -330,6 +342,16 @@ def published() -> Case:
 def published_with_a_penalty_by_folds() -> Case:
     model = MLKMRegressor.published((16, 4), (0.5, 1.0), solver=descent(max_iter=6), random_state=0)
     return regression(model, numbers, 100, ("std", "fit", "descent"))
+
+
+@setting()
+def published_with_folds_and_other_kernels() -> Case:
+    scales, folds = mlkm.Geometric(0.2, 2.0), KFold(3, shuffle=True, random_state=0)
+    kernels = ("matern", "cauchy", "gaussian")
+    model = MLKMRegressor.published(
+        (16, 6, 4), scales, kernels=kernels, penalty=1e-3, cv=folds, solver=descent(), random_state=0
+    )
+    return regression(model, numbers, 120, ("std", "fit", "descent"))
 
 
 @setting()
@@ -502,6 +524,18 @@ def band_by_leave_one_out() -> Case:
 @setting()
 def band_by_bootstrap() -> Case:
     return band_of(conformal(method="bootstrap"), n=100, parts=())
+
+
+@setting(searched=True)
+def band_by_a_fit_of_residuals_of_the_default() -> Case:
+    return band_of(conformal(default(effort="fast"), score="residual"), n=200)
+
+
+@setting()
+def band_of_weighted_rows() -> Case:
+    X, y, _ = numbers(300)
+    model = conformal().fit(X, y, sample_weight=np.exp(0.3 * X[:, 0]))
+    return asked_of(model, numbers, None, BAND)
 
 
 @setting()
