@@ -1,6 +1,6 @@
 """What each lever of the default is worth: the default with one lever switched off at a time.
 
-A lever is an argument of the public constructor, or a field of the policy (`mlkm.auto.policy`). To add one, write a
+A lever is an argument of the public constructor, or a field of the policy (`mlkm.search.policy`). To add one, write a
 line in LEVERS, with a label that completes "without":
 
     "one-search": policy("second search", draws=1),
@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from mlkm import MLKMRegressor
-from mlkm.auto.policy import Policy, policy_context
+from mlkm.search.policy import Policy, policy_context
 
 from . import real, simulations
 from .models import OURS, Model

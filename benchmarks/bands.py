@@ -22,12 +22,12 @@ from sklearn.linear_model import LinearRegression
 
 from mlkm import ConformalRegressor, MLKMRegressor, OnlineConformal, RandomFeatureRidge, metrics
 from mlkm.conformal.quantile import fit_quantiles
+from mlkm.data import plain_rows
 from mlkm.datasets import fetch_sml2010, make_example1
 from mlkm.kernels import Gaussian
 from mlkm.model.features import draw_features, features
 from mlkm.model.machine import Machine, layer_shapes
-from mlkm.rows import plain_rows
-from mlkm.solvers.ridge import ridge
+from mlkm.solve.ridge import ridge
 from mlkm.variance import FitSummary, Variance
 
 

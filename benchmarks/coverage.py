@@ -28,8 +28,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, RKMRegressor, metrics
-from mlkm.auto.policy import Policy, policy_context
-from mlkm.solvers import GradientDescent
+from mlkm.search.policy import Policy, policy_context
+from mlkm.solve import GradientDescent
 
 LEVEL, FLOOR = 0.9, 0.87
 NEW = 25  # new rows of a draw

@@ -15,9 +15,9 @@ import time
 import numpy as np
 
 from mlkm import MLKMRegressor, RandomFeatureRidge
-from mlkm._seeds import Purpose, generator
 from mlkm.datasets import make_example1, make_example2, make_example3, make_example4
 from mlkm.explain import effects as module
+from mlkm.runtime.seeds import Purpose, generator
 
 
 def components1(X):

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 import mlkm
-from mlkm import datasets, kernels, metrics, plotting, solvers
+from mlkm import datasets, kernels, metrics, plotting
+from mlkm import solve as solvers
+from mlkm.data.tables import TableEncoder
 from mlkm.onnx import feed
-from mlkm.tables import TableEncoder
 
 from .world import D, Entry, N, World, an_interval, fed, finite, no_nan, per_row, predicts
 

@@ -1,7 +1,7 @@
 """The time of one epoch, ours and the same epoch written with torch: python benchmarks/epoch.py
 
 An epoch is a pass over 2000 rows in mini-batches of 128, moving all layers, without evaluating the loss afterwards.
-Ours is `mlkm.solvers.step.Step.visit`, in float64 and with phi_1(X) computed once before training, as
+Ours is `mlkm.solve.step.Step.visit`, in float64 and with phi_1(X) computed once before training, as
 `fit` does it. Torch's is an `nn.Module` with frozen random features, `MSELoss` and `SGD`, in float32, its mini-batches
 slices of tensors. It is timed twice: computing phi_1 for every batch, as such a module does, and with phi_1(X) computed
 once, as ours. Both sides use the same number of threads, and their repetitions take turns, so that a busy machine slows
@@ -17,12 +17,12 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
+from mlkm.data import plain_rows
 from mlkm.kernels import Gaussian
 from mlkm.model.features import draw_features
 from mlkm.model.machine import Machine, flatten, layer_shapes, with_layers
-from mlkm.rows import plain_rows
-from mlkm.solvers.data import seen_by
-from mlkm.solvers.step import Step
+from mlkm.solve.data import seen_by
+from mlkm.solve.step import Step
 
 N, BATCH, RATE, MOMENTUM, PENALTY = 2000, 128, 1e-3, 0.9, 1e-3
 SHAPES = {"4-32-8-1": (4, 32, 8), "16-256-16-1": (16, 256, 16)}

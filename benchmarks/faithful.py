@@ -21,7 +21,7 @@ import numpy as np
 from mlkm import MLKMRegressor, RKMRegressor
 from mlkm.datasets import make_example1
 from mlkm.model.machine import predict
-from mlkm.solvers import GradientDescent
+from mlkm.solve import GradientDescent
 
 PUBLISHED = {"MLKM": 1.207, "RKM": 1.196}
 BAR = 1.25

@@ -17,8 +17,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from mlkm import MLKMRegressor
-from mlkm.auto.policy import Policy, policy_context
 from mlkm.datasets import make_example2
+from mlkm.search.policy import Policy, policy_context
 
 from . import real
 from .problem import Problem, standardised
@@ -37,29 +37,57 @@ VARIANTS: dict[str, list[Any]] = {
     "most_inputs": [20, 300],
     "chance": [0.005, 0.3],
     "checked_rows": [0, 3000],
+    "screened_rows": [500, 10**6],
+    "screening_waves": [(2, 1), (8, 5)],
+    "leaders": [0, 5],
     "draws": [1, 4],
+    "least_transformed": [5, 10**6],
     "spread": [2.0, 10.0],
     "first_joint_rows": [200, 800],
     "joint_rows": [500, 1200],
+    "left_samples": [0, 16],
+    "least_left_samples": [1, 4],
     "gaps": [2_000_000, 160_000_000],
     "joint_steps": [(8, 8), (25, 25)],
     "least_gain": [(1e-2, 4), (1e-4, 4)],
     "joint_frequencies": [2, 7],
     "joint_prior": [(0.002, 0.005), (0.2, 0.5)],
+    "most_frequencies": [4, 30],
     "most_turned": [0, 100],
     "weigh_rows": [400, 1600],
     "weigh_steps": [0, 20],
     "kernel_rows": [(0, 0), (20_000, 6000)],
+    "left_out_rows": [200, 4000],
+    "least_rows": [10],
+    "straight": [0.9, 1.1],
+    "least_share": [0.0, 0.2],
     "stack_rows": [0, 3000],
     "fifths": [(0, 0), (1000, 1000)],
     "bootstraps": [3, 100],
     "hidden_rows": [1000],
+    "hidden_widths": [(100, 4), (600, 32)],
+    "hidden_steps": [20, 120],
     "layer_work": [(1e12, 200, 400), (1e12, 800, 8000)],
     "scale_search": [(300, 100, (0.1, 1.0)), (2000, 600, (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2))],
     "worth_depth": [0.0, 10.0],
+    "most_landmarks": [400],
+    "descent_widths": [(64, 4), (512, 32)],
+    "penalties": [(1e-4, 1e-2)],
+    "useless": [(10**9, 1.0)],
+    "time_share": [0.5, 1.0],
 }
 WITH: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "layer_work": ({"kernel_rows": (0, 0)}, {}),
+    "most_landmarks": ({"kernel_rows": (0, 0)}, {}),
+    "left_samples": ({"kernel_rows": (0, 0)}, {}),
+    "least_left_samples": ({"kernel_rows": (0, 0)}, {}),
+    "left_out_rows": ({"kernel_rows": (0, 0)}, {}),
+    "most_frequencies": ({}, {"interactions": 1}),
+    "hidden_widths": ({"hidden_rows": 1000}, {}),
+    "hidden_steps": ({"hidden_rows": 1000}, {}),
+    "descent_widths": ({}, {"solver": "gradient"}),
+    "penalties": ({}, {"widths": (200,), "penalty": "cv"}),
+    "time_share": ({}, {"effort": 5.0}),
     "scale_search": ({}, {"relevance": False}),
     "worth_depth": ({}, {"widths": (200, 8)}),
 }

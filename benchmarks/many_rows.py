@@ -35,7 +35,7 @@ def split(name: str, seed: int) -> tuple[np.ndarray, ...]:
 
 def ours(X: np.ndarray, y: np.ndarray, sizes: dict[str, Any], n_features: int | None) -> Any:
     from mlkm import MLKMRegressor, RandomFeatureRidge
-    from mlkm.auto.policy import Policy, policy_context
+    from mlkm.search.policy import Policy, policy_context
 
     model = RandomFeatureRidge(n_features, random_state=0) if n_features else MLKMRegressor(random_state=0)
     with policy_context(replace(Policy(), **sizes)):

@@ -3,7 +3,7 @@
 * Errors and seconds of the default solved on all rows, and of features and landmarks that stand for the same kernels,
   on simulated data (Example 2, d = 10: distance to the noiseless truth) and on real sets that are large enough.
   Features come from one search and the kernels from as many as the effort has: the ratio is that of both defaults,
-  not of an approximation alone. The matrix is stored as long as it fits (`mlkm.solvers.dual.STORED`); with `--pairs`
+  not of an approximation alone. The matrix is stored as long as it fits (`mlkm.solve.dual.STORED`); with `--pairs`
   it never is.
 * What one product of the kernel matrix costs when it is not stored. With more rows than `--whole`, some of the pairs of
   blocks are measured, and the time of all follows from their number.
@@ -25,12 +25,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from mlkm import MLKMRegressor
-from mlkm.auto.policy import Policy, policy_context
 from mlkm.datasets import make_example2
 from mlkm.model.sum_kernel import SumKernel
-from mlkm.solvers import dual
-from mlkm.solvers.pairs import SIZE, ArrayBlocks, Pairs, pair
-from mlkm.solvers.strips import Strips
+from mlkm.search.policy import Policy, policy_context
+from mlkm.solve import dual
+from mlkm.solve.dual_matrix import SIZE, ArrayBlocks, Pairs, Strips, pair
 
 from . import real
 from .problem import Problem, standardised
@@ -101,7 +100,7 @@ def learned_kernel(effort: str, n: int = 4000) -> tuple[SumKernel, int]:
         return solve(kernel, *others)
 
     X, y, _ = make_example2(n, 10, random_state=0)
-    with mock.patch("mlkm.fit.kernel.solve_dual", kept):
+    with mock.patch("mlkm.fit.default.solve_dual", kept):
         MLKMRegressor(effort=effort, random_state=0).fit(X, y)
     return found[0], X.shape[1]
 

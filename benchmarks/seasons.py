@@ -23,8 +23,8 @@ from mlkm.datasets import fetch_sml2010
 from mlkm.model.features import FeatureMap
 from mlkm.model.machine import predict
 from mlkm.model.sum_kernel import SumKernel
-from mlkm.solvers.dual import solve_dual
-from mlkm.solvers.ridge import ridge
+from mlkm.solve.dual import solve_dual
+from mlkm.solve.ridge import ridge
 
 from . import real
 from .problem import Problem, data_home, standardised

@@ -84,12 +84,12 @@ def in_blocks(n=200_000, D=1000, d=20):
     """Sums in pieces, beside one array of all features and one product of it, and beside the bare product."""
     from scipy.linalg.blas import sgemm
 
+    from mlkm.data import plain_rows
+    from mlkm.data.pieces import RowPieces
     from mlkm.kernels import Gaussian
     from mlkm.model.features import draw_features
     from mlkm.model.prior import Part, Prior
-    from mlkm.rows import plain_rows
-    from mlkm.rows.pieces import RowPieces
-    from mlkm.solvers.sums import add_in_place, sums_of
+    from mlkm.solve.sums import add_in_place, sums_of
 
     rng = np.random.default_rng(0)
     X, Y = rng.standard_normal((n, d)), rng.standard_normal((n, 1))

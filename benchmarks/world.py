@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 import mlkm
-from mlkm import solvers
+from mlkm import solve as solvers
 
 N, D = 60, 3
 

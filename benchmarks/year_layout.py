@@ -24,7 +24,7 @@ from paper.settings import DESCENT_LARGE, SHAPE_LARGE
 from sklearn.frozen import FrozenEstimator
 
 from mlkm import ConformalRegressor, MLKMRegressor, RKMRegressor, config_context, metrics, open_table
-from mlkm.solvers import GradientDescent
+from mlkm.solve import GradientDescent
 
 INPUTS = 90
 UNITS = np.concatenate([np.full(12, 20.0), np.full(INPUTS - 12, 1500.0)])  # standard deviations of the inputs

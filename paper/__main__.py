@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-from mlkm._atomic import interrupted_by_sigterm
+from mlkm.runtime.atomic import interrupted_by_sigterm
 
 from .experiment import Options
 from .experiments import EXPERIMENTS

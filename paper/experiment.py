@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlkm._atomic import atomic_write
+from mlkm.runtime.atomic import atomic_write
 
 from .store import Cell, Results
 

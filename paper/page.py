@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 import mlkm
-from mlkm._atomic import atomic_write
+from mlkm.runtime.atomic import atomic_write
 
 from . import agreement, claims
 from .claims.base import NEARLY, NO, PART, TAIL, YES

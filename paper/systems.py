@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mlkm import MLKMRegressor, RandomFeatures, RKMRegressor
-from mlkm.solvers import GradientDescent
+from mlkm.solve import GradientDescent
 
 from .data import Array, Sample
 from .settings import Descent, Shape

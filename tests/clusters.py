@@ -7,7 +7,7 @@ from sklearn.base import clone
 from source_rows import FEW
 
 from mlkm import RandomFeatureRidge
-from mlkm.auto.policy import policy_context
+from mlkm.search.policy import policy_context
 
 GIVEN = RandomFeatureRidge(40, scale=0.5, penalty=1e-6, random_state=0)
 N = 40_000  # three pieces of 16,384 rows

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from mlkm import MLKMRegressor, RandomFeatureRidge, RKMRegressor
-from mlkm.solvers import GradientDescent
+from mlkm.solve import GradientDescent
 
 EXPLICIT = {
     "widths": (16, 6),

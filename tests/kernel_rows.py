@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from mlkm.auto import joint
-from mlkm.model.warp import fit_warp
-from mlkm.rows import plain_rows
+from mlkm.data import plain_rows
+from mlkm.model.rank_transform import fit_warp
+from mlkm.search import kernel_parameters as joint
 
 
 def kernel_and_rows(n=60, d=3, seed=0, outputs=1):

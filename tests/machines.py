@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from mlkm.data import plain_rows
 from mlkm.kernels import Gaussian
 from mlkm.model.features import draw_features
 from mlkm.model.machine import Machine, layer_shapes
-from mlkm.rows import plain_rows
-from mlkm.solvers.data import seen_by
+from mlkm.solve.data import seen_by
 
 
 def random_maps(rng, d, widths):

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from mlkm.tables.dates import days
+from mlkm.data.tables.dates import days
 
 CITIES = np.array(["Oslo", "Rome", "Lima", "Cairo"])
 

@@ -13,16 +13,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import mlkm
-from mlkm import (
-    ConformalRegressor,
-    Geometric,
-    MLKMRegressor,
-    RandomFeatureRidge,
-    RKMRegressor,
-)
+from mlkm import ConformalRegressor, Geometric, MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from mlkm.datasets import make_example1
 from mlkm.kernels import Matern
-from mlkm.solvers import GradientDescent, VariableProjection
+from mlkm.solve import GradientDescent, VariableProjection
 
 X, Y, _ = make_example1(n=120, d=4, random_state=0)
 NEW = make_example1(n=150, d=4, random_state=1)[0] * 1.5

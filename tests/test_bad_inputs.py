@@ -16,8 +16,10 @@ from benchmarks.world import World
 from typer.testing import CliRunner
 
 import mlkm
-from mlkm import datasets, kernels, metrics, onnx, plotting, solvers, tables
+from mlkm import datasets, kernels, metrics, onnx, plotting
+from mlkm import solve as solvers
 from mlkm.cli.commands import app
+from mlkm.data import tables
 
 THREE = "an array of shape (2, 3, 4)"
 OBJECTS = {"an object": object(), "the class int": int}

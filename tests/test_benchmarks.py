@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge
 
-from mlkm.auto.policy import current_policy
+from mlkm.search.policy import current_policy
 
 pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")

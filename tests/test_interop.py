@@ -6,7 +6,7 @@ from sklearn.frozen import FrozenEstimator
 
 from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge
 from mlkm.datasets import make_example1
-from mlkm.solvers import GradientDescent
+from mlkm.solve import GradientDescent
 
 MODELS = [
     RandomFeatureRidge(50, scale=1.0, random_state=0),

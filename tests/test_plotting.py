@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from mlkm import ConformalRegressor, MLKMRegressor, OnlineConformal, metrics
-from mlkm.solvers import GradientDescent
+from mlkm.solve import GradientDescent
 
 plotting = pytest.importorskip("mlkm.plotting")
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from mlkm import MLKMRegressor
 from mlkm.datasets import example1_truth, make_example1
-from mlkm.solvers import GradientDescent
+from mlkm.solve import GradientDescent
 
 X, y, f = make_example1(n=400, d=4, random_state=0)
 X_new, _, f_new = make_example1(n=2000, d=4, random_state=1)

@@ -11,7 +11,7 @@ from sklearn.kernel_ridge import KernelRidge
 
 from mlkm import MLKMRegressor, RandomFeatureRidge
 from mlkm.datasets import make_example1
-from mlkm.solvers import GradientDescent
+from mlkm.solve import GradientDescent
 
 from ..experiment import Block, Entry, Experiment, Figure, Options, Table, Text, save_figure
 from ..store import Cell, Results

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from . import onnx as onnx
     from . import plotting as plotting
     from . import tables as tables
-    from ._config import config_context
-    from ._progress import Event
     from .conformal import ConformalRegressor, OnlineConformal
+    from .data.table_files import open_table
     from .estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
+    from .files import load, save
+    from .fit.apply import predict_table
     from .incremental import merge
     from .model.scales import Geometric
     from .onnx import to_onnx
-    from .persistence import load, save
     from .random_features import RandomFeatures
-    from .sources.files import open_table
-    from .sources.output import predict_table
+    from .runtime.memory import config_context
+    from .runtime.progress import Event
 
 __all__ = [
     "ConformalRegressor",
@@ -57,19 +57,19 @@ __all__ = [
 _ROOMS = ("onnx", "plotting", "tables")  # beside those above, which need no other packages
 _HOMES = {
     "ConformalRegressor": "conformal",
-    "Event": "_progress",
+    "Event": "runtime.progress",
     "Geometric": "model.scales",
     "MLKMRegressor": "estimators",
     "OnlineConformal": "conformal",
     "RKMRegressor": "estimators",
     "RandomFeatureRidge": "estimators",
     "RandomFeatures": "random_features",
-    "config_context": "_config",
-    "load": "persistence",
+    "config_context": "runtime.memory",
+    "load": "files",
     "merge": "incremental",
-    "open_table": "sources.files",
-    "predict_table": "sources.output",
-    "save": "persistence",
+    "open_table": "data.table_files",
+    "predict_table": "fit.apply",
+    "save": "files",
     "to_onnx": "onnx",
 }
 

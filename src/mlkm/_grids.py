@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ._checks import brief
 from ._types import Array
+from .runtime.checks import brief
 
 
 def one_row(at: Any, columns: Sequence[str] | None, n_inputs: int | None) -> Any:

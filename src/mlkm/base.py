@@ -8,27 +8,17 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from ._checks import as_targets, check_given, whole, yes_no
 from ._types import Array
-from .auto.policy import check_effort
-from .cost import Cost
+from .data import Rows, check_near, checked_weights
+from .data.prepare import as_source
 from .explain import Contributions, Effects, View, contributions
+from .fit.apply import NO_WEIGHT, Predictions, apply_rows, check_here, finite_score, is_elsewhere, r2, sendable
 from .fitting import Fitting
 from .model.machine import predict_average
 from .model.prior import Prior
 from .report import Reporting
-from .rows import Rows, check_near, checked_weights
-from .sources.apply import (
-    NO_WEIGHT,
-    Predictions,
-    apply_rows,
-    check_here,
-    finite_score,
-    is_elsewhere,
-    r2,
-    sendable,
-)
-from .sources.prepare import as_source
+from .runtime.checks import as_targets, check_given, whole, yes_no
+from .search.cost import Cost
 from .variance import (
     LARGEST,
     AnyVariance,
@@ -181,9 +171,9 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         """The mean of y at every row of X: the average over the fitted machines.
 
         With automatic scales, inputs are used as they are up to one range beyond the training values, and replaced by
-        the nearest training value from three ranges on (`mlkm.rows.fence`). Predictions exceed the training targets by
-        at most half the range of these plus one range for every range by which inputs lie beyond theirs, and never by
-        more than two ranges.
+        the nearest training value from three ranges on (`mlkm.data.input_range`). Predictions exceed the training
+        targets by at most half the range of these plus one range for every range by which inputs lie beyond theirs, and
+        never by more than two ranges.
 
         With `return_std`, also the standard deviation of a new y there by the paper's estimator (`mlkm.variance`):
         noise of one size everywhere, or where targets are skewed as far as rows left out say so, of one size on a scale
@@ -229,9 +219,8 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         >>> cost.passes, cost.memory < 2e9
         (2, True)
         """
-        check_effort(self._effort)
-        n, d = whole("n", n), whole("d", d)
-        return self._cost(n, d, self._policy(n, d, yes_no("in_memory", in_memory)), in_memory)
+        plan, n, d, in_memory = self._plan(), whole("n", n), whole("d", d), yes_no("in_memory", in_memory)
+        return plan.sized(n, d, in_memory=in_memory).cost(n, d, in_memory=in_memory)
 
     def outside(self, X: ArrayLike) -> Array:
         """How far every row is outside the training data: the largest distance of an input from the range of its

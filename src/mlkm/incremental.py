@@ -18,18 +18,17 @@ from joblib import hash as hash_of
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from ._checks import as_targets, brief, check_given
 from ._types import Array
-from ._whole import all_or_nothing
+from .data import Standardiser, checked_weights
+from .data.pieces import Piece
+from .data.prepare import as_source
+from .data.source import NO_TARGET, Block, Source, TableSource, checked_targets
+from .fit.apply import later_rows, sendable
 from .model.machine import Machine
 from .model.prior import Prior
-from .rows import Standardiser, checked_weights
-from .rows.pieces import Piece
-from .solvers.sums import ROUNDING, Sums, SumsOf, sums_of_rows
-from .sources.apply import later_rows, sendable
-from .sources.arrays import TableSource
-from .sources.base import NO_TARGET, Block, Source, checked_targets
-from .sources.prepare import as_source
+from .runtime.atomic import all_or_nothing
+from .runtime.checks import as_targets, brief, check_given
+from .solve.sums import ROUNDING, Sums, SumsOf, sums_of_rows
 from .variance import SHOWN, SumsSummary
 
 _SAME = 1e-6  # by which features of two models may differ

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta
 
-from ._checks import array_of, finite_array, number, whole
-from ._config import check_memory
-from ._labels import groups_of
-from ._levels import exact_level
-from ._seeds import Purpose, generator, root_seed
 from ._types import Array
+from .runtime.checks import array_of, finite_array, number, whole
+from .runtime.levels import exact_level, groups_of
+from .runtime.memory import check_memory
+from .runtime.seeds import Purpose, generator, root_seed
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from . import metrics
-from ._checks import array_of, brief, finite_array, whole
 from ._grids import framed, one_row, place_of, row_names, rows_along
-from ._levels import exact_level, exact_levels
 from ._types import Array
 from .explain.plots import plot_effect as plot_effect
+from .runtime.checks import array_of, brief, finite_array, whole
+from .runtime.levels import exact_level, exact_levels
 
 _INK, _BAND, _MISS = "#1f4e79", "#9cc3e6", "#c0392b"
 

@@ -9,9 +9,9 @@ from rich.table import Table
 
 from . import fit, models, report  # noqa: F401  (they add their commands)
 from .app import app as app
+from .console import talking
 from .opening import Json
 from .outputs import check_out
-from .talk import talking
 
 if TYPE_CHECKING:
     from .demo import DemoData, Result

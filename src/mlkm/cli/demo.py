@@ -21,7 +21,7 @@ from .._types import Array
 from ..conformal import ConformalRegressor
 from ..datasets import example2_truth, make_example2
 from ..estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
-from ..solvers import GradientDescent
+from ..solve import GradientDescent
 
 N_INPUTS = 10
 _STEPS = np.array([0.86, -2.0, 0.28, 2.0, -0.86, 1.42, -1.42, -0.28])  # heights of the staircase, left to right

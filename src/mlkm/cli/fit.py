@@ -6,19 +6,19 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from .._levels import exact_level
-from ..auto.policy import EFFORTS, check_effort
-from ..cost import said
 from ..estimators import MLKMRegressor
-from ..persistence import save
+from ..files import save
 from ..report.document import make_report, plotly_script
 from ..report.words import number, percent, plural, seconds
+from ..runtime.levels import exact_level
+from ..search.cost import said
+from ..search.policy import EFFORTS, check_effort
 from .app import app
+from .console import Talk, UsageError, talking
 from .opening import Json
 from .outputs import check_out
 from .reading import TargetRows, chosen, left_out, opened, with_target
 from .steps import Fit, fit_band, judged, note_facts
-from .talk import Talk, UsageError, talking
 
 
 @app.command()

@@ -6,20 +6,19 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from .._levels import exact_level
+from ..data.source import Block
+from ..data.table_files import FileSource
+from ..fit.apply import later_rows, names_of, predict_table
 from ..onnx import to_onnx
 from ..report.facts import fit_facts, kind_of, machine_of
 from ..report.summary import summary_rows
 from ..report.words import plural
-from ..sources.apply import later_rows, names_of
-from ..sources.base import Block
-from ..sources.files import FileSource
-from ..sources.output import predict_table
+from ..runtime.levels import exact_level
 from .app import app
+from .console import Talk, UsageError, talking
 from .opening import Json, loaded
 from .outputs import check_out
 from .reading import matched, opened
-from .talk import Talk, UsageError, talking
 
 
 @app.command()

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ..persistence import load
-from .talk import UsageError
+from ..files import load
+from .console import UsageError
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 

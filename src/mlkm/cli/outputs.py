@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from .._atomic import check_writable
-from ..sources.listing import is_hidden
-from .talk import UsageError, sentence
+from ..data.table_files import is_hidden
+from ..runtime.atomic import check_writable
+from .console import UsageError, sentence
 
 
 def check_out(path: Path, what: str, kinds: Sequence[str] = (), inputs: Sequence[Path] = ()) -> None:

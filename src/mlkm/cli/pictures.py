@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from .._atomic import atomic_write
 from ..plotting import plot_band
+from ..runtime.atomic import atomic_write
 from .demo import DemoData, Result
 
 _OTHERS, _LIMITS = 7 / 16, (0.02, 0.98)  # where other inputs are held: in the middle of a step of the staircase

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from .._config import check_memory
 from .._types import Array, BoolArray
+from ..data.pieces import piece_rows
+from ..data.table_files import FileSource, open_table
+from ..data.tables.frames import read_frame
 from ..report.words import plural
-from ..rows.pieces import piece_rows
-from ..sources.files import FileSource, open_table
-from ..tables.frames import read_frame
-from .talk import UsageError
+from ..runtime.memory import check_memory
+from .console import UsageError
 
 _COPIES = 4  # copies of a table that are in memory at the same time, roughly
 

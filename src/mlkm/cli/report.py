@@ -5,14 +5,14 @@ from typing import Annotated, Any
 
 import typer
 
+from ..fit.apply import later_rows, names_of
 from ..report.document import make_report, plotly_script
 from ..report.words import number, percent
-from ..sources.apply import later_rows, names_of
 from .app import app
+from .console import UsageError, talking
 from .opening import Json, loaded
 from .outputs import check_out
 from .reading import left_out, matched, opened, with_target
-from .talk import UsageError, talking
 
 
 @app.command()

@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._levels import exact_level
 from .._types import Array, IntArray
 from .._version import __version__
 from ..conformal import ConformalRegressor
 from ..conformal.checked import conformalize_checked
 from ..estimators import MLKMRegressor
+from ..runtime.levels import exact_level
 from .reading import TargetRows
 
 _SHARE = 0.2  # of the rows that calibrate

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _safe_indexing
 
-from .._seeds import Purpose, generator
 from .._types import Array
-from .inside import fit_regressor
+from ..runtime.seeds import Purpose, generator
 from .request import Request, as_interval, check_weights
 from .scores import columns
+from .wrapped_estimator import fit_regressor
 
 _REPLICATES = 80  # as in the paper
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import as_targets
-from .._levels import exact_levels
 from .._types import Array, IntArray
+from ..runtime.checks import as_targets
+from ..runtime.levels import exact_levels
 from .kept import to_calibrate
 from .regressor import ConformalRegressor
 from .request import Request

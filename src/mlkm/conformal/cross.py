@@ -19,13 +19,13 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from .._types import Array, IntArray
-from ..rows.folds import keeps_groups_together, splits_of
-from ..tables.frames import Table
-from .inside import fit_regressor
+from ..data.folds import keeps_groups_together, splits_of
+from ..data.tables.frames import Table
 from .rank import rank, warn_no_rows
 from .request import Request, Shift, as_interval, check_weights, same_group, side_scores
 from .scores import Recipe, Scored, columns, fit_scored, settle
 from .split import warn_infinite
+from .wrapped_estimator import fit_regressor
 
 _ENTRIES = 2**22  # of a block of new rows by training rows
 

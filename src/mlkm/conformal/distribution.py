@@ -17,12 +17,12 @@ from numpy.typing import ArrayLike
 from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from .._checks import as_numbers
-from .._levels import are_several, exact_levels
 from .._types import Array
-from ..rows.weights import given_weights
-from ..sources.apply import apply_rows, is_elsewhere
-from ..tables.frames import Table
+from ..data.tables.frames import Table
+from ..data.weights import given_weights
+from ..fit.apply import apply_rows, is_elsewhere
+from ..runtime.checks import as_numbers
+from ..runtime.levels import are_several, exact_levels
 from .bootstrap import Bootstrap
 from .elsewhere import KEPT, Selected, to_send, with_scores_to_send
 from .request import Request, limits_of

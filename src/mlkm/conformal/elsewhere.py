@@ -1,6 +1,6 @@
 """Bands whose rows are in files or on a cluster: scores are made where the rows are, and only they come here.
 
-Fit and calibration have parts of the rows by what the rows say (`mlkm.sources.part`). Up to `KEPT` rows all scores are
+Fit and calibration have parts of the rows by what the rows say (`mlkm.data.part`). Up to `KEPT` rows all scores are
 kept, as in memory. Of more, the order statistics that the levels ask for are selected in passes: counts of scores in
 bins of their leading bits tell the bin of every rank, and the scores of that bin alone come here. They are the very
 scores that a sort of all would give.
@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from .._types import Array
 from ..base import KernelMachine
-from ..sources.apply import sendable
-from ..sources.base import Block, Source, check_predicted
+from ..data.source import Block, Source, check_predicted
+from ..fit.apply import sendable
 from .cross import Cross
 from .rank import rank
 from .request import Request, Shift, as_interval

@@ -11,13 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import brief
 from .._types import Array, IntArray
+from ..runtime.checks import brief
 from .cross import Cross, LeftOutBase, RowScores, fit_cross
-from .inside import fit_regressor, has_closed_form, is_frozen, last_step, may_have_closed_form, searches, seen_by_last
 from .rank import warn
 from .request import Request, Shift
 from .scores import Recipe, columns, least_unit, score_for, unit_of_outputs
+from .wrapped_estimator import (
+    fit_regressor,
+    has_closed_form,
+    is_frozen,
+    last_step,
+    may_have_closed_form,
+    searches,
+    seen_by_last,
+)
 
 _FOLDS = 5  # of CV+ where features are learned, as in `ConformalRegressor`
 

@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..sources.apply import r2
-from ..sources.prepare import as_source
+from ..data.prepare import as_source
+from ..fit.apply import r2
 
 
 class ScoreName(str):

@@ -11,9 +11,10 @@ Outcomes may come late: each predicted row waits with the interval that was give
 its outcome is judged by.
 """
 
+from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,21 +22,22 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin
 from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
 
-from .. import _checks as check
-from .._levels import exact_level
-from .._seeds import root_seed
 from .._types import Array, IntArray, RandomState
+from ..data.weights import checked_weights
 from ..estimators import MLKMRegressor
-from ..rows.weights import checked_weights
-from .end import End
-from .inside import check_regressor
+from ..runtime import checks as check
+from ..runtime.levels import exact_level
+from ..runtime.seeds import root_seed
 from .kept import FitRows, Kept, to_calibrate
 from .naming import WithScoreParameter
 from .scores import Recipe, Scored, fit_scored, score_for, settle
 from .split import rows_kept
+from .threshold import End
+from .wrapped_estimator import check_regressor
 
 
-class _Waiting(NamedTuple):
+@dataclass(frozen=True)
+class _Waiting:
     """A predicted row whose outcome is not known yet: its base, and how far each end reached."""
 
     lower: float

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import one_of
 from ..exceptions import OutsideWarning, warn
-from ..sources.apply import is_elsewhere
+from ..fit.apply import is_elsewhere
+from ..runtime.checks import one_of
 
 
 def look_outside(model: Any, X: Any, outside: Any) -> None:

@@ -19,14 +19,14 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.stats import norm
 
-from .._seeds import Purpose, generator
 from .._types import Array, BoolArray
+from ..data.scaling import Standardiser, standardiser
+from ..data.tables import TableEncoder
+from ..data.tables.means import LevelNumbers, fit_numbers
 from ..kernels import Gaussian
 from ..model.features import FeatureMap, draw_features, features
-from ..rows.scaling import Standardiser, standardiser
-from ..solvers.ridge import eigen
-from ..tables import TableEncoder
-from ..tables.means import LevelNumbers, fit_numbers
+from ..runtime.seeds import Purpose, generator
+from ..solve.ridge import eigen
 
 _LEAST_ROWS = 5  # one of them is held out
 _PENALTIES = 10.0 ** np.arange(0, -6, -1)

@@ -2,7 +2,7 @@
 arithmetic.
 
 In floating point 0.9 x 10 or 0.7 x 110 may fall on the wrong side of a whole number, so levels are exact fractions
-(`mlkm._levels`).
+(`mlkm.runtime.levels`).
 """
 
 import warnings
@@ -22,7 +22,7 @@ _PACKAGE = str(Path(__file__).parents[1])
 def rank(m: int, level: Fraction) -> int:
     """ceil(level (m + 1)): which of m scores in increasing order bounds a new one; m + 1 stands for infinity.
 
-    >>> from mlkm._levels import exact_level
+    >>> from mlkm.runtime.levels import exact_level
     >>> rank(19, exact_level(0.95)), rank(18, exact_level(0.95))
     (19, 19)
     """
@@ -32,7 +32,7 @@ def rank(m: int, level: Fraction) -> int:
 def rows_needed(level: Fraction) -> int:
     """The least m with rank(m, level) <= m.
 
-    >>> from mlkm._levels import exact_level
+    >>> from mlkm.runtime.levels import exact_level
     >>> rows_needed(exact_level(0.95))
     19
     """

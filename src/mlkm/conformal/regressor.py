@@ -11,24 +11,22 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
 
-from .._checks import as_targets, brief, check_some_rows, named_parameters, one_of, yes_no
-from .._labels import groups_of
-from .._levels import exact_levels
-from .._seeds import root_seed
 from .._types import Array, RandomState
+from ..data.part import PartSource
+from ..data.prepare import as_source
+from ..data.source import Source
+from ..data.tables.frames import Table
+from ..data.weights import checked_weights, given_weights
 from ..estimators import MLKMRegressor
+from ..fit.apply import Predictions, apply_rows, is_elsewhere, later_rows, sendable
 from ..report import Reporting
-from ..rows.weights import checked_weights, given_weights
-from ..sources.apply import Predictions, apply_rows, is_elsewhere, later_rows, sendable
-from ..sources.base import Source
-from ..sources.part import PartSource
-from ..sources.prepare import as_source
-from ..tables.frames import Table
+from ..runtime.checks import as_targets, brief, check_some_rows, named_parameters, one_of, yes_no
+from ..runtime.levels import exact_levels, groups_of
+from ..runtime.seeds import root_seed
 from .bootstrap import Bootstrap, fit_bootstrap
 from .cross import Cross, fit_cross
 from .distribution import Quantiles
 from .elsewhere import IntervalOf, Selected, calibrate_elsewhere, fit_elsewhere, to_send
-from .inside import check_regressor
 from .kept import FitRows, Kept, to_calibrate
 from .leave_one_out import LeaveOneOut, fit_leave_one_out
 from .naming import WithScoreParameter
@@ -36,6 +34,7 @@ from .outside import look_outside
 from .request import Request, limits_of
 from .scores import Recipe, check_folds, check_groups, fit_scored, score_for
 from .split import Split, calibrate, rows_kept
+from .wrapped_estimator import check_regressor
 
 Band: TypeAlias = Split | Selected | Cross | LeaveOneOut | Bootstrap
 

@@ -8,10 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._checks import as_float, brief, one_of
-from .._labels import groups_of
 from .._types import Array
-from ..rows.weights import scale_of
+from ..data.weights import scale_of
+from ..runtime.checks import as_float, brief, one_of
+from ..runtime.levels import groups_of
 
 
 @dataclass(frozen=True)

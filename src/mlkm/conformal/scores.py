@@ -17,10 +17,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import check_cv, cross_val_predict
 
-from .._checks import one_of
 from .._types import Array
-from ..rows.folds import as_splitter, groups_for, keeps_groups_together
-from .inside import (
+from ..data.folds import as_splitter, groups_for, keeps_groups_together
+from ..runtime.checks import one_of
+from .quantile import QuantileBand, check_rows, check_table, fit_quantiles
+from .wrapped_estimator import (
     fit_arguments,
     fit_regressor,
     has_closed_form,
@@ -30,7 +31,6 @@ from .inside import (
     may_have_closed_form,
     seen_by_last,
 )
-from .quantile import QuantileBand, check_rows, check_table, fit_quantiles
 
 SCORES = ("auto", "variance", "absolute", "residual", "quantile")
 

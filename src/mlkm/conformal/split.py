@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import brief
-from .._labels import groups_of
 from .._types import Array
+from ..runtime.checks import brief
+from ..runtime.levels import groups_of
 from .rank import (
     counts_up_to,
     quantiles,

@@ -8,8 +8,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from .._seeds import Purpose, generator
 from .._types import Array
+from ..runtime.seeds import Purpose, generator
 
 _DRAWS = 4000
 

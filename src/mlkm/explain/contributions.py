@@ -17,9 +17,9 @@ from itertools import permutations
 
 import numpy as np
 
-from .._seeds import Purpose, generator
 from .._types import Array, BoolArray, IntArray
-from ..rows import blocks
+from ..data import blocks
+from ..runtime.seeds import Purpose, generator
 from .effects import main_curve
 from .view import Background, View
 

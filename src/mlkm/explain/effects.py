@@ -21,11 +21,11 @@ from functools import cached_property
 
 import numpy as np
 
-from .._checks import number
 from .._types import Array, IntArray
-from ..rows import blocks
-from ..tables.columns import CategoryColumn
-from ..tables.frames import Table
+from ..data import blocks
+from ..data.tables.columns import CategoryColumn
+from ..data.tables.frames import Table
+from ..runtime.checks import number
 from ..variance import Functionals
 from .bands import deviations, factors
 from .knots import Lines

@@ -13,8 +13,8 @@ from scipy.interpolate import Akima1DInterpolator, RBFInterpolator
 from scipy.spatial.distance import cdist
 
 from .._types import Array, IntArray
-from ..rows import blocks, tie_numbers
-from ..tables.columns import CategoryColumn, Column, NumberColumn
+from ..data import blocks, tie_numbers
+from ..data.tables.columns import CategoryColumn, Column, NumberColumn
 
 _FEW = 12  # training values of a number at each of which it is looked at, and nowhere else
 _DIGITS = 9  # to which inputs are told apart: coordinates of texts are right up to rounding

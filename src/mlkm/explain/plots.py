@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._checks import brief, whole
 from .._types import Array, BoolArray
-from ..tables.cells import RawColumn
-from ..tables.frames import as_words
+from ..data.tables.cells import RawColumn
+from ..data.tables.frames import as_words
+from ..runtime.checks import brief, whole
 from .effects import Effect, Effects
 
 if TYPE_CHECKING:

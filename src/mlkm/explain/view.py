@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import brief
 from .._types import Array, IntArray
-from ..rows import Rows, blocks
-from ..tables.columns import Column
+from ..data import Rows, blocks
+from ..data.tables.columns import Column
+from ..runtime.checks import brief
 from ..variance import AnyVariance
 from .knots import Lines, lines_of
 

@@ -14,11 +14,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .._checks import brief, one_of, whole
-from .._config import check_memory
 from .._types import Array, IntArray
 from ..kernels import Kernel
-from .warp import Warp, slopes, warped
+from ..runtime.checks import brief, one_of, whole
+from ..runtime.memory import check_memory
+from .rank_transform import Warp, slopes, warped
 
 Order: TypeAlias = int | Literal["full"]
 Interactions: TypeAlias = Order | Sequence[Order]

@@ -21,11 +21,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .._threads import side_by_side
 from .._types import Array
+from ..runtime.threads import side_by_side
 from .features import JointMap, angles, features, pullback
-from .link import Link
-from .warp import warped
+from .rank_transform import warped
+from .target_transform import Link
 
 _LONG = 2**23  # entries of a table of features
 

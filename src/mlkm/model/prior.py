@@ -9,8 +9,8 @@ import numpy as np
 from .._types import Array
 from .features import JointMap, features
 from .machine import Machine
+from .rank_transform import Warp, warped
 from .sum_kernel import Map, SumKernel
-from .warp import Warp, warped
 
 Maps: TypeAlias = tuple[tuple[Warp | None, Any], ...]
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._checks import brief, number
 from .._types import Array
+from ..runtime.checks import brief, number
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .._threads import stop_if_asked
 from .._types import Array
-from ..rows import blocks
+from ..data import blocks
+from ..runtime.threads import stop_if_asked
 from .features import FeatureMap, JointMap, LinearMap, features
-from .gaussians import GaussianMap
-from .landmarks import LandmarkMap, minus_distances, scaled_points
+from .gaussian import GaussianMap
+from .laplace import LandmarkMap, minus_distances, scaled_points
 from .levels import (
     LevelMap,
     along_texts,
@@ -30,7 +30,8 @@ from .levels import (
     seen_levels,
 )
 from .machine import Machine
-from .warp import Warp, warped
+from .rank_transform import Warp, warped
+from .target_transform import Link, Power
 
 Map: TypeAlias = FeatureMap | LinearMap | GaussianMap | LandmarkMap | LevelMap
 PRODUCTS = (FeatureMap, LinearMap)  # maps whose kernel is the product of their features
@@ -233,3 +234,16 @@ def joined(kernels: Sequence[SumKernel]) -> SumKernel:
     linears = [kernel.linear for kernel in kernels if kernel.linear is not None]
     linear = np.sqrt(sum(np.square(slopes) for slopes in linears)) if linears else None
     return SumKernel(tuple(term for kernel in kernels for term in kernel.terms), linear)
+
+
+@dataclass(frozen=True)
+class WarpedKernel:
+    """The kernel, the noise variance of its solve, the way there and back, its share of the fit, and the share of the
+    noise that has one size on that scale rather than on that of the targets."""
+
+    kernel: SumKernel
+    noise: float
+    power: Power
+    link: Link
+    share: float
+    noise_share: float

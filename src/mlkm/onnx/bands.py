@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import brief
-from .._levels import exact_levels
-from ..conformal.inside import last_step
 from ..conformal.quantile import QuantileBand
 from ..conformal.regressor import ConformalRegressor
 from ..conformal.request import Request
 from ..conformal.split import Split
+from ..conformal.wrapped_estimator import last_step
 from ..model.features import FeatureMap
+from ..runtime.checks import brief
+from ..runtime.levels import exact_levels
 from .graph import Graph
 from .maps import features
 from .regressors import regressor_mean, standard_inputs

@@ -7,10 +7,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._atomic import atomic_write
-from .._checks import file_path, one_of
 from ..base import KernelMachine
 from ..conformal.regressor import ConformalRegressor
+from ..runtime.atomic import atomic_write
+from ..runtime.checks import file_path, one_of
 from .bands import band_ends
 from .graph import Graph
 from .inline import before_last

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import as_numbers, brief, one_of
 from ..base import KernelMachine
 from ..conformal.regressor import ConformalRegressor
-from ..tables.columns import CategoryColumn, DateColumn
+from ..data.tables.columns import CategoryColumn, DateColumn
+from ..runtime.checks import as_numbers, brief, one_of
 from .table import column_names, is_plain, missing_word
 
 

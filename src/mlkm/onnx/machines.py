@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
+from ..data.input_range import OVERSHOOT, units_of
 from ..model.machine import Machine
-from ..rows.fence import OVERSHOOT, units_of
 from .graph import Graph
 from .maps import cosines, dtype_of, part_features, parts_of
 from .piecewise import link_mean

@@ -17,10 +17,10 @@ import numpy as np
 
 from .._types import Array
 from ..model.features import FeatureMap, JointMap, LinearMap
-from ..model.gaussians import GaussianMap
-from ..model.landmarks import LandmarkMap
+from ..model.gaussian import GaussianMap
+from ..model.laplace import LandmarkMap
 from ..model.levels import LevelMap, seen_levels
-from ..model.warp import Warp
+from ..model.rank_transform import Warp
 from .graph import Body, Graph, Node
 from .piecewise import ranks
 

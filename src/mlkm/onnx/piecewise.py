@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
-from ..model.link import Link
-from ..model.warp import Warp
+from ..model.rank_transform import Warp
+from ..model.target_transform import Link
 from .graph import Graph
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import KernelMachine
-from ..rows import Fence
+from ..data import Fence
 from .graph import Graph
 from .inline import other_regressor
 from .machines import average, in_units

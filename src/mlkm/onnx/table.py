@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
-from ..tables.columns import CategoryColumn, DateColumn, NumberColumn
-from ..tables.dates import CYCLES, DIGITS
-from ..tables.means import LevelNumbers
-from ..tables.reading import Reader
+from ..data.tables.columns import CategoryColumn, DateColumn, NumberColumn
+from ..data.tables.dates import CYCLES, DIGITS
+from ..data.tables.means import LevelNumbers
+from ..data.tables.reading import Reader
 from .graph import ML, Graph
 
 NO_DATE = np.iinfo(np.int64).min

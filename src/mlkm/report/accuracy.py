@@ -11,7 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from .._types import Array
-from ..rows import Inputs, Rows
+from ..data import Inputs, Rows
 
 _PENALTIES = np.logspace(-2, 4, 13)  # of ridge on standardised inputs, times the number of rows over a thousand
 _ONE_EACH = 50  # levels of a category that ridge has a column for; the others share none

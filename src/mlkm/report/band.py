@@ -7,9 +7,9 @@ import numpy as np
 
 from .. import metrics
 from .._types import Array
+from ..data.tables.cells import RawColumn
+from ..data.tables.frames import as_words
 from ..metrics import Coverage
-from ..tables.cells import RawColumn
-from ..tables.frames import as_words
 
 _BINS = 10
 _LEAST = 20  # rows of a level whose coverage is worth a look

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from .._types import Array, IntArray
+from ..data.tables.cells import RawColumn
+from ..data.tables.frames import as_words
 from ..explain import Effects
-from ..tables.cells import RawColumn
-from ..tables.frames import as_words
 
 _MOST, _FEWER, _LONG = 6, 3, 8000  # columns, and how many for fits to more rows than this, whose bands take long
 _LEAST = 0.01  # of the relevance

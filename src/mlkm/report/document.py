@@ -8,8 +8,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from .._atomic import atomic_write
 from .._types import Array
+from ..runtime.atomic import atomic_write
 from .facts import Facts, gather
 from .page import page
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .._checks import as_targets
 from .._types import Array
-from ..tables.columns import CategoryColumn, Column, DateColumn
-from ..tables.frames import Table
+from ..data.tables.columns import CategoryColumn, Column, DateColumn
+from ..data.tables.frames import Table
+from ..runtime.checks import as_targets
 from .accuracy import Score, Training, baselines, score
 from .band import BandFacts, band_facts
 from .curves import Curve, curves

@@ -7,7 +7,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
-from .._checks import file_path
+from ..runtime.checks import file_path
 
 if TYPE_CHECKING:  # the page is made at its first use; every fit would wait for its import
     from .document import Report

@@ -28,10 +28,10 @@ from functools import cached_property
 import numpy as np
 
 from .._types import Array
+from ..data.distinct import Rows
 from ..model.machine import Machine, predict_average
 from ..model.prior import Prior
-from ..rows.distinct import Rows
-from ..solvers.ridge import EXACT_ROWS, Spectrum, decomposed
+from ..solve.ridge import EXACT_ROWS, Spectrum, decomposed
 from .functionals import Functionals
 from .gradients import Gradients, Layered, OneLayer
 from .pieces import row_blocks

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._types import Array
-from ..rows import blocks
+from ..data import blocks
 from .pieces import block_size
 
 

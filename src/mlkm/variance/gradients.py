@@ -5,11 +5,11 @@ from typing import Protocol
 
 import numpy as np
 
-from .._seeds import Purpose, generator
 from .._types import Array
 from ..model.features import features
 from ..model.machine import Factors, Machine, affine, forward, jacobian, last_inputs, output_factors
 from ..model.prior import Prior
+from ..runtime.seeds import Purpose, generator
 
 
 class Gradients(Protocol):

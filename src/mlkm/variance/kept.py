@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from ..data import Rows
 from ..model.machine import Machine
-from ..rows import Rows
-from ..solvers.sums import sums_of_rows
+from ..solve.sums import sums_of_rows
 from .estimator import FitSummary
 from .layers import LayersSummary
 from .row_facts import facts_of

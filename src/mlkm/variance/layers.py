@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._types import Array
+from ..data import Rows
 from ..model.last import Features
 from ..model.machine import Machine, predict_average
-from ..rows import Rows
-from ..solvers.sums import Sums
+from ..solve.sums import Sums
 from .functionals import Functionals
 from .summed import SummedVariance, SumsSummary
 

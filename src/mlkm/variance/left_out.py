@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._types import Array, IntArray
-from ..rows.distinct import Rows
+from ..data.distinct import Rows
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from .._types import Array
+from ..data import Rows
 from ..model.last import Features
 from ..model.machine import Machine
-from ..rows import Rows
-from ..solvers.sums import Sums
+from ..solve.sums import Sums
 from .estimator import Variance
 from .layers import LayersSummary, LayersVariance
 from .stack import StackSummary, StackVariance

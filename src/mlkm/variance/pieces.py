@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..rows import blocks
+from ..data import blocks
 
 _ENTRIES = 2**23  # of a temporary array: 64 MB in float64
 

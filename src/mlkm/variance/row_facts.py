@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._types import Array
-from ..rows import Rows
+from ..data import Rows
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import numpy as np
 from scipy.linalg import blas, lapack, solve_triangular
 
 from .._types import Array
+from ..data.distinct import Rows
 from ..model.machine import Factors
-from ..rows.distinct import Rows
-from ..solvers.gram import gram
+from ..solve.sums import gram
 from .functionals import Functionals
 from .gradients import Gradients, projected
 from .pieces import block_size, row_blocks

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
 from .._types import Array
+from ..data import Rows
 from ..model.sum_kernel import SumKernel
-from ..rows import Rows
 from .functionals import Functionals
 from .sides import cholesky
 
@@ -67,7 +67,7 @@ class KernelSmoother:
 
 @dataclass(frozen=True)
 class RidgeSmoother:
-    """Ridge on the numeric inputs, as in `mlkm.solvers.ridge`; the mean if the penalty is None."""
+    """Ridge on the numeric inputs, as in `mlkm.solve.ridge`; the mean if the penalty is None."""
 
     rows: Rows
     penalty: float | None

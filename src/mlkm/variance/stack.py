@@ -23,11 +23,10 @@ from functools import cached_property
 import numpy as np
 
 from .._types import Array
+from ..data import Rows
 from ..model.machine import Machine, predict, predict_average, predict_linked
-from ..model.sum_kernel import SumKernel
-from ..model.warped import WarpedKernel
-from ..rows import Rows
-from ..solvers.dual import EXACT
+from ..model.sum_kernel import SumKernel, WarpedKernel
+from ..solve.dual import EXACT
 from .functionals import Functionals
 from .pieces import row_blocks
 from .row_facts import RowFacts, facts_of

@@ -11,10 +11,10 @@ import numpy as np
 from scipy.linalg import lapack
 
 from .._types import Array
+from ..data import Rows
 from ..model.last import Features
 from ..model.machine import Machine, predict_average
-from ..rows import Rows
-from ..solvers.sums import Sums
+from ..solve.sums import Sums
 from .functionals import Functionals
 from .pieces import row_blocks
 from .sides import cholesky

@@ -1,1 +1,0 @@
-"""What "auto" means."""

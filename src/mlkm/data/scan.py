@@ -1,0 +1,229 @@
+"""A number for every row that depends on what the row says, not on where it stands.
+
+It chooses samples and puts rows into parts: the same rows are chosen whatever the blocks, files or workers they come
+from, and equal rows are chosen together.
+
+A sample of distinct rows by their hashes: those with the least ones. Samples of two sets of rows make that of both,
+and however the rows are cut, the sample is the same.
+
+What one pass over the rows tells: how many there are, what their columns hold, and a sample of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._types import Array
+from .distinct import mix
+from .source import ROWS, Block, Source
+from .stats import Stats, merged_stats, stats_of
+from .tables.cells import RawColumn
+from .tables.columns import Column, column_of, distinct
+from .tables.frames import Table, as_words, check_finite, is_dates, is_words
+
+Hashes = NDArray[np.uint64]
+_ODD = 0x9E3779B97F4A7C15
+
+
+def row_hashes(table: Table, Y: Array, seed: int) -> Hashes:
+    """Of every row with its targets."""
+    h = np.full(len(Y), (_ODD * (2 * seed + 1)) % 2**64, np.uint64)
+    for column in (*table.columns, *Y.T):
+        mix(h, _numbers(column))
+    return h
+
+
+def parts(hashes: Hashes, n_parts: int) -> NDArray[np.intp]:
+    """The part of every row, of so many equal ones."""
+    return (hashes % np.uint64(n_parts)).astype(np.intp)
+
+
+def _numbers(column: RawColumn) -> Hashes:
+    """The bits of numbers and dates, and numbers for words; missing values are alike."""
+    if is_words(column):
+        words, place = distinct(column)
+        return np.array([_of_word(word) for word in words], np.uint64)[place]
+    if column.dtype.kind == "M":
+        return column.astype("datetime64[us]").view(np.uint64)
+    return np.where(np.isnan(column), np.nan, column + 0.0).astype(np.float64).view(np.uint64)  # of one zero
+
+
+def _of_word(word: str | None) -> int:
+    return 0 if word is None else int.from_bytes(blake2b(word.encode(), digest_size=8).digest(), "little")
+
+
+_ENTRIES = 20_000_000
+_LEAST = 6000  # what a search looks at
+
+
+def sample_size(n_columns: int) -> int:
+    """How many rows a sample has at most; fewer where columns are many."""
+    return int(np.clip(_ENTRIES // max(n_columns, 1), _LEAST, ROWS))
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Distinct rows in the order of their hashes, and the weight of all that are equal to each."""
+
+    hashes: Hashes
+    table: Table
+    Y: Array
+    weights: Array
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+
+def sample_of(hashes: Hashes, table: Table, Y: Array, weights: Array, most: int) -> Sample:
+    """Of the rows given."""
+    order = np.argsort(hashes, kind="stable")
+    h = hashes[order]
+    begins = np.flatnonzero(np.concatenate([[True], h[1:] != h[:-1]]))
+    total = np.add.reduceat(weights[order], begins)[:most]
+    at = order[begins[:most]]
+    return Sample(hashes[at], table.take(at), Y[at], total)
+
+
+def merged_samples(a: Sample, b: Sample, most: int) -> Sample:
+    """Of the rows of both."""
+    pairs = zip(a.table.columns, b.table.columns, strict=True)
+    table = Table(tuple(_joined(x, y) for x, y in pairs), a.table.names, a.table.zones)
+    hashes, weights = np.concatenate([a.hashes, b.hashes]), np.concatenate([a.weights, b.weights])
+    return sample_of(hashes, table, np.vstack([a.Y, b.Y]), weights, most)
+
+
+def _joined(a: RawColumn, b: RawColumn) -> RawColumn:
+    """One column; of two forms where one has nothing but missing values."""
+    if is_words(a) != is_words(b) or a.dtype.kind != b.dtype.kind:
+        a, b = (as_form_of(x, y) for x, y in ((a, b), (b, a)))
+    return np.concatenate([a, b])
+
+
+def nothing_there(column: RawColumn) -> bool:
+    """Whether a column of words has nothing but missing values: its form is that of other pieces."""
+    return is_words(column) and all(x is None for x in column)
+
+
+def as_form_of(column: RawColumn, other: RawColumn) -> RawColumn:
+    """A column of nothing in the form of another."""
+    if not nothing_there(column) or is_words(other):
+        return column
+    return np.full(len(column), np.datetime64("NaT", "us") if other.dtype.kind == "M" else np.nan)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Of a column: whether it holds words, dates or numbers, or nothing so far; its words; and whether some are
+    missing."""
+
+    form: str
+    words: frozenset[str]
+    missing: bool
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The number of rows that count, their weight, what was seen of every column, statistics of the columns where all
+    are numbers and none is missing, statistics of the targets, and a sample."""
+
+    n: int
+    weight: float
+    columns: tuple[Seen, ...]
+    numbers: Stats | None
+    targets: Stats | None
+    sample: Sample
+
+    def fitted_columns(self, categorical: Sequence[bool]) -> tuple[Column, ...]:
+        """What every column is."""
+        table, weights = self.sample.table, self.sample.weights
+        named = enumerate(zip(self.columns, table.columns, categorical, strict=True))
+        return tuple(
+            column_of(raw, as_level, weights, sorted(seen.words), seen.missing, table.zone(j))
+            for j, (seen, raw, as_level) in named
+        )
+
+
+@dataclass(frozen=True)
+class ScanOf:
+    """The scan of a piece; which columns are categories though they hold numbers, and the seed of the sample."""
+
+    categorical: tuple[bool, ...]
+    seed: int
+
+    def __call__(self, block: Block) -> Scan | None:
+        counted = block.weights > 0
+        if not counted.any():
+            return None
+        if not counted.all():
+            block = Block(block.table.take(counted), block.Y[counted], block.weights[counted])
+        check_finite(block.table)
+        table, Y, weights = block.table, block.Y, block.weights
+        columns = tuple(_seen(x, level) for x, level in zip(table.columns, self.categorical, strict=True))
+        plain = all(seen.form == "numbers" and not seen.missing for seen in columns)
+        numbers = stats_of(np.stack(table.columns, axis=1), weights) if plain else None
+        hashes = row_hashes(table, Y, self.seed)
+        sample = sample_of(hashes, table, Y, weights, sample_size(len(columns)))
+        targets = stats_of(Y, weights) if Y.shape[1] else None
+        return Scan(len(weights), float(weights.sum()), columns, numbers, targets, sample)
+
+
+def scan(source: Source, categorical: Sequence[bool], seed: int) -> Scan:
+    """One pass over all rows."""
+    found: Scan | None = source.reduce(ScanOf(tuple(categorical), seed), partial(_merged, names=source.names))
+    if found is None:
+        raise ValueError("Found array with 0 sample(s): there is no row with a positive weight to fit.")
+    return found
+
+
+def _merged(a: Scan | None, b: Scan | None, names: tuple[str, ...] | None) -> Scan | None:
+    if a is None or b is None:
+        return a or b
+    most = sample_size(len(a.columns))
+    called = [repr(name) for name in names] if names is not None else [str(j) for j in range(len(a.columns))]
+    columns = tuple(_both(*pair) for pair in zip(a.columns, b.columns, called, strict=True))
+    numbers = merged_stats(a.numbers, b.numbers) if a.numbers and b.numbers else None
+    targets = merged_stats(a.targets, b.targets) if a.targets and b.targets else None
+    sample = merged_samples(a.sample, b.sample, most)
+    return replace(a, n=a.n + b.n, weight=a.weight + b.weight, columns=columns, numbers=numbers, targets=targets,
+                   sample=sample)  # fmt: skip
+
+
+def _seen(column: RawColumn, as_level: bool) -> Seen:
+    if as_level or is_words(column):
+        words = distinct(as_words(column))[0]
+        form = "" if nothing_there(column) else "words" if is_words(column) else "levels"
+        return Seen(form, frozenset(word for word in words if word is not None), None in words)
+    gone = np.isnat(column) if is_dates(column) else np.isnan(column)
+    return Seen("dates" if is_dates(column) else "numbers", frozenset(), bool(gone.any()))
+
+
+def _both(a: Seen, b: Seen, name: str) -> Seen:
+    if a.form and b.form and a.form != b.form:
+        raise ValueError(f"Column {name} holds {a.form} in some blocks and {b.form} in others; give it one type.")
+    return Seen(a.form or b.form, a.words | b.words, a.missing or b.missing)
+
+
+def gathered(source: Source) -> tuple[Table, Array, Array]:
+    """All rows in memory: the table, targets and weights."""
+    every = source.reduce(_as_list, _extended)
+    columns = tuple(joined_columns([block.table.columns[j] for block in every]) for j in range(source.n_columns))
+    table = Table(columns, source.names, every[0].table.zones)
+    return table, np.vstack([block.Y for block in every]), np.concatenate([block.weights for block in every])
+
+
+def _as_list(block: Block) -> list[Block]:
+    return [block]
+
+
+def _extended(a: list[Block], b: list[Block]) -> list[Block]:
+    return a + b
+
+
+def joined_columns(parts: list[RawColumn]) -> RawColumn:
+    """One column of the parts of several blocks, in the form of those that hold something."""
+    form = next((part for part in parts if not nothing_there(part)), parts[0])
+    return np.concatenate([as_form_of(part, form) for part in parts])

@@ -1,0 +1,180 @@
+"""The classes of scikit-learn that a model file may hold without `trusted`, and the checks of their objects.
+
+Their parameters and attributes are plain values. Parameters that can be a function, the name of a file or a number of
+processes must have one harmless value: a file with another value needs `trusted`. `INVARIANTS` are conditions that
+compiled code relies on.
+"""
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, Ridge
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    KFold,
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    PredefinedSplit,
+    ShuffleSplit,
+    TimeSeriesSplit,
+)
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    RobustScaler,
+    StandardScaler,
+)
+
+Value = bool | float | str | None
+Plain = (
+    Value
+    | tuple[Value, ...]
+    | list[Value]
+    | list[list[Value]]
+    | NDArray[Any]
+    | list[NDArray[Any]]
+    | np.dtype
+    | type
+    | np.random.RandomState
+)
+_Numbers = float | NDArray[np.floating] | NDArray[np.integer] | None
+
+ALWAYS = {
+    "n_features_in_": int,
+    "feature_names_in_": NDArray[np.object_],
+    "_sklearn_version": str,
+    "_sklearn_output_config": dict[str, Literal["default", "pandas", "polars"]],
+}
+
+
+def _with(numbers: str = "", **others: Any) -> dict[str, Any]:
+    """Return the type hints of attributes: `numbers` are names of attributes that are numbers or arrays of them."""
+    return ALWAYS | dict.fromkeys(numbers.split(), _Numbers) | others
+
+
+_Step = tuple[str, Any]
+_Column = tuple[str, Any, Any]
+_ENCODER = _with(
+    categories_=list[NDArray[Any]], min_frequency=None, max_categories=None, _infrequent_enabled=Literal[False]
+)
+_LINEAR = _with("coef_ intercept_ n_iter_ rank_ singular_ dual_gap_ l1_ratio", solver_=str)
+_SPLITTER = {"_default_test_size": Plain, "unique_folds": Plain, "shuffle": Plain, "random_state": Plain}
+
+OTHERS: dict[type, dict[str, Any]] = {
+    StandardScaler: _with("mean_ var_ scale_ n_samples_seen_"),
+    MinMaxScaler: _with("n_samples_seen_ scale_ min_ data_min_ data_max_ data_range_"),
+    MaxAbsScaler: _with("n_samples_seen_ max_abs_ scale_"),
+    RobustScaler: _with("center_ scale_"),
+    OneHotEncoder: _ENCODER
+    | {
+        "feature_name_combiner": Literal["concat"],
+        "drop_idx_": NDArray[Any] | None,
+        "_drop_idx_after_grouping": NDArray[Any] | None,
+        "_n_features_outs": list[int],
+    },
+    OrdinalEncoder: _ENCODER | {"_missing_indices": dict[int, int]},
+    SimpleImputer: _with(
+        strategy=Literal["mean", "median", "most_frequent", "constant"],
+        statistics_=NDArray[Any],
+        indicator_=MissingIndicator | None,
+        _fit_dtype=np.dtype,
+        _fill_dtype=np.dtype,
+    ),
+    MissingIndicator: _with("features_ _n_features", _precomputed=bool),
+    FunctionTransformer: _with(func=None, inverse_func=None, kw_args=None, inv_kw_args=None),
+    PolynomialFeatures: _with("_min_degree _max_degree n_output_features_ _n_out_full"),
+    PCA: _with(
+        "mean_ noise_variance_ n_samples_ n_components_ components_ explained_variance_ explained_variance_ratio_"
+        " singular_values_",
+        _fit_svd_solver=str,
+    ),
+    LinearRegression: _LINEAR,
+    Ridge: _LINEAR,
+    Lasso: _LINEAR,
+    ElasticNet: _LINEAR,
+    KernelRidge: _with("dual_coef_ X_fit_", kernel=Any, kernel_params=None),
+    FrozenEstimator: _with(estimator=Any),
+    TransformedTargetRegressor: _with(
+        "_training_dim",
+        regressor=Any,
+        transformer=Any,
+        regressor_=Any,
+        transformer_=Any,
+        func=None,
+        inverse_func=None,
+    ),
+    Pipeline: _with(steps=list[_Step], memory=None),
+    ColumnTransformer: _with(
+        transformers=list[_Column],
+        transformers_=list[_Column],
+        remainder=Any,
+        n_jobs=Literal[None, 1],
+        transformer_weights=dict[str, float] | None,
+        verbose_feature_names_out=bool,
+        sparse_output_=bool,
+        output_indices_=dict[str, slice],
+        _columns=list[Any],
+        _remainder=_Column,
+        _n_features=int,
+        _transformer_to_input_indices=dict[str, list[int]],
+        _transformers_feature_names_out=NDArray[Any],
+    ),
+    **dict.fromkeys((GroupKFold, GroupShuffleSplit, KFold, ShuffleSplit, TimeSeriesSplit), _SPLITTER),
+    LeaveOneGroupOut: {},
+    LeaveOneOut: {},
+    PredefinedSplit: {"test_fold": Plain, "unique_folds": Plain},
+}
+
+
+def _encodes(encoder: OneHotEncoder) -> bool:
+    """Return whether indices of indicators are within the columns of their sparse matrix, which does not check them."""
+    if not hasattr(encoder, "categories_"):
+        return True
+    dropped, categories = encoder._drop_idx_after_grouping, encoder.categories_
+    if dropped is not None and (dropped.shape != (len(categories),) or not all(map(_is_among, dropped, categories))):
+        return False
+    return bool(all(map(_is_sorted, categories)) and encoder._n_features_outs == encoder._compute_n_features_outs())
+
+
+def _is_among(place: Any, categories: NDArray[Any]) -> bool:
+    return place is None or (isinstance(place, int) and 0 <= place < len(categories))
+
+
+def _is_sorted(categories: NDArray[Any]) -> bool:
+    """Return whether numbers are in increasing order, NaN last, since they are looked up by bisection."""
+    if categories.ndim != 1 or categories.dtype.kind in "OU":
+        return categories.ndim == 1
+    last = categories.dtype.kind == "f" and len(categories) > 0 and np.isnan(categories[-1])
+    known = categories[:-1] if last else categories
+    return bool((known[1:] > known[:-1]).all())
+
+
+def _few_products(powers: PolynomialFeatures) -> bool:
+    """Return whether there are as many products of columns as the parameters say, and at most 100,000."""
+    if not hasattr(powers, "n_output_features_"):
+        return True
+    low, high = powers._min_degree, powers._max_degree
+    if not (0 <= low <= high <= 10 and 0 < powers.n_features_in_ <= 10**4):
+        return False
+    expected = powers._num_combinations(
+        powers.n_features_in_, low, high, bool(powers.interaction_only), bool(powers.include_bias)
+    )
+    return bool(powers.n_output_features_ == expected <= 10**5)
+
+
+INVARIANTS: dict[type, Any] = {
+    OneHotEncoder: _encodes,
+    PolynomialFeatures: _few_products,
+}

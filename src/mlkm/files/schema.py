@@ -1,0 +1,278 @@
+"""The classes of this package that a model file may hold: records by plain names, and estimators by public names.
+
+Fields of records are checked against their annotations (`mlkm.runtime.records`), and fitted attributes of estimators
+against the tables below. There are also a few classes of scikit-learn (`mlkm.files.others`), whose parameters are plain
+values: neither functions, nor names of files, nor objects, unless a table says so. Other classes are allowed only if
+`trusted` names them.
+"""
+
+import re
+from functools import cache
+from importlib import import_module
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from .._types import Array, BoolArray, IntArray
+from ..conformal.bootstrap import Bootstrap
+from ..conformal.cross import Cross, RowScores
+from ..conformal.elsewhere import Selected
+from ..conformal.kept import Kept
+from ..conformal.leave_one_out import LeaveOneOut
+from ..conformal.online import OnlineConformal, _Waiting
+from ..conformal.quantile import QuantileBand
+from ..conformal.regressor import ConformalRegressor
+from ..conformal.request import Shift
+from ..conformal.scores import Recipe, Scored
+from ..conformal.split import Split
+from ..conformal.threshold import End
+from ..data.distinct import Rows
+from ..data.input_range import Fence
+from ..data.inputs import Inputs
+from ..data.scaling import Standardiser
+from ..data.tables.columns import CategoryColumn, DateColumn, NumberColumn
+from ..data.tables.encoder import TableEncoder
+from ..data.tables.means import LevelNumbers, LevelValues
+from ..data.tables.reading import Reader
+from ..data.tables.text import TextBasis
+from ..estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
+from ..kernels import Cauchy, Gaussian, Laplacian, Matern
+from ..model.features import FeatureMap, JointMap, LinearMap
+from ..model.gaussian import GaussianMap
+from ..model.laplace import LandmarkMap
+from ..model.last import LastInputs
+from ..model.levels import LevelMap
+from ..model.machine import Machine
+from ..model.prior import Part, Prior, SumPart
+from ..model.rank_transform import Warp
+from ..model.scales import Geometric
+from ..model.sum_kernel import SumKernel, Term, WarpedKernel
+from ..model.target_transform import Link, Power
+from ..random_features import RandomFeatures
+from ..runtime.records import RefusedError, check_values, record
+from ..search.kernel_search import LearnedKernel
+from ..solve.closed_form import Kernels, Ridge
+from ..solve.gradient import GradientDescent
+from ..solve.projection import VariableProjection
+from ..solve.sums import Sums
+from ..variance.estimator import FitSummary
+from ..variance.layers import LayersSummary
+from ..variance.row_facts import RowFacts
+from ..variance.stack import StackSummary
+from ..variance.summed import SumsSummary
+from .archive import PLAIN
+from .others import ALWAYS, INVARIANTS, OTHERS, Plain
+
+# Dataclasses and named tuples, with the shapes of their arrays: axes of the same letter have the same length.
+_DATA: dict[type, dict[str, str]] = {
+    Bootstrap: {},
+    CategoryColumn: {},
+    Cauchy: {},
+    Cross: {"fold": "n"},
+    DateColumn: {},
+    FeatureMap: {"frequencies": "dD", "phases": "D", "amplitudes": "D"},
+    Fence: {"low": "d", "high": "d", "least": "d", "most": "d", "numbers": "d"},
+    FitSummary: {"loo_error": "k"},
+    Gaussian: {},
+    GaussianMap: {"points": "Md", "matrix": "rd", "unlike": "d", "texts": "qd"},
+    Geometric: {},
+    Inputs: {"kinds": "d", "owners": "d"},
+    JointMap: {},
+    Kept: {},
+    LandmarkMap: {"points": "Md", "relevance": "d", "unlike": "d", "texts": "qd"},
+    Laplacian: {},
+    LastInputs: {},
+    LayersSummary: {"error": "k", "loo_error": "k"},
+    LearnedKernel: {},
+    LeaveOneOut: {"place": "n"},
+    LevelMap: {"points": "Md", "variances": "d"},
+    LevelNumbers: {},
+    LevelValues: {"values": "Lr", "unseen": "r"},
+    LinearMap: {"slopes": "d"},
+    Link: {"knots": "qk", "means": "qk", "deviations": "qk"},
+    Machine: {},
+    Matern: {},
+    NumberColumn: {},
+    Part: {},
+    Power: dict.fromkeys(("power", "centre", "spread", "mean", "sd", "low", "high"), "k"),
+    Prior: {"linear": "d"},
+    QuantileBand: {"lower": "pk", "upper": "pk"},
+    Reader: {"columns": "d", "names": "d"},
+    Recipe: {},
+    RowFacts: {"reach": "k"},
+    RowScores: {"below": "nk", "above": "nk"},
+    Rows: {"X": "nd", "Y": "nk", "weights": "n", "copies": "n", "fold": "n"},
+    Scored: {},
+    Selected: {},
+    Shift: {"weights": "n"},
+    Split: {"below": "nk", "above": "nk"},
+    StackSummary: {"loo_error": "k"},
+    Standardiser: {"mean": "d", "sd": "d", "rounded": "d"},
+    SumKernel: {"linear": "d"},
+    SumPart: {"points": "Md", "factor": "MM"},
+    Sums: {"shift": "p", "F": "p", "Y": "k", "FF": "pp", "FY": "pk", "YY": "k"},
+    SumsSummary: {"loo_error": "k"},
+    Term: {},
+    TextBasis: {"runs": "r", "rarity": "r", "directions": "qr"},
+    Warp: {"knots": "d", "values": "d"},
+    WarpedKernel: {},
+    _Waiting: {},
+}
+
+_FACTS: dict[str, Any] = {"fit_facts_": dict[str, Plain]}  # what the command line writes down
+_MACHINE = {
+    **ALWAYS,
+    **_FACTS,
+    "machines_": tuple[Machine, ...],
+    "widths_": tuple[int, ...],
+    "scales_": Any,
+    "penalty_": float,
+    "n_iter_": int,
+    "loss_curve_": list[float],
+    "loo_error_": float,
+    "feature_relevance_": Array,
+    "x_scaler_": Standardiser,
+    "y_scaler_": Standardiser,
+    "_beyond": float,
+    "_careful": bool,
+    "_fence": Fence,
+    "_kept_layer": LearnedKernel | Prior,
+    "_kinds": Inputs,
+    "_learned": bool,
+    "_limits": tuple[Array, Array],
+    "_numbers": LevelNumbers | None,
+    "_reader": Reader,
+    "_rows_of_fit": tuple[Rows | None, FitSummary | LayersSummary | StackSummary | SumsSummary],
+    "_single_output": bool,
+    "_span": tuple[Array, Array],
+    "_total_weight": float,
+}
+
+# Other classes, with their fitted attributes. Parameters of constructors may be any value that can be made.
+_FITTED: dict[type, dict[str, Any]] = {
+    MLKMRegressor: _MACHINE,
+    RKMRegressor: _MACHINE,
+    RandomFeatureRidge: _MACHINE,
+    RandomFeatures: {**ALWAYS, "map_": FeatureMap},
+    TableEncoder: {**ALWAYS, "reader_": Reader},
+    ConformalRegressor: {
+        **ALWAYS,
+        **_FACTS,
+        "_band": Bootstrap | Cross | LeaveOneOut | Selected | Split,
+        "_kept": Kept | None,
+        "_single_output": bool,
+        "estimator_": Any,
+        "n_calibration_": int,
+    },
+    OnlineConformal: {
+        **ALWAYS,
+        "_ends": list[End],
+        "_kept": Kept | None,
+        "_n_predicted": int,
+        "_scored": Scored,
+        "_waiting": dict[int, _Waiting],
+        "estimator_": Any,
+    },
+    End: {
+        **dict.fromkeys(("alpha", "level", "decay", "step", "least", "unit", "swing", "last", "threshold"), float),
+        "adaptive": bool,
+        "recent": tuple[list[float], int | None],
+        "ordered": list[float],
+        "n_seen": int,
+        "t": int,
+    },
+    **{solver: {} for solver in (GradientDescent, Kernels, Ridge, VariableProjection)},
+}
+
+_MOST_COLUMNS = 10**6
+_VALID: dict[type, Any] = {
+    Cross: lambda band: _places(band.fold, len(band.fits)) and len(band.fold) == len(band.scores.below),
+    Inputs: lambda inputs: _places(inputs.kinds, 3) and _places(inputs.owners, _MOST_COLUMNS),
+    LeaveOneOut: lambda band: _places(band.place, len(band.place)) and len(band.place) == len(band.scores.below),
+    LevelNumbers: lambda numbers: len(numbers.encoders) == np.count_nonzero(numbers.inputs.levels),
+    Machine: lambda machine: len(machine.maps) == len(machine.layers) >= 1 and all(machine.layers),
+    Matern: lambda kernel: kernel.nu > 0,
+    Warp: lambda warp: [k.shape for k in warp.knots] == [v.shape for v in warp.values],
+}
+
+for _cls, _shapes in _DATA.items():
+    _words = re.sub(r"(?<!^)(?=[A-Z])", " ", _cls.__name__.lstrip("_")).lower()
+    record(_words, _VALID.get(_cls), **_shapes)(_cls)
+
+_NAMES = {cls: cls.__name__ for cls in _FITTED} | {cls: f"{cls.__module__}.{cls.__qualname__}" for cls in OTHERS}
+_CLASSES = {name: cls for cls, name in _NAMES.items()}
+_TYPES: list[type] = [float, int, *(dtype.type for dtype in PLAIN.values())]
+NUMBER_TYPES = {one.__name__: one for one in _TYPES}
+
+
+def is_own(cls: type) -> bool:
+    """Return whether a class is an estimator or a solver of this package."""
+    return cls in _FITTED
+
+
+def listed_name(cls: type) -> str | None:
+    """Return the name of a class in files if it is on the list, else None."""
+    return _NAMES.get(cls)
+
+
+def class_named(name: str) -> type | None:
+    """Return the class of this name if it is on the list, else None."""
+    return _CLASSES.get(name)
+
+
+def name_of(obj: Any) -> str:
+    """Return the name by which a class or a function is imported and trusted."""
+    return f"{getattr(obj, '__module__', None) or 'numpy'}.{getattr(obj, '__qualname__', obj.__name__)}"
+
+
+def resolved(name: str) -> Any:
+    """Return the class or function that is defined under this name, or None."""
+    parts = name.split(".")
+    for k in range(len(parts) - 1, 0, -1):
+        try:
+            obj: Any = import_module(".".join(parts[:k]))
+        except ImportError:
+            continue
+        for part in parts[k:]:
+            obj = getattr(obj, part, None)
+        return obj if hasattr(obj, "__name__") and name_of(obj) == name else None
+    return None
+
+
+def check_state(cls: type, state: Any) -> None:
+    """Refuse attributes that no object of this class on the list has."""
+    check_values(cls.__name__, state, *_hints(cls))
+
+
+def check_consistent(obj: Any) -> None:
+    """Refuse an object whose attributes, though each is allowed, are inconsistent with each other."""
+    if type(obj) in INVARIANTS and not INVARIANTS[type(obj)](obj):
+        raise RefusedError(f"the attributes of {type(obj).__name__} are inconsistent with each other")
+
+
+@cache
+def _hints(cls: type) -> tuple[dict[str, Any], set[str]]:
+    """Return the type hints of all attributes, and the attributes that are required."""
+    parameters = signature(cls).parameters if issubclass(cls, BaseEstimator) or cls in OTHERS else ()
+    if cls in _FITTED:
+        return dict.fromkeys(parameters, Any) | _FITTED[cls], set(parameters or _FITTED[cls])
+    return dict.fromkeys(parameters, Plain) | OTHERS[cls], set(parameters)
+
+
+def made(cls: type, state: Any) -> Any:
+    """Check a state and return an object of a class on the list with it."""
+    check_state(cls, state)
+    obj: Any = object.__new__(cls)
+    if hasattr(obj, "__setstate__"):
+        obj.__setstate__(state)
+    else:
+        vars(obj).update(state)
+    check_consistent(obj)
+    return obj
+
+
+def _places(array: IntArray | BoolArray, n: int) -> bool:
+    """Return whether all entries are indices from 0 to n - 1."""
+    return bool(array.size == 0 or (array.min() >= 0 and array.max() < n))

@@ -1,0 +1,272 @@
+"""Functions of rows, row by row, over sources and collections: predictions, intervals, scores of a model.
+
+Predictions of a table in files, written as they are made.
+"""
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from .._types import Array
+from ..data.dask import DaskSource, chunks_of, columns_of, is_dask, known_lengths
+from ..data.pieces import in_order
+from ..data.source import Block, Source, check_predicted, is_source
+from ..data.stats import Stats, merged_if_any, stats_of
+from ..data.table_files import FileSource, open_table
+from ..data.tables.frames import Table, is_words
+from ..data.tables.odd import one_warning
+from ..runtime.atomic import atomic_write
+from ..runtime.checks import brief, file_path
+from ..variance import LayersSummary, SumsSummary
+
+NO_WEIGHT = "All sample weights are zero, so there is no row to score; give a row a positive weight."
+Tails = Sequence[tuple[int, ...]]  # the shape of a row of every result
+
+
+def is_elsewhere(X: Any) -> bool:
+    """Whether the rows of X are in files or on a cluster."""
+    return is_dask(X) or is_source(X)
+
+
+def apply_rows(f: Callable[[Any], tuple[Array, ...]], X: Any, tails: Tails, model: Any) -> tuple[Any, ...]:
+    """The results of f for all rows of X: dask arrays of a collection, which are computed when they are asked for;
+    arrays of a table in files, of which the columns of the model are read. Others than those of its fit are refused at
+    once, where it is one of this package."""
+    if isinstance(model, FrozenEstimator):
+        return apply_rows(f, X, tails, model.estimator)
+    X = later_rows(X, model)
+    if hasattr(model, "_reader"):
+        model._reader.check(model, *(columns_of(X) if is_dask(X) else (X.names, X.n_columns)))
+    if is_dask(X):
+        return _lazily(f, X, tails)
+    with one_warning():
+        parts = list(in_order(lambda block: f(block.table), X.blocks()))
+    if not parts:
+        raise ValueError(f"Found array with 0 sample(s) (shape=(0, {X.n_columns})) while a minimum of 1 is required.")
+    return tuple(np.concatenate(own) for own in zip(*parts, strict=True))
+
+
+def later_rows(X: Any, model: Any) -> Any:
+    """Return a source of rows for a fitted model: of a table in files only the columns of the model, and for models of
+    this package unconverted cells, which they read by the types of the fit."""
+    if isinstance(X, FileSource):
+        X = X.narrowed(names_of(model))
+    inner = getattr(model, "estimator_", model)
+    inner = inner.estimator if isinstance(inner, FrozenEstimator) else inner
+    return X.as_cells() if hasattr(inner, "_reader") and isinstance(X, (FileSource, DaskSource)) else X
+
+
+def _lazily(f: Callable[[Any], tuple[Array, ...]], X: Any, tails: Tails) -> tuple[Any, ...]:
+    import dask.array as da
+    from dask import delayed
+
+    chunks, _, _ = chunks_of(X)
+    lengths = known_lengths(X) or (np.nan,) * len(chunks)
+    own = delayed(f, pure=False, traverse=False)  # a result of its own: as a function it would be part of every task
+    results = [delayed(_of_chunk, pure=False)(own, chunk, tuple(tails)) for chunk in chunks]
+    return tuple(
+        da.concatenate(
+            [da.from_delayed(part[k], (n, *tail), np.float64) for part, n in zip(results, lengths, strict=True)],
+            allow_unknown_chunksizes=True,
+        )
+        for k, tail in enumerate(tails)
+    )
+
+
+def _of_chunk(f: Callable[[Any], tuple[Array, ...]], chunk: Any, tails: Tails) -> tuple[Array, ...]:
+    """f, which is not asked about no rows."""
+    return f(chunk) if len(chunk) else tuple(np.zeros((0, *tail)) for tail in tails)
+
+
+def check_here(X: Any, what: str) -> None:
+    """Refuse rows elsewhere for what looks at rows in memory."""
+    if is_elsewhere(X):
+        raise TypeError(f"{what} looks at rows in memory; give an array or a frame, such as some rows of the table.")
+
+
+def sendable(model: Any, return_std: bool = False) -> Any:
+    """A model as it is sent to rows: without its training rows, unless standard deviations ask for
+    them and are not made of sums."""
+    if isinstance(model, FrozenEstimator):
+        return sendable(model.estimator, return_std)
+    if not hasattr(model, "_reader"):
+        return OfTables(model)
+    if not hasattr(model, "_rows_of_fit"):
+        return model
+    result = copy(model)
+    rows, fit = result.__dict__.pop("_rows_of_fit")
+    if return_std and isinstance(fit, (SumsSummary, LayersSummary)):
+        result._rows_of_fit = None, replace(fit, sample=None)
+    elif return_std:
+        result._rows_of_fit = rows, fit
+    result.__dict__.pop("_seen", None)
+    return result
+
+
+@dataclass(frozen=True)
+class OfTables:
+    """A regressor of another library, which is given rows as arrays, or where columns have names as frames."""
+
+    model: Any
+
+    def predict(self, rows: Any, **settings: Any) -> Any:
+        return self.model.predict(taken(self.model, rows), **settings)
+
+
+def taken(model: Any, table: Any) -> Any:
+    """Return rows in the form that a model takes: unchanged for models of this package and for unconverted cells, and
+    for other models as a frame, or as an array if they were fitted to columns without names."""
+    if hasattr(model, "_reader") or not isinstance(table, Table):
+        return table
+    unnamed = hasattr(model, "n_features_in_") and not hasattr(model, "feature_names_in_")
+    if table.names is None or unnamed:
+        return np.stack(table.columns, axis=1)
+    import pandas as pd
+
+    return pd.DataFrame({name: _as_pandas_reads(x) for name, x in zip(table.names, table.columns, strict=True)})
+
+
+def _as_pandas_reads(column: Any) -> Any:
+    """Missing words are NaN, as pandas has them from a file: before version 3 it would leave None as it is, which
+    encoders take for another value."""
+    return np.where(column == None, np.nan, column) if is_words(column) else column  # noqa: E711, elementwise
+
+
+def names_of(model: Any) -> tuple[str, ...] | None:
+    """The columns that a model, or that inside a band, was fitted to, if it knows their names."""
+    inner = getattr(model, "estimator_", model)
+    found = getattr(model, "feature_names_in_", getattr(inner, "feature_names_in_", None))
+    return None if found is None else tuple(map(str, found))
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a model predicts of rows, with standard deviations where asked: a function that is sent to them."""
+
+    model: Any
+    return_std: bool = False
+
+    def __call__(self, rows: Any) -> tuple[Array, ...]:
+        return tuple(self.model.predict(rows, return_std=True)) if self.return_std else (self.model.predict(rows),)
+
+
+@dataclass(frozen=True)
+class ErrorsOf:
+    """Statistics by which a model is scored, of targets and their errors, output by output; None without weight."""
+
+    model: Any
+
+    def __call__(self, block: Block) -> Stats | None:
+        counted = block.weights > 0
+        if not block.Y.shape[1]:
+            raise ValueError("A score needs targets; name them, as in open_table(path, target='price'), or pass y.")
+        f = np.asarray(self.model.predict(block.table))
+        f = f[:, None] if f.ndim == 1 else f
+        check_predicted(block.Y, f)
+        both = np.hstack([block.Y, block.Y - f])[counted]
+        return stats_of(both, block.weights[counted]) if counted.any() else None
+
+
+def r2(source: Source, model: Any) -> float:
+    """The coefficient of determination, averaged over outputs, as scikit-learn has it."""
+    found = later_rows(source, model).reduce(ErrorsOf(sendable(model)), merged_if_any)
+    if found is None:
+        raise ValueError(NO_WEIGHT)
+    k = len(found.sd) // 2
+    sd, missed = found.sd[:k], np.hypot(found.mean[k:], found.sd[k:])
+    constant = found.low[0, :k] >= found.high[1, :k]
+    with np.errstate(over="ignore"):
+        shares = np.where(constant, missed == 0, 1 - (missed / np.where(constant, 1.0, sd)) ** 2)
+    return finite_score(float(np.mean(shares)))
+
+
+def finite_score(share: float) -> float:
+    """A coefficient of determination that is a number."""
+    if not np.isfinite(share):
+        raise ValueError(
+            "The score is below -1.8e308, where float64 ends: predictions are over 1e150 standard deviations of the"
+            " targets away from these; give targets in the units of the fit."
+        )
+    return share
+
+
+_KINDS = (".parquet", ".csv")
+
+
+def predict_table(model: Any, source: Any, out: Any, *, confidence_level: float | None = None) -> Path:
+    """Predict every row of a table in files and write the results, in the order of the rows, to a Parquet or CSV file.
+
+    Columns are `prediction`, and for a band `lower` and `upper`; with several outputs each with its number, as in
+    `prediction_0`. The file has its name only when it is complete: what fails leaves nothing behind.
+
+    Parameters
+    ----------
+    model : a fitted regressor, or a `ConformalRegressor`, whose band is then written too
+    source : what `open_table` gives, or what it takes
+    out : the file to write, .parquet or .csv
+    confidence_level : of the band, by default that of the constructor
+    """
+    import pyarrow as pa
+
+    path = file_path("out", out)
+    if path.suffix.lower() not in _KINDS:
+        raise ValueError(f"Predictions are written to a .parquet or .csv file; got {brief(path.name)}.")
+    if isinstance(model, type) or not hasattr(model, "predict"):
+        raise TypeError(
+            f"model must be a fitted regressor or a band, as in predict_table(model, ...); got {brief(model)}."
+        )
+    check_is_fitted(model)
+    if confidence_level is not None and not hasattr(model, "predict_interval"):
+        raise ValueError("confidence_level is for models with a band, and this one has none.")
+    table = source if isinstance(source, FileSource) else open_table(source)
+    table = later_rows(table, model)
+    if table.reads(path):
+        raise ValueError(f"{str(path)!r} is, or would be, one of the files that are read; give it another name.")
+    with atomic_write(path) as file, one_warning():
+        writer = None
+        try:
+            for block in table.blocks():
+                columns = pa.table(_columns(model, block.table, confidence_level))
+                writer = writer or _writer(file, columns.schema, path.suffix.lower())
+                writer.write_table(columns)
+        finally:
+            if writer is not None:
+                writer.close()
+        if writer is None:
+            raise ValueError("The table has no rows to predict.")
+    return path
+
+
+def _columns(model: Any, rows: Any, level: float | None) -> dict[str, Any]:
+    if not hasattr(model, "predict_interval"):
+        return _named("prediction", np.asarray(model.predict(taken(model, rows))))
+    mean, interval = model.predict_interval(taken(model.estimator_, rows), level)
+    if interval.shape[2] != 1:
+        raise ValueError("predict_table writes the band of one level; give confidence_level=0.9, say.")
+    return {
+        **_named("prediction", mean),
+        **_named("lower", interval[:, 0, 0]),
+        **_named("upper", interval[:, 1, 0]),
+    }
+
+
+def _named(name: str, values: Any) -> dict[str, Any]:
+    if values.ndim == 1:
+        return {name: values}
+    return {f"{name}_{k}": column for k, column in enumerate(values.T)}
+
+
+def _writer(file: IO[bytes], schema: Any, kind: str) -> Any:
+    if kind == ".parquet":
+        from pyarrow.parquet import ParquetWriter
+
+        return ParquetWriter(file, schema)
+    from pyarrow.csv import CSVWriter
+
+    return CSVWriter(file, schema)

@@ -1,0 +1,222 @@
+"""The default's fit: a sum of kernels on all rows, for the targets as they are and, where these are skewed, for targets
+on a scale where they are not. With few rows ridge and the mean stand beside it. All are weighed by predictions of rows
+that they have not seen.
+
+Every member but the one on another scale is linear in y given its features, and so is their sum: a machine of one
+layer.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .._types import Array, IntArray
+from ..data import Rows
+from ..model.machine import Machine, averaged, predict_average
+from ..model.sum_kernel import SumKernel, WarpedKernel
+from ..model.target_transform import Power, fit_power, link_of, share_of_spread, straightness
+from ..runtime.deadline import search_is_late
+from ..runtime.progress import advance, stage
+from ..runtime.seeds import Purpose, generator
+from ..runtime.sizes import MATRIX_ALONE
+from ..runtime.threads import side_by_side
+from ..search.kernel_search import LearnedKernel, search_kernels, weighed
+from ..search.plan import Plan
+from ..search.policy import Policy
+from ..search.stacking import convex_weights, shared_weights
+from ..solve.dual import solvable_rows, solve_dual, usual_steps
+from ..solve.ridge import ridge
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A sum of kernels solved, its noise variance, and what it misses of the last rows without them (m, k)."""
+
+    machine: Machine
+    kernel: SumKernel
+    noise: float
+    missed: Array
+
+
+@dataclass(frozen=True)
+class KernelFit:
+    """Machines whose plain average is the fit, the kernel with the noise variance of its solve, the error of rows left
+    out for every output, how many rows were solved on, what is missed of the last of them without them (m, k), the
+    shares of kernel, ridge and mean, the penalty of ridge, and the kernel for targets on another scale, where there is
+    one."""
+
+    machines: tuple[Machine, ...]
+    kernel: SumKernel
+    noise: float
+    loo_error: Array
+    solved: int
+    missed: Array
+    shares: tuple[float, float, float] = (1.0, 0.0, 0.0)
+    ridge_penalty: float = 0.0
+    warped: WarpedKernel | None = None
+
+
+def fit_kernel(rows: Rows, plan: Plan, found: LearnedKernel | None = None) -> KernelFit:
+    """Learn the kernels, unless they were found before, solve on all rows, and weigh what there is."""
+    if len(rows) < plan.policy.least_rows or not rows.X.any():
+        return _only_mean(rows)
+    if len(rows) > plan.policy.stack_rows:
+        return _kernels(rows, plan, found)
+    both = side_by_side(lambda: _kernels(rows, plan, found), lambda: _held_out(rows, plan, found))
+    return _stacked(rows, plan, *both)
+
+
+def _kernels(rows: Rows, plan: Plan, found: LearnedKernel | None) -> KernelFit:
+    """For the targets as they are and, where it differs, for those on another scale; weighed by the last rows."""
+    found, power = search_kernels(rows, plan) if found is None else found, _power(rows, plan.policy)
+    if power is None:
+        with stage("weigh", plan.policy.weigh_steps):
+            learned = weighed(found, rows, plan)
+        some = solvable_rows(learned.kernel, rows, learned.noise)
+        with stage("solve", usual_steps(len(some))):
+            return _fit_of(_solved(learned, some), some)
+    there = replace(rows, Y=power.forward(rows.Y))
+    with stage("weigh", 2 * plan.policy.weigh_steps):
+        both = side_by_side(lambda: weighed(found, rows, plan), lambda: weighed(found, there, plan), wide=True)
+    n = min(len(solvable_rows(learned.kernel, rows, learned.noise)) for learned in both)
+    some, there = rows.take(slice(0, n)), there.take(slice(0, n))
+    with stage("solve", 2 * usual_steps(n)):
+        if n > MATRIX_ALONE:
+            raw, other = _solved(both[0], some), _solved(both[1], there)
+        else:
+            raw, other = side_by_side(lambda: _solved(both[0], some), lambda: _solved(both[1], there), wide=True)
+    return _on_both_scales(raw, other, power, some, there, plan)
+
+
+def _on_both_scales(raw: Solved, other: Solved, power: Power, rows: Rows, there: Rows, plan: Plan) -> KernelFit:
+    """By predictions of the last rows without them; `there` has the targets on the other scale."""
+    m = min(len(raw.missed), len(other.missed))
+    last, on_other = rows.take(slice(len(rows) - m, None)), there.Y[-m:] - other.missed[-m:]
+    link = link_of(power, other.missed[-m:], last.weights)
+    predictions = np.stack([last.Y - raw.missed[-m:], link.mean(on_other)])
+    rng = generator(plan.seed, Purpose.STACK)
+    shares = shared_weights(predictions, last.Y, last.weights, rng, plan.policy.bootstraps)
+    if shares[1] < plan.policy.least_share:
+        return _fit_of(raw, rows)
+    missed = last.Y - np.tensordot(shares, predictions, axes=1)
+    machines = averaged((raw.machine, replace(other.machine, link=link)), shares.tolist())
+    noise_share = share_of_spread(missed, link.deviation(on_other), last.weights)
+    warped = WarpedKernel(other.kernel, other.noise, power, link, float(shares[1]), noise_share)
+    fit = _fit_of(replace(raw, missed=missed), rows)
+    return replace(fit, machines=machines, shares=(float(shares[0]), 0.0, 0.0), warped=warped)
+
+
+def _fit_of(raw: Solved, rows: Rows) -> KernelFit:
+    """One kernel alone."""
+    weights = rows.weights[len(rows) - len(raw.missed) :]
+    error = weights @ raw.missed**2 / weights.sum()
+    return KernelFit((raw.machine,), raw.kernel, raw.noise, error, len(rows), raw.missed)
+
+
+def _power(rows: Rows, policy: Policy) -> Power | None:
+    """A scale on which targets are nearly normal, where they are not on theirs."""
+    if len(rows) < policy.least_transformed:
+        return None
+    power = fit_power(rows.Y, rows.weights)
+    same = straightness(rows.Y, power.forward(rows.Y), rows.weights) > policy.straight
+    return None if same else power
+
+
+def _solved(learned: LearnedKernel, rows: Rows) -> Solved:
+    fit = solve_dual(learned.kernel, rows, learned.noise)
+    advance()
+    machine = learned.kernel.machine(rows.X, fit.alpha, fit.intercept, fit.single)
+    return Solved(machine, learned.kernel, learned.noise, fit.missed)
+
+
+def _mean(rows: Rows) -> tuple[SumKernel, Machine]:
+    """Where there is nothing to learn from."""
+    kernel = SumKernel((), np.zeros(rows.X.shape[1]))
+    return kernel, kernel.machine(rows.X, np.zeros_like(rows.Y), rows.weights @ rows.Y / len(rows))
+
+
+def _only_mean(rows: Rows) -> KernelFit:
+    kernel, machine = _mean(rows)
+    error = rows.weights @ (rows.Y - rows.weights @ rows.Y / len(rows)) ** 2 / max(len(rows) - 1, 1)
+    return KernelFit((machine,), kernel, 1.0, error, len(rows), np.zeros((0, rows.Y.shape[1])))
+
+
+def _linear(rows: Rows, plan: Plan) -> tuple[Machine, float]:
+    """Ridge on the inputs that are numbers, and its penalty, by leave-one-out; without a linear term the mean. On texts
+    it would tell levels apart by directions of which a new level says nothing."""
+    mean, seen = _mean(rows)[1], rows.inputs.numbers
+    if not plan.linear or not seen.any():
+        return mean, 0.0
+    fit = ridge(rows.X[:, seen], rows.Y, rows.weights)
+    slopes = np.zeros((rows.X.shape[1], rows.Y.shape[1]))
+    slopes[seen] = fit.coefficients
+    return replace(mean, layers=((np.vstack([slopes, fit.intercept]),),)), fit.penalty
+
+
+def _held_out(rows: Rows, plan: Plan, found: LearnedKernel | None) -> tuple[IntArray, Array]:
+    """Return held-out rows and the predictions of kernels, ridge and the mean there, fitted to the other rows. Kernels
+    that are not given are learned by one search, on as many rows as its first stage has."""
+    cheaper = replace(plan, policy=replace(plan.policy, draws=1, joint_rows=plan.policy.first_joint_rows))
+    return held_out(
+        rows,
+        plan,
+        lambda inside: (_kernels(inside, cheaper, found).machines, _linear(inside, plan)[:1], _mean(inside)[1:]),
+    )
+
+
+def held_out(rows: Rows, plan: Plan, fit: Callable[[Rows], Sequence[Sequence[Machine]]]) -> tuple[IntArray, Array]:
+    """Return held-out rows, and predictions (members, rows, outputs) there by members fitted to the other rows."""
+    folds, outside = _fifths(len(rows), plan), []
+    with stage("held out", len(folds)) as step:
+        for fold in folds:
+            members = fit(rows.take(np.setdiff1d(np.arange(len(rows)), fold)))
+            outside.append([predict_average(member, rows.X[fold]) for member in members])
+            step()
+            if search_is_late():
+                break
+    return np.concatenate(folds[: len(outside)]), np.stack([np.vstack(member) for member in zip(*outside, strict=True)])
+
+
+def mean_square(rows: Rows, at: IntArray, predictions: Array) -> Array:
+    """Return the weighted mean squared error of predictions for the rows `at`, for every output."""
+    weights = rows.weights[at]
+    return np.asarray(weights @ (rows.Y[at] - predictions) ** 2 / weights.sum())
+
+
+def _stacked(rows: Rows, plan: Plan, fit: KernelFit, held: tuple[IntArray, Array]) -> KernelFit:
+    """The convex combination of kernels, ridge and mean that predicts rows held out best."""
+    at, predictions = held
+    Y, weights, rng = rows.Y[at], rows.weights[at], generator(plan.seed, Purpose.STACK)
+    shares = convex_weights(predictions, Y, weights, rng, plan.policy.bootstraps)
+    error = mean_square(rows, at, np.tensordot(shares, predictions, axes=1))
+    linear, penalty = _linear(rows, plan)
+    if not plan.linear:
+        shares = np.array([shares[0], 0.0, shares[1] + shares[2]])
+    kernels, line, mean = (float(share) for share in shares)
+    k, warped, raw = len(fit.machines), fit.warped, kernels * fit.shares[0]
+    own, *other = averaged(fit.machines, [kernels / k] * k)  # those of the kernels, with their share
+    if warped is not None and kernels * warped.share < plan.policy.least_share:  # goes to the mean
+        mean, k, other, own = mean + kernels * warped.share, 1, [], averaged((own,), [1 / k])[0]
+    own = _combined(own, linear, _mean(rows)[1], (k * line, k * mean))
+    warped = None if not other or warped is None else replace(warped, share=kernels * warped.share)
+    return replace(
+        fit, machines=(own, *other), loo_error=error, shares=(raw, line, mean), ridge_penalty=penalty, warped=warped
+    )
+
+
+def _fifths(n: int, plan: Plan) -> list[IntArray]:
+    """Rows held out: all five fifths in turn, two of them where there are more rows, or one; single rows of a few."""
+    parts, (all_five, two) = [np.arange(k, n, min(5, n)) for k in range(min(5, n))], plan.policy.fifths
+    return parts if n <= all_five else parts[:2] if n <= two else parts[:1]
+
+
+def _combined(kernel: Machine, linear: Machine, mean: Machine, shares: tuple[float, float]) -> Machine:
+    """One machine: the linear member joins the linear term of the first, the mean its intercept."""
+    (W,), (V,), (U,) = kernel.layers[0], linear.layers[0], mean.layers[0]
+    d, total = len(V) - 1, W.copy()
+    if not kernel.linear:
+        total = np.vstack([total[:-1], np.zeros((d, W.shape[1])), total[-1:]])
+    total[-1 - d : -1] += shares[0] * V[:-1]
+    total[-1] += shares[0] * V[-1] + shares[1] * U[-1]
+    return replace(kernel, layers=((total,),), linear=True)  # all zero where there is to be no linear term

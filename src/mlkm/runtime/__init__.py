@@ -1,0 +1,1 @@
+"""Checks of arguments, seeds, threads, progress, memory, deadlines, records and files for all other rooms."""

@@ -1,0 +1,287 @@
+"""Callbacks of scikit-learn (`model.set_callbacks(ProgressBar())`), from version 1.9 on, and other listeners.
+
+A fit is a task and every stage of it (`mlkm.runtime.progress`) is a task inside. A callback cannot stop a fit, since a
+stage has no result before it is over.
+
+Progress is also reported to a function or to stderr (`verbose`), with bars in a terminal and one line per stage
+elsewhere. Bars are those of rich if it is installed. Nothing is drawn in the first second, so that a short fit leaves
+no flicker, and the remaining time is shown for stages of more than five seconds.
+"""
+
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from numbers import Integral
+from time import perf_counter
+from typing import Any, TextIO, TypeVar, cast
+
+from .checks import brief
+from .progress import Event, Listener, telling
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+try:
+    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import with_callbacks as _managed
+except ImportError:  # before 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """A class without methods, for versions of scikit-learn that have no callbacks."""
+
+    def _managed(method: F) -> F:
+        return method
+
+
+__all__ = ["CallbackSupportMixin", "Everyone", "Tasks", "tasks_of", "with_callbacks"]
+
+
+def with_callbacks(method: F) -> F:
+    """Return a method after which scikit-learn tears callbacks down, however it ends."""
+    return cast(F, _managed(method))
+
+
+class Tasks:
+    """The stages of a fit as tasks of scikit-learn's callbacks. The fit begins when this is made, and ends with
+    `finish`."""
+
+    def __init__(self, model: Any, X: Any, y: Any, sample_weight: Any) -> None:
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        self.model, self.data = model, {"X": X, "y": y, "metadata": metadata}
+        self.fit = model._init_callback_context(max_subtasks=None)
+        self.fit.call_on_fit_task_begin(estimator=model, **self.data)
+        self.open: dict[str, Any] = {}
+
+    def tell(self, event: Event) -> None:
+        """Begin a task at the first event of a stage, and end it at the last."""
+        if event.left == 0:
+            self._end(event.stage)
+        elif event.stage not in self.open:
+            # None: it has steps, how many is not known, and a bar of its own
+            task = self.open[event.stage] = self.fit.subcontext(task_name=event.stage, max_subtasks=None)
+            task.call_on_fit_task_begin(estimator=self.model)
+
+    def say(self, line: str, event: Event) -> None:
+        """Ignore the line, since an estimate is no task."""
+
+    def close(self) -> None:
+        """End all open tasks."""
+        for name in list(self.open):
+            self._end(name)
+
+    def finish(self) -> None:
+        """Tell callbacks that the fit is over; the model is fitted, so that they may ask it to predict."""
+        self.fit.call_on_fit_task_end(estimator=self.model, reconstruction_attributes={}, **self.data)
+
+    def _end(self, name: str) -> None:
+        task = self.open.pop(name, None)
+        if task is not None:
+            task.call_on_fit_task_end(estimator=self.model)
+
+
+def tasks_of(model: Any, X: Any, y: Any, sample_weight: Any) -> Tasks | None:
+    """Return the tasks of a fit if the model has callbacks, else None."""
+    return Tasks(model, X, y, sample_weight) if getattr(model, "_skl_callbacks", None) else None
+
+
+class Everyone:
+    """Several listeners as one."""
+
+    def __init__(self, *listeners: Listener) -> None:
+        self.listeners = listeners
+
+    def tell(self, event: Event) -> None:
+        """Pass an event on to all listeners."""
+        for listener in self.listeners:
+            listener.tell(event)
+
+    def say(self, line: str, event: Event) -> None:
+        """Pass a line on to all listeners."""
+        for listener in self.listeners:
+            listener.say(line, event)
+
+    def close(self) -> None:
+        """Close all listeners."""
+        for listener in self.listeners:
+            listener.close()
+
+
+_QUIET = 1.0  # seconds before anything is drawn
+_WORTH = 5.0  # seconds of a stage from which on it is said what is left
+_OFTEN = 0.1  # seconds between two drawings
+_WIDE = 24  # characters of a bar
+
+
+def listening(verbose: Any, tasks: Tasks | None = None) -> AbstractContextManager[None]:
+    """Report the progress of the work inside as `verbose` asks for: not at all (0), as stages on stderr (1), or as
+    events that a function gets; and as tasks, if there are callbacks."""
+    asked = _listener(verbose)
+    return telling(Everyone(asked, tasks) if asked and tasks else asked or tasks)
+
+
+def _listener(verbose: Any) -> Listener | None:
+    """Return the listener that `verbose` asks for, or None."""
+    if callable(verbose) and not isinstance(verbose, type):
+        return Called(verbose)
+    if not isinstance(verbose, Integral) or int(verbose) < 0:
+        raise ValueError(f"verbose must be 0, 1 or a function of events; got {brief(verbose)}.")
+    return _on_stderr() if verbose else None
+
+
+@dataclass(frozen=True)
+class Called:
+    """A function that gets every event."""
+
+    function: Callable[[Event], object]
+
+    def tell(self, event: Event) -> None:
+        """Call the function; a StopIteration would end an optimisation as if it had converged."""
+        try:
+            self.function(event)
+        except StopIteration as stop:  # which would end a climb as if it were done
+            raise RuntimeError("The function given as verbose raised StopIteration.") from stop
+
+    def say(self, line: str, event: Event) -> None:
+        """Pass the event on."""
+        self.tell(event)
+
+    def close(self) -> None:
+        """Do nothing."""
+        pass
+
+
+def _on_stderr() -> Listener:
+    """Return the listener that suits stderr: bars in a terminal, lines elsewhere."""
+    out = sys.stderr
+    if not (hasattr(out, "isatty") and out.isatty()):
+        return Lines(out)
+    try:
+        import rich.progress  # noqa: F401
+    except ImportError:
+        return Bars(out)
+    return RichBars()
+
+
+def words_of(event: Event) -> str:
+    """Describe a stage in words.
+
+    >>> words_of(Event("search", 5, 20, 4.0, 12.0))
+    'search: 5 of 20, 4.0 s, about 12 s left'
+    >>> words_of(Event("search", 20, 20, 16.0, 0.0))
+    'search: 16.0 s'
+    """
+    if event.left == 0:
+        return f"{event.stage}: {event.seconds:.1f} s"
+    of = "" if event.total is None else f" of {event.total}"
+    rest = f", {left_in_words(event)}" if left_in_words(event) else ""
+    return f"{event.stage}: {event.done}{of}, {event.seconds:.1f} s{rest}"
+
+
+def left_in_words(event: Event) -> str:
+    """Return the time that is left of a stage in words; nothing for a short stage."""
+    worth = event.left is not None and event.seconds + event.left >= _WORTH
+    return f"about {event.left:.0f} s left" if worth else ""
+
+
+class Lines:
+    """One line for every stage that is over, as logs have it."""
+
+    def __init__(self, out: TextIO) -> None:
+        self.out = out
+
+    def tell(self, event: Event) -> None:
+        """Write a line when a stage is over."""
+        if event.left == 0:
+            self._write(words_of(event))
+
+    def say(self, line: str, event: Event) -> None:
+        """Write the line."""
+        self._write(line)
+
+    def close(self) -> None:
+        """Do nothing."""
+        pass
+
+    def _write(self, line: str) -> None:
+        self.out.write(f"mlkm: {line}\n")
+        self.out.flush()
+
+
+class Bars(Lines):
+    """One line that is overwritten, without other packages."""
+
+    def __init__(self, out: TextIO) -> None:
+        super().__init__(out)
+        self.begin = perf_counter()
+        self.last, self.drawn = self.begin + _QUIET - _OFTEN, 0
+
+    def tell(self, event: Event) -> None:
+        """Draw a bar, or write a line when a long stage is over."""
+        if event.left == 0 and event.seconds >= _QUIET:
+            self._write(words_of(event))
+        elif perf_counter() - self.last >= _OFTEN:
+            self.last = perf_counter()
+            self._draw(f"mlkm: {_bar(event)}{words_of(event)}")
+
+    def close(self) -> None:
+        """Erase the bar."""
+        self._draw("")
+
+    def _write(self, line: str) -> None:
+        self._draw("")
+        super()._write(line)
+
+    def _draw(self, line: str) -> None:
+        if line or self.drawn:
+            self.out.write("\r" + line.ljust(self.drawn) + ("" if line else "\r"))
+            self.out.flush()
+        self.drawn = len(line)
+
+
+def _bar(event: Event) -> str:
+    if event.total is None:
+        return ""
+    full = _WIDE * event.done // max(event.total, 1)
+    return f"[{'#' * full}{' ' * (_WIDE - full)}] "
+
+
+class RichBars:
+    """Progress bars of rich, from the first second on; the bar of a long stage stays."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (
+            TextColumn("{task.description:<10}"),
+            BarColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+        )
+        self.begin, self.started, self.tasks = perf_counter(), False, {}  # type: float, bool, dict[str, Any]
+        self.progress = Progress(*columns, console=Console(stderr=True), transient=False)
+
+    def tell(self, event: Event) -> None:
+        """Update the bar of a stage, which appears after the first second."""
+        if not self.started:
+            if perf_counter() - self.begin < _QUIET or event.left == 0:
+                return
+            self.progress.start()
+            self.started = True
+        task = self.tasks.get(event.stage)
+        if task is None:
+            task = self.tasks[event.stage] = self.progress.add_task(event.stage, total=event.total, left="")
+        done = event.done or 1 if event.left == 0 else event.done
+        total = done if event.left == 0 else event.total
+        self.progress.update(task, completed=done, total=total, left=left_in_words(event) if event.left else "")
+        if event.left == 0:
+            self.progress.stop_task(self.tasks.pop(event.stage))
+
+    def say(self, line: str, event: Event) -> None:
+        """Print the line above the bars."""
+        self.progress.console.print(f"mlkm: {line}", highlight=False)
+
+    def close(self) -> None:
+        """Stop drawing."""
+        if self.started:
+            self.progress.stop()

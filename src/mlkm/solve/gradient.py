@@ -1,0 +1,176 @@
+"""Gradient descent on the weighted mean of squared errors plus lambda |W|^2, with momentum and mini-batches.
+
+The update is W <- W - eta V, V <- mu V + gradient. Biases are not penalised. All layers on all rows is the paper's
+joint descent; one layer at a time on its own subsample is Algorithm 1 (`adds`).
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from .._types import Array, BoolArray
+from ..data import Standardiser
+from ..model.machine import Machine, with_last
+from ..runtime import checks as check
+from ..runtime.progress import stage
+from . import adds
+from .closed_form import leave_one_out_of_last_layer
+from .data import seen_by
+from .solver import Problem, Solution, Solver
+from .step import Step
+
+_CONSTANT = 1e-12  # of the mean: targets that vary by less, in their own units, have hardly a digit left
+_ORDINARY = (1e-30, 1e30)  # standard deviations in own units: with L layers, products of as many weights grow with them
+
+
+class GradientDescent(Solver):
+    """The paper's descent: all layers jointly, or with `cv` Algorithm 1 (ADDS), one layer at a time on its own
+    subsample.
+
+    Memory is O(block x D + sum_l D_l D_(l+1)) beside the rows and the fit's own standardised copy of them. Rows of
+    files and clusters that do not fit into memory are passed over a piece at a time (`mlkm.solve.streamed`).
+
+    Parameters
+    ----------
+    learning_rate : float or sequence of float, default=1e-3
+        eta, one for all layers or one per layer.
+    momentum : float, default=0.9
+        mu, in [0, 1).
+    batch_size : int or None, default=None
+        Rows per step; None takes all.
+    max_iter : int, default=2000
+        Epochs at most.
+    tol : float, default=1e-4
+        Relative fall of the overall loss that counts as an improvement.
+    patience : int, default=100
+        T: training stops after this many epochs without improvement, and the best weights are restored.
+    steps : int, default=1
+        Passes over its rows whenever a layer is visited; in joint descent, passes between two looks at the loss.
+    initial : float or (low, high), default=0.5
+        Initial weights are uniform on [-initial, initial], or on [low, high]; biases are zero.
+    target_sd : float, "own" or "auto", default="auto"
+        The standard deviation of the centred targets that descent sees: it sets how fast hidden layers move relative to
+        the last one. "own" leaves them in their own units, as the paper does: their standard deviation must then lie
+        between 1e-30 and 1e30, and below 1e-12 of their mean they count as constant. "auto" is 12, at which the
+        learning rate does not depend on the units of y (`benchmarks/faithful.py --target-sd` compares values).
+
+    Examples
+    --------
+    >>> from mlkm import MLKMRegressor
+    >>> from mlkm.solvers import GradientDescent
+    >>> MLKMRegressor(widths=(32, 8), solver=GradientDescent(batch_size=128)).get_params()["solver__batch_size"]
+    128
+    """
+
+    trains: ClassVar[str] = "any number of layers"
+    others: ClassVar[str] = ""
+    layers: ClassVar[tuple[int, float]] = (1, np.inf)
+
+    @check.named_parameters
+    def __init__(
+        self,
+        learning_rate: float | Sequence[float] = 1e-3,
+        momentum: float = 0.9,
+        batch_size: int | None = None,
+        max_iter: int = 2000,
+        tol: float = 1e-4,
+        patience: int = 100,
+        *,
+        steps: int = 1,
+        initial: float | tuple[float, float] = 0.5,
+        target_sd: float | Literal["own", "auto"] = "auto",
+    ) -> None:
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.tol = tol
+        self.patience = patience
+        self.steps = steps
+        self.initial = initial
+        self.target_sd = target_sd
+
+    def check(self, depth: int) -> None:
+        super().check(depth)
+        for rate in check.per_layer("learning_rate", self.learning_rate, depth):
+            check.number("learning_rate", rate, above=0)
+        check.number("momentum", self.momentum, at_least=0, below=1)
+        check.number("tol", self.tol, at_least=0)
+        for name in ("max_iter", "steps"):
+            check.steps(name, getattr(self, name))
+        check.whole("patience", self.patience)
+        if self.batch_size is not None:
+            check.whole("batch_size", self.batch_size)
+        self.initial_range()
+        if not (isinstance(self.target_sd, str) and self.target_sd in ("own", "auto")):
+            words = "'own', 'auto' or a number from {:g} to {:g}".format(*_ORDINARY)
+            check.number("target_sd", self.target_sd, at_least=_ORDINARY[0], at_most=_ORDINARY[1], words=words)
+
+    def initial_range(self) -> tuple[float, float]:
+        """Between which numbers the initial weights lie."""
+        pair = self.initial if isinstance(self.initial, (tuple, list)) else (-1, 1)
+        try:
+            low, high = (float(end) for end in pair)
+            width = 1.0 if isinstance(self.initial, (tuple, list)) else float(self.initial) + 0.0  # not -0.0
+        except (TypeError, ValueError, OverflowError):
+            low, high, width = 0.0, -1.0, 1.0
+        if not (low <= high and width >= 0 and np.isfinite([low, high, (high - low) * width]).all()):
+            raise ValueError(
+                "initial must be a number of at least 0, or low <= high, at most 1.8e308 apart; got"
+                f" {check.brief(self.initial)}."
+            )
+        return low * width, high * width
+
+    def solve(self, problem: Problem) -> Solution:
+        """Descend from the starts, on targets of the standard deviation asked for; give the machines back for targets
+        of standard deviation 1."""
+        sd, varies = self.targets(np.asarray(problem.rows.Y.any(axis=0)), problem.units)
+        depth = problem.starts[0].depth
+        runs, step = adds.rotations(problem.parts, depth), self.step(depth, problem.penalty)
+        with stage("epochs", self.max_iter):
+            trained = adds.train(
+                problem.starts, runs, seen_by(problem.rows, problem.starts[0].maps[0], unit=sd * varies), step,
+                max_iter=self.max_iter, patience=self.patience, tol=self.tol, seed=problem.seed, n_jobs=problem.n_jobs,
+            )  # fmt: skip
+        machines = divided(trained.machines, sd, varies)
+        errors = [leave_one_out_of_last_layer(machine, problem.rows, step.penalty) for machine in machines]
+        return solution_of(trained, machines, sd, step.penalty, np.mean(errors, axis=0))
+
+    def step(self, depth: int, penalty: float | None) -> Step:
+        """How weights move; a penalty that is left open is 1e-4."""
+        rates = [float(rate) for rate in check.per_layer("learning_rate", self.learning_rate, depth)]
+        own = 1e-4 if penalty is None else penalty
+        return Step(tuple(rates), float(self.momentum), self.batch_size, own, self.steps)
+
+    def targets(self, varies: BoolArray, units: Standardiser) -> tuple[Array, BoolArray]:
+        """The standard deviations of the outputs that descent sees, and which outputs vary: the others need no
+        weights."""
+        if self.target_sd != "own":
+            return np.full(1, 12.0 if self.target_sd == "auto" else float(self.target_sd)), varies
+        sd = units.sd
+        varies = varies & (sd > _CONSTANT * np.abs(units.mean))
+        least, most = _ORDINARY
+        extreme = sd[varies & ~((least <= sd) & (sd <= most))]
+        if len(extreme):
+            raise ValueError(
+                f"Descent on targets in their own units needs a standard deviation between {least:g} and {most:g}; got"
+                f" {extreme[0]:.3g}: rescale y, or take GradientDescent(target_sd='auto')."
+            )
+        return np.where(varies, sd, 1.0), varies
+
+
+def divided(machines: Sequence[Machine], sd: Array, varies: BoolArray) -> tuple[Machine, ...]:
+    """The machines whose outputs are divided by `sd`, and zero where they do not vary."""
+    by = np.where(varies, sd, np.inf)
+    return tuple(with_last(machine, machine.layers[-1][0] / by) for machine in machines)
+
+
+def solution_of(
+    trained: adds.Trained, machines: tuple[Machine, ...], sd: Array, penalty: float, loo_error: Array
+) -> Solution:
+    """For targets of standard deviation 1: hidden weights carry the scaled targets, the last layer was scaled
+    back."""
+    unit = float(np.mean(sd**2))
+    trace = [loss / unit for loss in trained.losses]
+    return Solution(machines, trace, min(trace), trained.n_iter, penalty, penalty / unit, loo_error)

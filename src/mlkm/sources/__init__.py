@@ -1,1 +1,0 @@
-"""Where rows come from: arrays, files and clusters, seen a piece at a time."""

@@ -1,0 +1,5 @@
+"""Tables as people have them: what their columns are, and their values as inputs of a model."""
+
+from .data.tables import TableEncoder
+
+__all__ = ["TableEncoder"]
