@@ -17,8 +17,8 @@ from unittest.mock import patch
 
 import numpy as np
 
-from mlkm.auto.policy import Policy, policy_context
-from mlkm.model.link import Power
+from mlkm.search.policy import Policy, policy_context
+from mlkm.model.target_transform import Power
 
 # parameters of the kernels of one search: their plain names, and those in the package
 PARAMETERS = {
@@ -136,26 +136,28 @@ class Decision:
 
 
 DECISIONS = (
-    Decision("input selection", ("mlkm.auto.kernels.begun",), _of_rows, _plain_inputs, _inputs),
-    Decision("kernel parameters", ("mlkm.auto.kernels._search",), _of_sample, _plain_parameters, _parameters),
-    Decision("residual search", ("mlkm.auto.leftover.learn_together",), _of_samples, _plain_parameters, _parameters),
-    Decision("kernel variances and noise", ("mlkm.auto.kernels.weigh",), _of_kernels, _plain_number, _array),
+    Decision("input selection", ("mlkm.search.kernel_search.begun",), _of_rows, _plain_inputs, _inputs),
+    Decision("kernel parameters", ("mlkm.search.kernel_search._search",), _of_sample, _plain_parameters, _parameters),
+    Decision(
+        "residual search", ("mlkm.search.residual_search.learn_together",), _of_samples, _plain_parameters, _parameters
+    ),
+    Decision("kernel variances and noise", ("mlkm.search.kernel_search.weigh",), _of_kernels, _plain_number, _array),
     Decision(
         "target transform",
-        ("mlkm.fit.kernel.fit_power",),
+        ("mlkm.fit.default.fit_power",),
         _of_targets,
         _plain_transform,
         lambda arrays: Power(**arrays),
     ),
-    Decision("noise on the other scale", ("mlkm.fit.kernel.share_of_spread",), _of_targets, _plain_number, _number),
+    Decision("noise on the other scale", ("mlkm.fit.default.share_of_spread",), _of_targets, _plain_number, _number),
     Decision(
         "shares",
-        ("mlkm.fit.kernel.convex_weights", "mlkm.fit.deep.convex_weights"),
+        ("mlkm.fit.default.convex_weights", "mlkm.fit.deep.convex_weights"),
         _of_members,
         _plain_number,
         _array,
     ),
-    Decision("shares of both scales", ("mlkm.fit.kernel.shared_weights",), _of_members, _plain_number, _array),
+    Decision("shares of both scales", ("mlkm.fit.default.shared_weights",), _of_members, _plain_number, _array),
 )
 
 
