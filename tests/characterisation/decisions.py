@@ -17,8 +17,8 @@ from unittest.mock import patch
 
 import numpy as np
 
-from mlkm.search.policy import Policy, policy_context
 from mlkm.model.target_transform import Power
+from mlkm.search.policy import Policy, policy_context
 
 # parameters of the kernels of one search: their plain names, and those in the package
 PARAMETERS = {
