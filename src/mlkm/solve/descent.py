@@ -16,27 +16,28 @@ rows as one batch, gradients are summed up wherever the blocks are, and the weig
 rounding.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias, TypeVar
 
 import numpy as np
-from joblib import effective_n_jobs
+from joblib import Parallel, delayed, effective_n_jobs
 
 from .._types import Array, BoolArray, IntArray
 from ..data import Rows
-from ..data.pieces import Piece, Pieces
+from ..data.pieces import Piece, Pieces, in_order
 from ..model.machine import InputMap, Machine, flatten, positions, with_layers
 from ..runtime.progress import advance, stage
 from ..runtime.seeds import Purpose, generator
-from ..runtime.threads import blas_threads, limited, stop_if_asked, stopping, submitted
+from ..runtime.threads import limited, stop_if_asked
 from .training_rows import TrainingRows, loss_gradient, n_rows, part_of, squared_error, training_rows
 
 T = TypeVar("T")
-SideBySide: TypeAlias = Callable[[Callable[[int], float], int], list[float]]
+Reached: TypeAlias = tuple[list[Machine], float]  # the machines of all rotations, and the mean of their losses
+_AHEAD = 2**22  # weights that a rotation in a process of its own may return of the epochs it runs ahead
 
 
 class DivergedError(ValueError):
@@ -215,9 +216,11 @@ def _added(a: list[list[Array]], b: list[list[Array]]) -> list[list[Array]]:
 
 @dataclass
 class _Rotation:
-    """A rotation: weights and velocities, the random stream of the epoch, the rows of its part that the pass has yet to
-    see, and the gradient of the mini-batch that is being summed up, with its rows and those still missing."""
+    """A rotation: its number, weights and velocities, the random stream of the epoch, how many rows of its part the
+    pass has yet to see, and the gradient of the mini-batch that is being summed up, with the number of its rows and of
+    those still missing."""
 
+    number: int
     machine: Machine
     velocity: list[Array]
     rng: np.random.Generator | None = None
@@ -227,19 +230,19 @@ class _Rotation:
     missing: int = 0
 
     @classmethod
-    def at(cls, start: Machine) -> "_Rotation":
-        return cls(copied(start), [np.zeros_like(W) for W in flatten(start.layers)])
+    def at(cls, number: int, start: Machine) -> "_Rotation":
+        return cls(number, copied(start), [np.zeros_like(W) for W in flatten(start.layers)])
 
     def go_on(self, data: TrainingRows, rows: IntArray | slice, moving: list[int], step: Step, weight: float) -> None:
         """Go on with these rows, in their order, taking a step wherever a mini-batch is full; `weight` is the mean
         weight of the rows of the part."""
-        begin = 0
-        while begin < n_rows(rows):
+        begin, n = 0, n_rows(rows)
+        while begin < n:
             if not self.missing:
                 self.batch = self.missing = min(step.batch_size or self.unseen, self.unseen)
-            end = min(begin + self.missing, n_rows(rows))
-            total = weight * self.batch
-            slopes = loss_gradient(self.machine, moving, data, part_of(rows, begin, end), total)
+            end = min(begin + self.missing, n)
+            at = part_of(rows, begin, end)
+            slopes = loss_gradient(self.machine, moving, data, at, weight * self.batch)
             self.gradient = _added([self.gradient], [slopes])[0] if self.gradient else slopes
             self.missing, self.unseen, begin = self.missing - (end - begin), self.unseen - (end - begin), end
             if not self.missing:
@@ -248,41 +251,60 @@ class _Rotation:
 
 
 class _Descent:
-    """The rotations on their way, the blocks of rows, and how weights move."""
+    """Rotations on their way, the blocks of rows, and how weights move."""
 
     def __init__(
-        self, starts: Sequence[Machine], pieces: Pieces, counted: Census, unit: Array, step: Step, run: SideBySide
+        self,
+        starts: Sequence[Machine],
+        pieces: Pieces,
+        n_parts: int,
+        counted: Census,
+        unit: Array,
+        step: Step,
+        seed: int,
     ) -> None:
-        self.rotations = [_Rotation.at(start) for start in starts]
-        self.pieces, self.census, self.step, self.side_by_side = pieces, counted, step, run
+        self.rotations = [_Rotation.at(j, start) for j, start in enumerate(starts)]
+        self.pieces, self.census, self.step, self.seed = pieces, counted, step, seed
+        self.visits = visits(starts[0].depth, n_parts, step.passes)
         self.as_rows = AsTrainingRows(starts[0].maps[0], unit)
         self.only = self.as_rows(next(iter(pieces.each()))) if counted.n_blocks == 1 else None
+        # gradients are summed up where the blocks are
+        self.in_place = self.only is None and all(map(self.one_batch, range(len(counted.counts))))
+        self.total_weight = counted.weights.sum()
 
     def one_batch(self, part: int) -> bool:
         """Return whether all rows of a part are one batch."""
         return self.step.batch_size is None or self.step.batch_size >= self.census.counts[part]
 
-    @property
-    def in_place(self) -> bool:
-        """Whether gradients are summed up where the blocks are."""
-        return self.only is None and all(map(self.one_batch, range(len(self.census.counts))))
+    def of(self, rotation: _Rotation) -> "_Descent":
+        """Return the descent of one rotation."""
+        alone = copy(self)
+        alone.rotations = [rotation]
+        return alone
 
-    def machines(self) -> list[Machine]:
-        """Return copies of the machines as they are now."""
-        return [copied(rotation.machine) for rotation in self.rotations]
+    def epochs(self, begin: int, end: int) -> Iterator[Reached]:
+        """Go through epochs `begin` to `end` - 1; yield the machines at the beginning of each, and their mean loss."""
+        for epoch in range(begin, end):
+            for rotation in self.rotations:
+                rotation.rng = generator(self.seed, Purpose.BATCHES, rotation.number, epoch)
+            machines = [copied(rotation.machine) for rotation in self.rotations]
+            yield machines, self._pass(self.visits[0], machines)
+            for visit in self.visits[1:]:
+                self._pass(visit, None)
 
-    def begin_epoch(self, seed: int, epoch: int) -> None:
-        """Give every rotation the random stream of its mini-batches."""
-        if self.step.batch_size is not None:
-            for j, rotation in enumerate(self.rotations):
-                rotation.rng = generator(seed, Purpose.BATCHES, j, epoch)
+    def reached(self) -> Reached:
+        """Return the machines as they are, and their mean loss."""
+        machines = [rotation.machine for rotation in self.rotations]
+        return machines, self._pass(None, machines)
 
-    def go(self, visit: Visit | None, measured: Sequence[Machine] | None) -> float:
-        """Make one pass over the rows; return the overall loss of the machines `measured`, which are those at its
+    def _pass(self, visit: Visit | None, measured: Sequence[Machine] | None) -> float:
+        """Make one pass over the rows; return the mean loss of the machines `measured`, which are those at its
         beginning."""
         stop_if_asked()
-        errors = self._summed(visit, measured is not None) if self.in_place else self._one_by_one(visit, measured)
-        return float(np.mean(errors / self.census.weights.sum()))
+        # a diverging run ends in one clear error, raised by `train`
+        with np.errstate(over="ignore", invalid="ignore"):
+            errors = self._summed(visit, measured is not None) if self.in_place else self._one_by_one(visit, measured)
+            return float(np.mean(errors / self.total_weight))
 
     def _summed(self, visit: Visit | None, with_error: bool) -> Array:
         """Make a pass whose sums come from where the blocks are."""
@@ -299,20 +321,25 @@ class _Descent:
     def _one_by_one(self, visit: Visit | None, measured: Sequence[Machine] | None) -> Array:
         """Make a pass over the blocks in turn."""
         if visit is not None:
-            for rotation, part in zip(self.rotations, visit.parts, strict=True):
-                rotation.unseen = int(self.census.counts[part])
-        errors = np.zeros(len(self.rotations))
-        for data in (self.only,) if self.only is not None else map(self.as_rows, self.pieces.each()):
+            for rotation in self.rotations:
+                rotation.unseen = int(self.census.counts[visit.parts[rotation.number]])
+        work, every = partial(self._on_block, visit=visit, measured=measured), range(len(self.rotations))
+        if self.only is not None:
+            return np.array([work(self.only, j) for j in every])
+        errors = np.zeros(len(every))
+        for data in map(self.as_rows, self.pieces.each()):
             stop_if_asked()
-            errors += self.side_by_side(partial(self._on_block, data, visit, measured), len(self.rotations))
+            on_block = partial(work, data)
+            errors += list(in_order(on_block, every) if len(every) > 1 else map(on_block, every))
         return errors
 
-    def _on_block(self, data: TrainingRows, visit: Visit | None, measured: Sequence[Machine] | None, j: int) -> float:
+    def _on_block(self, data: TrainingRows, j: int, visit: Visit | None, measured: Sequence[Machine] | None) -> float:
         """Move a rotation by the rows of a block; return the squared error of the machine that is measured."""
-        with np.errstate(over="ignore", invalid="ignore"):  # a diverging run ends in one clear error, raised by `train`
+        with np.errstate(over="ignore", invalid="ignore"):  # which other threads do not inherit
             error = 0.0 if measured is None else squared_error(measured[j], data)
             if visit is not None:
-                rotation, part = self.rotations[j], visit.parts[j]
+                rotation = self.rotations[j]
+                part = visit.parts[rotation.number]
                 rows = rows_of_part(data, part)
                 if rotation.rng is not None and not self.one_batch(part):
                     rows = rotation.rng.permutation(len(data) if isinstance(rows, slice) else rows)
@@ -357,7 +384,7 @@ def train(
     seed : int
         The seed of mini-batches.
     n_jobs : int or None
-        Rotations that run side by side where all rows are one block, in threads; the result does not depend on it. Of
+        Rotations that run side by side in processes where all rows are one block; the result does not depend on it. On
         several blocks, as many run side by side as BLAS has threads.
 
     Returns
@@ -370,30 +397,21 @@ def train(
     DivergedError
         If the best loss is not below twice the initial one.
     """
-    several = counted.n_blocks > 1
-    n_threads = min(blas_threads() if several else effective_n_jobs(n_jobs), len(starts))
+    descent = _Descent(starts, pieces, n_parts, counted, unit, step, seed)
+    n_jobs = min(effective_n_jobs(n_jobs), len(starts)) if counted.n_blocks == 1 else 1
+    epochs = _together(descent, max_iter) if n_jobs == 1 else _side_by_side(descent, max_iter, n_jobs)
     losses: list[float] = []
-    initial, best_epoch, best_loss, best = np.inf, 0, np.inf, list(starts)
-    each = visits(starts[0].depth, n_parts, step.passes)
-    with stage("epochs", max_iter), _threads(n_threads) as run, np.errstate(over="ignore", invalid="ignore"):
-        descent = _Descent(starts, pieces, counted, unit, step, run)
-        # rotations have one BLAS thread each, so that rounding does not depend on how many run side by side
-        with limited(None if n_parts == 0 or descent.in_place else 1):
-            for epoch in range(max_iter + 1):
-                descent.begin_epoch(seed, epoch)
-                reached = descent.machines()
-                value = descent.go(each[0] if epoch < max_iter else None, reached)
-                if epoch == 0:
-                    initial = value
-                else:
-                    losses.append(value)
-                    advance()
-                    if value < best_loss * (1 - tol):
-                        best_epoch, best_loss, best = epoch, value, reached
-                    if epoch - best_epoch >= patience or not np.isfinite(value):
-                        break
-                for visit in each[1:] if epoch < max_iter else ():
-                    descent.go(visit, None)
+    best_epoch, best_loss, best = 0, np.inf, list(starts)
+    # in memory a rotation has one BLAS thread, so that rounding does not depend on how many run side by side
+    with stage("epochs", max_iter), limited(1 if n_parts and counted.n_blocks == 1 else None), closing(epochs):
+        _, initial = next(epochs)
+        for epoch, (machines, value) in enumerate(epochs, 1):
+            losses.append(value)
+            advance()
+            if value < best_loss * (1 - tol):
+                best_epoch, best_loss, best = epoch, value, machines
+            if epoch - best_epoch >= patience or not np.isfinite(value):
+                break
     if not best_loss < 2 * initial:
         raise DivergedError(
             f"Gradient descent diverged: the loss is {losses[-1]:.3g} after {len(losses)} epochs, on targets of"
@@ -407,16 +425,31 @@ def copied(machine: Machine) -> Machine:
     return with_layers(machine, [W.copy() for W in flatten(machine.layers)])
 
 
-@contextmanager
-def _threads(n_threads: int) -> Iterator[SideBySide]:
-    """Give a function that computes f(0), ..., f(n - 1) in so many threads."""
-    if n_threads == 1:
-        yield lambda f, n: [f(j) for j in range(n)]
-        return
-    with ThreadPoolExecutor(n_threads) as pool, stopping() as stops:
+def _together(descent: _Descent, max_iter: int) -> Generator[Reached]:
+    """Yield what all rotations have reached before the first epoch and after each."""
+    yield from descent.epochs(0, max_iter)
+    yield descent.reached()
 
-        def run(f: Callable[[int], float], n: int) -> list[float]:
-            futures = [submitted(pool, stops, partial(f, j)) for j in range(n)]
-            return [future.result() for future in futures]
 
-        yield run
+def _side_by_side(descent: _Descent, max_iter: int, n_jobs: int) -> Generator[Reached]:
+    """Yield the same from rotations in processes of their own: they meet only in the stopping rule, so each runs ahead
+    for a stretch of epochs."""
+    rotations = descent.rotations
+    stretch = max(1, min(50, _AHEAD // rotations[0].machine.n_parameters))
+    with Parallel(n_jobs=n_jobs) as parallel:
+        for begin in range(0, max_iter, stretch):
+            end = min(begin + stretch, max_iter)
+            results = list(parallel(delayed(_ahead)(descent.of(rotation), begin, end) for rotation in rotations))
+            rotations = [rotation for rotation, _ in results]
+            for of_epoch in zip(*(trace for _, trace in results), strict=True):
+                machines = [machine for of_rotation, _ in of_epoch for machine in of_rotation]
+                yield machines, float(np.mean([loss for _, loss in of_epoch]))
+    descent.rotations = rotations
+    yield descent.reached()
+
+
+def _ahead(descent: _Descent, begin: int, end: int) -> tuple[_Rotation, list[Reached]]:
+    """Go through epochs of one rotation; return it, and what it had reached before each."""
+    with limited(1):
+        trace = list(descent.epochs(begin, end))
+    return descent.rotations[0], trace
