@@ -32,12 +32,12 @@ from ..data.pieces import Piece, Pieces, in_order
 from ..model.machine import InputMap, Machine, flatten, positions, with_layers
 from ..runtime.progress import advance, stage
 from ..runtime.seeds import Purpose, generator
+from ..runtime.sizes import EPOCHS_AHEAD, WEIGHTS_AHEAD
 from ..runtime.threads import limited, stop_if_asked
 from .training_rows import TrainingRows, loss_gradient, n_rows, part_of, squared_error, training_rows
 
 T = TypeVar("T")
 Reached: TypeAlias = tuple[list[Machine], float]  # the machines of all rotations, and the mean of their losses
-_AHEAD = 2**22  # weights that a rotation in a process of its own may return of the epochs it runs ahead
 
 
 class DivergedError(ValueError):
@@ -435,7 +435,7 @@ def _side_by_side(descent: _Descent, max_iter: int, n_jobs: int) -> Generator[Re
     """Yield the same from rotations in processes of their own: they meet only in the stopping rule, so each runs ahead
     for a stretch of epochs."""
     rotations = descent.rotations
-    stretch = max(1, min(50, _AHEAD // rotations[0].machine.n_parameters))
+    stretch = max(1, min(EPOCHS_AHEAD, WEIGHTS_AHEAD // rotations[0].machine.n_parameters))
     with Parallel(n_jobs=n_jobs) as parallel:
         for begin in range(0, max_iter, stretch):
             end = min(begin + stretch, max_iter)

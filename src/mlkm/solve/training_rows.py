@@ -8,8 +8,7 @@ from ..data import Rows, blocks
 from ..data.pieces import Piece
 from ..model.features import features
 from ..model.machine import InputMap, Machine, backward, forward, gradients
-
-ENTRIES = 2**20  # numbers in a block of features: 8 MB in float64
+from ..runtime.sizes import BLOCK_ENTRIES
 
 
 @dataclass(frozen=True)
@@ -54,12 +53,16 @@ class TrainingRows:
 
 
 def training_rows(
-    rows: Rows | Piece, phi: InputMap, entries: int = ENTRIES, unit: Array | float = 1.0, part: IntArray | None = None
+    rows: Rows | Piece,
+    phi: InputMap,
+    entries: int = BLOCK_ENTRIES,
+    unit: Array | float = 1.0,
+    part: IntArray | None = None,
 ) -> TrainingRows:
     """Return rows with targets times `unit`, in blocks whose features have at most so many entries; phi_1 is kept of
     up to four blocks, and computed a block at a time of more."""
     width = int(phi.n_features)
-    first = features(phi, rows.X) if len(rows) * width <= max(entries, 4 * ENTRIES) else None
+    first = features(phi, rows.X) if len(rows) * width <= max(entries, 4 * BLOCK_ENTRIES) else None
     return TrainingRows(rows.X, rows.Y, rows.weights, phi, max(1, entries // width), first, part, unit)
 
 
