@@ -15,14 +15,14 @@ import time
 
 import numpy as np
 import torch
-from mlkm.solve.descent import Step
-from mlkm.solve.training_rows import loss_gradient, training_rows
 from threadpoolctl import threadpool_limits
 
 from mlkm.data import plain_rows
 from mlkm.kernels import Gaussian
 from mlkm.model.features import draw_features
 from mlkm.model.machine import Machine, flatten, layer_shapes, positions, with_layers
+from mlkm.solve.descent import Step
+from mlkm.solve.training_rows import loss_gradient, training_rows
 
 N, BATCH, RATE, MOMENTUM, PENALTY = 2000, 128, 1e-3, 0.9, 1e-3
 SHAPES = {"4-32-8-1": (4, 32, 8), "16-256-16-1": (16, 256, 16)}
