@@ -289,28 +289,28 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
 
     @property
     def fitted_columns_(self) -> tuple[Column, ...]:
-        """What the columns of the table of the fit are."""
+        """Return what the columns of the table of the fit are."""
         return self._reader.columns
 
     @property
     def fitted_names_(self) -> list[str]:
-        """The names of the columns: those of the table, or x0, x1, ... where it had none."""
+        """Return the names of the columns: those of the table, or x0, x1, ... where it had none."""
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         return [str(name) for name in names]
 
     @property
     def input_columns_(self) -> IntArray:
-        """The place of the column that each input of the fit belongs to."""
+        """Return the place of the column that each input of the fit belongs to."""
         return self._kinds.owners
 
     @property
     def training_rows_(self) -> Rows | None:
-        """The distinct training rows with their targets, standardised, where the model has all of them."""
+        """Return the distinct training rows, standardised, with their targets, where the model has all of them."""
         return self._own_rows
 
     @property
     def n_rows_(self) -> int:
-        """How many rows were fitted; of rows that the model does not have, the sum of their weights."""
+        """Return the number of training rows; of rows that the model does not have, the sum of their weights."""
         rows = self._own_rows
         return round(float(self._total_weight if rows is None else rows.copies.sum()))
 

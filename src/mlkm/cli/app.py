@@ -30,7 +30,7 @@ def _mlkm(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Multi-Layer Kernel Machines: regression that needs no tuning, with prediction bands.
+    """Fit Multi-Layer Kernel Machines: regression that needs no tuning, with prediction bands.
 
     \b
     Examples:

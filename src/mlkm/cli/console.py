@@ -29,7 +29,7 @@ class UsageError(Exception):
 
 
 class Console:
-    """Where a command writes; with `as_json` its result is one JSON object, with all notes in it."""
+    """The output of a command; with `as_json` its result is one JSON object, with all notes in it."""
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json

@@ -124,7 +124,7 @@ def _add_increments(total: Array, f: dict[bytes, Array], orders: Sequence[IntArr
 
 
 def _calibrated(weights: Array, values: Array, mean: Array) -> Array:
-    """Change weights as little as possible such that values (m, k) have that mean, each by a factor of at most ten."""
+    """Return weights close to those given under which values (m, k) have that mean; factors are at most ten."""
     centred = values - weights @ values
     V = centred.T @ (weights[:, None] * centred)
     V[np.diag_indices(len(V))] *= 1 + 1e-9

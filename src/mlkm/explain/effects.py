@@ -72,6 +72,7 @@ class PairGrid:
     second: Knots
 
     def __post_init__(self) -> None:
+        """Refuse a grid with too many cells."""
         if len(self.first) * len(self.second) > DETAIL.cells:
             names = self.dependence.names
             raise ValueError(

@@ -25,7 +25,7 @@ from ..variance import AnyVariance
 
 @dataclass(frozen=True)
 class Detail:
-    """How finely effects and contributions are computed: numbers of rows, knots and predictions.
+    """Settings of how finely effects and contributions are computed: numbers of rows, knots and predictions.
 
     `learned` widens the bands of effects, since scales are learned: `benchmarks/effect_bands.py` measures it.
     """
@@ -57,17 +57,22 @@ DETAIL = Detail()
 
 
 class FittedModel(Protocol):
-    """What explanations ask of a fitted regressor."""
+    """A fitted regressor that can be explained."""
 
     machines_: Sequence[Machine]
     y_scaler_: Standardiser
 
     @property
-    def fitted_columns_(self) -> Sequence[Column]: ...
+    def fitted_columns_(self) -> Sequence[Column]:
+        """Return what the columns of the table of the fit are."""
+
     @property
-    def fitted_names_(self) -> list[str]: ...
+    def fitted_names_(self) -> list[str]:
+        """Return the names of the columns."""
+
     @property
-    def input_columns_(self) -> IntArray: ...
+    def input_columns_(self) -> IntArray:
+        """Return the place of the column that each input belongs to."""
 
     def background_rows(self, what: str) -> Rows:
         """Return training rows in an order by hashes of their content, or raise an error that names `what`."""

@@ -1,4 +1,4 @@
-"""What a report says, as plain data: every figure and sentence is made from this, and nothing else."""
+"""The facts of a report as plain data: every figure and sentence is made from these, and nothing else."""
 
 import warnings
 from collections import Counter
@@ -28,15 +28,18 @@ class Regressor(Protocol):
 
 
 class ReportedModel(FittedModel, Protocol):
-    """What a report asks of a fitted regressor of this package."""
+    """A fitted regressor of this package."""
 
     feature_relevance_: Array
     loo_error_: float
 
     @property
-    def n_rows_(self) -> int: ...
+    def n_rows_(self) -> int:
+        """Return the number of training rows."""
+
     @property
-    def training_rows_(self) -> Rows | None: ...
+    def training_rows_(self) -> Rows | None:
+        """Return the training rows, where the model has all of them."""
 
     def read_table(self, X: Any) -> Table:
         """Return the columns of the fit from a table."""
@@ -52,7 +55,7 @@ class ReportedModel(FittedModel, Protocol):
 
 
 class FitRecord(TypedDict, total=False):
-    """What `mlkm fit` records of a fit beside the model."""
+    """A record of a fit, which `mlkm fit` keeps beside the model."""
 
     target: str
     table: str
@@ -67,7 +70,7 @@ class FitRecord(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class FitFacts:
-    """What was fitted: columns, relevance, leave-one-out error and band, and what was recorded of the fit."""
+    """The facts of a fit: columns, relevance, leave-one-out error, band, and what was recorded of it."""
 
     model: str
     rows: int | None

@@ -1,4 +1,4 @@
-"""What held-out rows say: errors beside those of simple models, coverage of the band, and effects to draw.
+"""Facts from held-out rows: errors beside those of simple models, coverage of the band, and effects to draw.
 
 The simple models are fitted to the training rows, in the inputs that the fit made of the table: numbers, levels of
 categories, coordinates of texts.
@@ -23,7 +23,7 @@ from ..metrics import Coverage
 
 @dataclass(frozen=True)
 class ReportDetail:
-    """How much a report shows, and from where on it says something."""
+    """Settings of how much a report shows, and thresholds above which it says something."""
 
     ridge_penalties: tuple[float, ...] = tuple(np.logspace(-2, 4, 13))  # times the number of rows over a thousand
     ridge_levels: int = 50  # the most frequent levels of a category, which have a column each in ridge regression
@@ -164,7 +164,7 @@ def _coded(X: Array, frequent: dict[int, NDArray[np.generic]]) -> Array:
 
 @dataclass(frozen=True)
 class BandFacts:
-    """How many held-out outcomes the band holds.
+    """The coverage of the band on the held-out rows.
 
     `tenths` are (low, high, coverage) of parts of the rows along the prediction, `groups` (level, coverage) of the
     column `by`, the lowest coverage first, and `worst` is the coverage of the worst slice.
