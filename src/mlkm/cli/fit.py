@@ -12,7 +12,7 @@ import typer
 from .._types import Array, IntArray
 from .._version import __version__
 from ..conformal import ConformalRegressor
-from ..conformal.checked import conformalize_checked
+from ..conformal.regressor import conformalize_checked
 from ..estimators import MLKMRegressor
 from ..files import save
 from ..report.facts import FitRecord, fit_facts
