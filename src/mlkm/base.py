@@ -9,8 +9,9 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._types import Array
-from .data import Rows, check_near, checked_weights
+from .data import Rows, checked_weights
 from .data.prepare import as_source
+from .data.tables.reading import Reader
 from .explain import Contributions, Effects, View, contributions
 from .fit.apply import NO_WEIGHT, Predictions, apply_rows, check_here, finite_score, is_elsewhere, r2, sendable
 from .fitting import Fitting
@@ -46,7 +47,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
 
     def _targets(self, y: Any) -> Array:
         """Return y as numbers, with as many outputs as in the fit."""
-        targets, k = as_targets(y), len(self.y_scaler_.mean)
+        targets, k = as_targets(y), self._preparation.n_outputs
         n_outputs = 1 if targets.ndim < 2 else targets.shape[1]
         if n_outputs != k:
             raise ValueError(f"y must have {k} {'output' if k == 1 else 'outputs'}, as in the fit; got {n_outputs}.")
@@ -64,10 +65,9 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         rows, fit = getattr(self, "_rows_of_fit", (None, None))
         return None if isinstance(fit, StackSummary) and fit.facts is not None else rows
 
-    def _read(self, X: Any) -> Array:
-        """The inputs of a table like that of the fit, in its units."""
-        inputs = self._reader.read(self, X)
-        return inputs if self._numbers is None else self._numbers.numbers(inputs)
+    @property
+    def _reader(self) -> Reader:
+        return self._preparation.reader
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the factorisation behind `return_std` and what effects are averaged over, which are made again when
@@ -90,14 +90,14 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         check_is_fitted(self)
         with np.errstate(over="ignore", under="ignore"):  # squares of numbers beyond 1e154
             noise = (np.sqrt(self._sigma("noise_variance_").noise) * self.y_scaler_.sd) ** 2
-        return float(noise[0]) if self._single_output else noise
+        return float(noise[0]) if self._preparation.single_output else noise
 
     @property
     def prediction_limits_(self) -> tuple[Array, Array]:
         """The least and the largest number that may be predicted, for every output; infinite where there is no
         limit."""
         check_is_fitted(self)
-        return self._limits
+        return self._preparation.limits
 
     @property
     def has_closed_form_(self) -> bool:
@@ -108,7 +108,8 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         if rows is None:
             return False
         _, fit = self._rows_of_fit
-        if self._numbers is not None and self._numbers.crossed:  # inputs of a training row depend on the others' y
+        levels = self._preparation.levels
+        if levels is not None and levels.crossed:  # inputs of a training row depend on the others' y
             return False
         if isinstance(fit, StackSummary):
             return len(fit.solved_rows(rows)) <= LARGEST
@@ -123,9 +124,9 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         not seen, f itself is the fit without it.
         """
         variance = self._closed_form("leave_one_out")
-        inputs, targets = self._read(X), self._targets(y)
-        check_consistent_length(inputs, targets)
-        Z, Y = self._inputs(inputs), self.y_scaler_.forward(targets.reshape(len(inputs), -1).astype(float))
+        Z, targets = self._preparation.inputs(self, X), self._targets(y)
+        check_consistent_length(Z, targets)
+        Y = self.y_scaler_.forward(targets.reshape(len(Z), -1).astype(float))
         place = places(variance.rows, Z, Y)
         f, std = variance.predict(Z)
         new = place[:, None] < 0
@@ -141,9 +142,9 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         s_i(x) the weight of the row in the fit at x.
         """
         variance = self._closed_form("left_out_predictions")
-        Z = self._inputs(self._read(X))
+        Z = self._preparation.inputs(self, X)
         f, _ = variance.predict(Z)
-        return self._within(self.y_scaler_.backward(f[:, None, :] - variance.left_out_changes(Z)), Z)
+        return self._preparation.within(self.y_scaler_.backward(f[:, None, :] - variance.left_out_changes(Z)), Z)
 
     def _closed_form(self, what: str) -> Variance | StackVariance:
         check_is_fitted(self)
@@ -184,15 +185,16 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         check_is_fitted(self)
         yes_no("return_std", return_std)
         if is_elsewhere(X):
-            tail = () if self._single_output else (len(self.y_scaler_.mean),)
+            tail = () if self._preparation.single_output else (self._preparation.n_outputs,)
             of = Predictions(sendable(self, return_std), return_std)
             found = apply_rows(of, X, [tail] * (1 + return_std), self)
             return found if return_std else found[0]
-        Z = self._inputs(self._read(X))
+        preparation = self._preparation
+        Z = preparation.inputs(self, X)
         if not return_std:
-            return self._in_units(predict_average(self.machines_, Z), Z)
+            return preparation.to_units(predict_average(self.machines_, Z), Z)
         f, sigma = self._sigma("return_std").predict(Z)
-        return self._in_units(f, Z), self._shaped(sigma * self.y_scaler_.sd)
+        return preparation.to_units(f, Z), preparation.shaped(sigma * self.y_scaler_.sd)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The coefficient of determination; of a table in files or a collection of dask it is summed up over pieces."""
@@ -239,7 +241,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         """
         check_is_fitted(self)
         check_here(X, "outside")
-        return self._fence.outside(self._read(X))
+        return self._preparation.outside(self._preparation.read(self, X))
 
     def effects(self, X: ArrayLike, confidence_level: float = 0.95) -> Effects:
         """Effects of the columns at the rows of X, with bands: `effects.main(j)` is the effect of one column on its
@@ -260,7 +262,11 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         check_here(X, "effects")
         table = self._reader.table(self, X)
         return Effects(
-            self._view("effects"), self._inputs(self._read(table)), table, self._single_output, confidence_level
+            self._view("effects"),
+            self._preparation.inputs(self, table),
+            table,
+            self._preparation.single_output,
+            confidence_level,
         )
 
     def explain(self, X: ArrayLike) -> Contributions:
@@ -278,7 +284,8 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         """
         check_is_fitted(self)
         check_here(X, "explain")
-        return contributions(self._view("explain"), self._inputs(self._read(X)), self._single_output)
+        Z = self._preparation.inputs(self, X)
+        return contributions(self._view("explain"), Z, self._preparation.single_output)
 
     def _background(self, what: str) -> Rows:
         """Training rows in an order by what they say."""
@@ -295,35 +302,10 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         """The fit as effects and contributions see it, made at first use."""
         if not hasattr(self, "_seen"):
             names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+            preparation = self._preparation
             self._seen = View(
-                lambda Z: self._within(self.y_scaler_.backward(predict_average(self.machines_, Z)), Z),
-                self._background(what), self._reader.columns, [str(name) for name in names], self._kinds.owners,
+                lambda Z: preparation.within(preparation.y_scaler.backward(predict_average(self.machines_, Z)), Z),
+                self._background(what), self._reader.columns, [str(name) for name in names], preparation.kinds.owners,
                 self._sigma, self.y_scaler_.sd, sum(machine.maps[0].n_features for machine in self.machines_),
             )  # fmt: skip
         return self._seen
-
-    def _inputs(self, X: Array) -> Array:
-        """Return standardised inputs; with automatic scales, values far beyond those of training are first replaced
-        (`Fence.held`)."""
-        if self._careful:
-            return self.x_scaler_.forward(self._fence.held(X))
-        why = "and a fit with given scales allows at most 1e+100; correct it, or fit with automatic scales"
-        return check_near(self.x_scaler_.forward(X), why)
-
-    def _in_units(self, f: Array, Z: Array) -> Array:
-        """Return predictions at standardised inputs in the units of y, clipped to their limits."""
-        return self._shaped(self._within(self.y_scaler_.backward(f), Z))
-
-    def _within(self, Y: Array, Z: Array) -> Array:
-        """Clip predictions (n, ..., k) at standardised inputs to the training targets and the ranges beyond them that
-        `Fence.room` allows; with given scales they are not clipped."""
-        least, most = self._limits
-        if np.isinf(most).all():
-            return Y
-        span = (most - least) / (1 + 2 * self._beyond)
-        less = np.maximum(self._beyond - self._fence.room(Z, self.x_scaler_), 0) * span
-        less = less.reshape(len(Y), *[1] * (Y.ndim - 2), -1)
-        return np.clip(Y, least + less, most - less)
-
-    def _shaped(self, Y: Array) -> Array:
-        return Y[:, 0] if self._single_output else Y

@@ -10,14 +10,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from ._types import Array, RandomState
-from .data import Inputs, Rows, checked_weights, distinct_rows, fit_fence, folds_of, parts_elsewhere, standardiser
-from .data.prepare import as_source, prepared, split
-from .data.scan import Scan, gathered, scan
-from .data.source import NO_TARGET, Source, TableSource
-from .data.tables.columns import encode
-from .data.tables.frames import Table
-from .data.tables.means import fit_numbers
-from .data.tables.reading import category_mask, checked_table, reader_of, set_names
+from .data import Standardiser, parts_elsewhere
+from .data.preparation import Preparation, TrainingInputs, fit_preparation
+from .data.prepare import as_source, in_memory, in_pieces
+from .data.scan import Scan, scan
+from .data.source import Source, table_source
+from .data.tables.reading import category_mask, checked_table, set_names
 from .exceptions import NoSignalWarning, warn
 from .fit.in_pieces import features_summed, train_in_pieces
 from .fit.pairs import pairs_on
@@ -28,7 +26,7 @@ from .runtime.checks import check_given, is_auto
 from .runtime.deadline import Deadline, ending
 from .runtime.memory import check_memory, memory_budget
 from .runtime.progress import announce
-from .runtime.seeds import Purpose, generator, root_seed
+from .runtime.seeds import root_seed
 from .search.cost import Cost, cost_of_default, cost_of_features, within
 from .search.first_layer import width_of
 from .search.plan import Plan, in_closed_form, is_automatic, make_plan, policy_for, takes_levels
@@ -53,6 +51,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     random_state: RandomState
     categorical_features: Any
     n_features_in_: int
+    _preparation: Preparation
 
     @with_callbacks
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, cv: Any = None, **choices: Any) -> Self:
@@ -66,36 +65,62 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _fit_to(self, X: Any, y: Any, sample_weight: ArrayLike | None, cv: Any, choices: dict[str, Any]) -> Self:
-        seed, source = root_seed(self.random_state), as_source(X, y, sample_weight)
-        begin, summed = perf_counter(), in_closed_form(cv=cv, **choices)
-        if source is not None:
-            categorical, found = self._scanned(source, seed)
-            policy = choices["policy"] = self._policy(found.n, source.n_columns, False)
+        seed, begin, summed = root_seed(self.random_state), perf_counter(), in_closed_form(cv=cv, **choices)
+        source = as_source(X, y, sample_weight)
+        here = source is None
+        if source is None:
+            check_given(self, y)
+            source = table_source(*checked_table(self, X, y, sample_weight))
+        else:
+            set_names(self, source.names, source.n_columns)
+        d = source.n_columns
+        found = scan(source, category_mask(self.categorical_features, source.names, d), seed)
+        policy = choices["policy"] = self._policy(found.n, d, here)
+        with self._begun(begin, found.n, d, policy, summed, here):
             many = summed and found.n > policy.kernel_rows[0]
-            with self._begun(begin, found.n, source.n_columns, policy, summed, False):
-                if many or (parts_elsewhere(cv, 1) is not None and _memory(source, found) > memory_budget()):
-                    return self._fit_in_pieces(source, found, categorical, choices, seed, cv)
-                with pairs_on(source):
-                    return self._fit_rows(self._gathered(source, found), cv, choices, seed)
-        check_given(self, y)
-        given = checked_table(self, X, y, sample_weight)
-        n, d = len(given[0]), len(given[0].columns)
-        policy = choices["policy"] = self._policy(n, d, True)
-        with self._begun(begin, n, d, policy, summed, True):
-            if summed and n > policy.kernel_rows[0]:
-                return self._fit_many(*given, choices, seed)
-            return self._fit_rows(given, cv, choices, seed)
+            by_parts = not here and parts_elsewhere(cv, 1) is not None
+            inputs = self._prepare(source, found, cv, choices)
+            if many or (by_parts and _memory(source, found) > memory_budget()):
+                return self._fit_in_pieces(source, found, inputs, choices, seed, cv, keep=here)
+            if not here:
+                check_memory(_memory(source, found), "The rows of this fit", "fit on fewer rows")
+            with pairs_on(source):
+                return self._fit_rows(source, found, inputs, cv, choices, seed)
 
-    def _fit_rows(self, given: tuple[Table, Array, Array | None], cv: Any, choices: Any, seed: int) -> Self:
-        """Rows in memory, as they are."""
-        rows = self._rows(*given, cv, choices, seed)
+    def _prepare(self, source: Source, found: Scan, cv: Any, choices: dict[str, Any]) -> TrainingInputs:
+        """Fit the preparation of later rows, and return that of the training rows."""
+        self._preparation, inputs = fit_preparation(
+            source,
+            found,
+            with_levels=takes_levels(cv=cv, **choices),
+            automatic=is_automatic(choices["scales"], choices["solver"]),
+            beyond=choices["policy"].beyond,
+        )
+        if self.x_scaler_.rounded.any():
+            self._warn_dropped()
+        return inputs
+
+    def _fit_rows(
+        self, source: Source, found: Scan, inputs: TrainingInputs, cv: Any, choices: dict[str, Any], seed: int
+    ) -> Self:
+        """Fit to all rows in memory."""
+        rows, self._preparation = in_memory(source, self._preparation, inputs, cv)
         plan = self._plan(rows.X.shape[1], cv, seed, choices)
         D = max(plan.widths or (0,))
         needed = _SQUARES * 8.0 * D * min(len(rows), max(D, EXACT_ROWS))
         check_memory(needed, f"{D} features of {len(rows)} rows", "give fewer features")
         fitted = train(rows, plan, self.y_scaler_)
-        weight = float(len(given[1]) if given[2] is None else given[2].sum())
-        return self._store(fitted, self._range(rows), plan, (rows, self._summary(fitted)), weight)
+        return self._store(fitted, plan, (rows, self._summary(fitted)), found.weight)
+
+    @property
+    def x_scaler_(self) -> Standardiser:
+        """The scaling of the inputs."""
+        return self._preparation.x_scaler
+
+    @property
+    def y_scaler_(self) -> Standardiser:
+        """The scaling of the targets."""
+        return self._preparation.y_scaler
 
     @property
     def _effort(self) -> Any:
@@ -144,87 +169,34 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         origin = self.x_scaler_.mean / unit if in_closed_form(cv=cv, **choices) else None
         return make_plan(d, unit, rotate=cv is not None, seed=seed, n_rows=n_rows, origin=origin, **choices)
 
-    def _scanned(self, source: Source, seed: int) -> tuple[list[bool], Scan]:
-        """What the columns of a source are, where they are categories by choice, and what a pass over them finds."""
-        set_names(self, source.names, source.n_columns)
-        categorical = category_mask(self.categorical_features, source.names, source.n_columns)
-        found = scan(source, categorical, seed)
-        if found.targets is None:
-            raise ValueError(NO_TARGET)
-        return categorical, found
-
-    def _gathered(self, source: Source, found: Scan) -> tuple[Table, Array, Array | None]:
-        """All rows in memory, where they fit."""
-        check_memory(_memory(source, found), "The rows of this fit", "fit on fewer rows")
-        table, Y, weights = gathered(source)
-        targets = Y[:, 0] if source.single_output else Y
-        return table, targets, checked_weights(weights, len(weights))
-
-    def _fit_many(self, table: Table, targets: Array, weights: Array | None, choices: Any, seed: int) -> Self:
-        """Rows in memory, but so many that they are summed up."""
-        Y = targets.astype(np.float64).reshape(len(targets), -1)
-        weights = np.ones(len(Y)) if weights is None else weights
-        source = TableSource(table, Y, weights, targets.ndim == 1)
-        categorical = category_mask(self.categorical_features, table.names, len(table.columns))
-        return self._fit_in_pieces(source, scan(source, categorical, seed), categorical, choices, seed, None, True)
-
     def _fit_in_pieces(
-        self, source: Source, found: Scan, categorical: list[bool], choices: Any, seed: int, cv: Any, keep: bool = False
+        self,
+        source: Source,
+        found: Scan,
+        inputs: TrainingInputs,
+        choices: dict[str, Any],
+        seed: int,
+        cv: Any,
+        *,
+        keep: bool,
     ) -> Self:
-        """What needs rows together from a sample, then sums or descent over all of them."""
-        with_levels = takes_levels(cv=cv, **choices)
-        self._careful = is_automatic(choices["scales"], choices["solver"])
-        ready = prepared(source, found, categorical, with_levels=with_levels, careful=self._careful, keep=keep)
-        recipe = ready.recipe
-        self._single_output, self._reader, self._kinds = source.single_output, recipe.reader, recipe.kinds
-        self._numbers, self._fence = None if recipe.numbers is None else recipe.numbers.whole, ready.fence
-        self.x_scaler_, self.y_scaler_ = recipe.in_use, recipe.y_scaler
-        if self.x_scaler_.rounded.any():
-            self._warn_dropped()
-        plan = self._plan(ready.sample.X.shape[1], cv, seed, choices, ready.pieces.n_rows)
-        n_features = features_summed(plan, ready.sample.X.shape[1], ready.pieces.n_rows)
+        """Fit what needs rows together to a sample, then sum up or descend over all of them."""
+        d = len(self.x_scaler_.mean)
         fewer = f"give fewer features ({'n_features' if hasattr(self, 'n_features') else 'widths'})"
+        depth = self._plan(d, cv, seed, choices, found.n).depth
+        n_parts = parts_elsewhere(cv, depth) or 0
+        ready = in_pieces(source, found, self._preparation, inputs, keep=keep, n_parts=n_parts, seed=seed)
+        plan = self._plan(d, cv, seed, choices, ready.pieces.n_rows)
+        n_features = features_summed(plan, d, ready.pieces.n_rows)
         check_memory(_SQUARES * 8.0 * n_features**2, f"The sums of {n_features} features", fewer)
-        n_parts = parts_elsewhere(cv, plan.depth) or 0
-        ready = split(ready, found, n_parts, seed)
         trained = train_in_pieces(ready.sample, ready.of_all, ready.pieces, plan, self.y_scaler_, n_parts)
-        fitted, solution, some = trained.fitted, trained.fitted.solution, ready.sample.take(slice(0, SHOWN))
-        summary = summed_up(trained.layers, solution.penalty, trained.sums, trained.error, solution.loo_error, some)
-        return self._store(fitted, (ready.low, ready.high), plan, (ready.rows, summary), found.weight)
-
-    def _rows(self, table: Table, targets: Array, weights: Array | None, cv: Any, choices: Any, seed: int) -> Rows:
-        """Merged and standardised rows; stores the scalings. With automatic scales, numbers far beyond all others
-        are held."""
-        self._reader = reader_of(table, weights, self.categorical_features)
-        inputs = encode(self._reader.columns, table)
-        self._single_output, Y = targets.ndim == 1, targets.astype(np.float64).reshape(len(targets), -1)
-        kinds, self._numbers = self._reader.inputs, None
-        if kinds.levels.any() and not takes_levels(cv=cv, **choices):
-            rng = generator(seed, Purpose.LEVELS)
-            self._numbers, inputs = fit_numbers(inputs, Y, kinds, weights, rng)
-            kinds = Inputs(np.zeros(inputs.shape[1], np.intp), self._numbers.owners)
-        self._kinds, self._careful = kinds, is_automatic(choices["scales"], choices["solver"])
-        self._fence = fit_fence(inputs, self._careful, kinds.numbers, weights)
-        if self._careful:
-            inputs = np.clip(inputs, self._fence.low, self._fence.high)
-        fold = folds_of(cv, inputs, targets)
-        rows = distinct_rows(inputs, Y, weights, fold, kinds)
-        self.x_scaler_ = standardiser(rows.X, rows.weights, constant=np.inf, left=~kinds.numbers)
-        self.y_scaler_ = standardiser(rows.Y, rows.weights)
-        if self.x_scaler_.rounded.any():
-            self._warn_dropped()
-        self.x_scaler_.forward(rows.X, out=rows.X)  # copies of the fit's own
-        self.y_scaler_.forward(rows.Y, out=rows.Y)
-        return rows
-
-    def _range(self, rows: Rows) -> tuple[Array, Array]:
-        """The least and the largest target."""
-        with np.errstate(over="ignore"):
-            return self.y_scaler_.backward(rows.Y.min(axis=0)), self.y_scaler_.backward(rows.Y.max(axis=0))
+        fitted, solution, shown = trained.fitted, trained.fitted.solution, ready.sample.take(slice(0, SHOWN))
+        summary = summed_up(trained.layers, solution.penalty, trained.sums, trained.error, solution.loo_error, shown)
+        return self._store(fitted, plan, (ready.rows, summary), found.weight)
 
     def _warn_dropped(self) -> None:
         """Name the inputs that are ignored because their variation is lost in rounding."""
-        columns = np.unique(self._kinds.owners[self.x_scaler_.rounded])
+        columns = np.unique(self._preparation.kinds.owners[self.x_scaler_.rounded])
         names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))[columns].tolist()
         inputs = ("inputs " if len(names) > 1 else "input ") + ", ".join(map(repr, names))
         warn(
@@ -256,21 +228,14 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
                 " is outside the range of floating point numbers; rescale y."
             )
 
-    def _store(
-        self, fitted: Fitted, span: tuple[Array, Array], plan: Plan, training: tuple[Any, Any], weight: float
-    ) -> Self:
-        """Fitted attributes, in the units of y where they have any; for automatic scales, how far predictions may
-        go."""
-        solution, (low, high) = fitted.solution, span
+    def _store(self, fitted: Fitted, plan: Plan, training: tuple[Any, Any], weight: float) -> Self:
+        """Set fitted attributes, in the units of y where they have any."""
+        solution, owners = fitted.solution, self._preparation.kinds.owners
         self.machines_ = solution.machines
         self.widths_, self.scales_, self.penalty_ = fitted.widths, fitted.scales, solution.penalty
         self.n_iter_, self.loss_curve_ = solution.n_iter, solution.trace
         self._store_error(solution.loo_error)
-        self.feature_relevance_ = np.bincount(self._kinds.owners, fitted.relevance, minlength=self.n_features_in_)
-        with np.errstate(over="ignore"):
-            beyond = plan.policy.beyond * (high - low) if plan.automatic else np.inf
-            self._limits = low - beyond, high + beyond
-        self._span, self._beyond = span, plan.policy.beyond if plan.automatic else np.inf
+        self.feature_relevance_ = np.bincount(owners, fitted.relevance, minlength=self.n_features_in_)
         self._rows_of_fit, self._total_weight, self._learned = training, weight, plan.learned
         for name in ("_variance", "_seen", "_kept_layer"):
             self.__dict__.pop(name, None)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mlkm.data import plain_rows
 from mlkm.data.pieces import FAN, Piece, RowPieces, Tree, in_order, piece_rows, tree_sum
-from mlkm.data.stats import merged_stats, stats_of
+from mlkm.data.scaling import merged_stats, stats_of
 from mlkm.kernels import Gaussian
 from mlkm.model.features import draw_features
 from mlkm.model.prior import Part, Prior

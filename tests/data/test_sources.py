@@ -15,7 +15,7 @@ from source_rows import FEW, mixed, numbers, write
 import mlkm
 from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, config_context, open_table
 from mlkm.data.part import PartSource
-from mlkm.data.scan import gathered, scan
+from mlkm.data.scan import scan
 from mlkm.data.source import ArraySource
 from mlkm.data.tables.frames import Table
 from mlkm.runtime.memory import memory_budget

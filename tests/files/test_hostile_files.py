@@ -253,11 +253,11 @@ def test_places_that_compiled_code_relies_on_are_checked(tmp_path):
 
 
 CONFUSED = {
-    "an array for an object": ("RandomFeatureRidge", "x_scaler_", {"array": 0}),
+    "an array for an object": ("Preparation", "x_scaler", {"array": 0}),
     "an object for an array": ("FeatureMap", "phases", {"object": 0}),
-    "another class": ("RandomFeatureRidge", "y_scaler_", {"object": 0}),
+    "another class": ("Preparation", "y_scaler", {"object": 0}),
     "a word for a number": ("RandomFeatureRidge", "penalty_", "1e-3"),
-    "a number for a truth value": ("RandomFeatureRidge", "_single_output", 1),
+    "a number for a truth value": ("Preparation", "single_output", 1),
     "a truth value for a number": ("RandomFeatureRidge", "n_features_in_", True),
     "a list for a tuple": ("RandomFeatureRidge", "machines_", []),
     "a method": ("RandomFeatureRidge", "predict", "x"),
@@ -267,7 +267,7 @@ CONFUSED = {
     "words": ("Machine", "residual", "yes"),
     "no maps": ("Machine", "maps", {"tuple": []}),
     "one layer too many": ("Machine", "layers", {"tuple": [{"tuple": []}, {"tuple": []}]}),
-    "a tuple of another length": ("RandomFeatureRidge", "_limits", {"tuple": [{"array": 0}]}),
+    "a tuple of another length": ("RandomFeatureRidge", "_rows_of_fit", {"tuple": [{"array": 0}]}),
     "places below zero": ("Inputs", "kinds", "negative"),
     "places beyond": ("Inputs", "owners", "huge"),
 }
@@ -295,7 +295,7 @@ def test_arrays_whose_shapes_do_not_go_together_are_refused(small, tmp_path):
         ("FeatureMap", "frequencies", np.zeros((4, 8, 1))),
         ("Standardiser", "sd", np.zeros((4, 1))),
         ("Rows", "weights", np.zeros(29)),
-        ("Fence", "low", np.zeros(0)),
+        ("InputRange", "low", np.zeros(0)),
     ):
         mlkm.save(small, path)
         entries = entries_of(path)

@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold, PredefinedSplit
 import mlkm
 from mlkm import ConformalRegressor, MLKMRegressor, RKMRegressor, config_context, open_table
 from mlkm.data import plain_rows
-from mlkm.data.recipe import Split
+from mlkm.data.prepare import Split
 from mlkm.data.source import ArraySource
 from mlkm.data.tables.frames import Table
 from mlkm.model.machine import positions

@@ -2,7 +2,7 @@
 
 from .distinct import Rows, blocks, distinct_rows, midranks, plain_rows, tie_numbers
 from .folds import folds_of, parts_elsewhere, splits_of
-from .input_range import Fence, fence_of, fit_fence
+from .input_range import InputRange
 from .inputs import LEVEL, NUMBER, TEXT, Inputs
 from .scaling import Standardiser, check_near, standardiser
 from .weights import checked_weights, given_weights, scale_of
@@ -11,7 +11,7 @@ __all__ = [
     "LEVEL",
     "NUMBER",
     "TEXT",
-    "Fence",
+    "InputRange",
     "Inputs",
     "Rows",
     "Standardiser",
@@ -19,8 +19,6 @@ __all__ = [
     "check_near",
     "checked_weights",
     "distinct_rows",
-    "fence_of",
-    "fit_fence",
     "folds_of",
     "given_weights",
     "midranks",

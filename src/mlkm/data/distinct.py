@@ -14,7 +14,7 @@ point arithmetic. The rank of a value is therefore a continuous function of all 
 between a part of the other value's weight counts as tied.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,9 @@ from numpy.typing import NDArray
 
 from .._types import Array, IntArray
 from .inputs import Inputs
+
+NO_WEIGHT = "All sample weights are zero, so there is no row to fit; give at least one row a positive weight."
+_ODD = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,14 @@ def mix(h: NDArray[np.uint64], column: NDArray[np.uint64]) -> None:
     h ^= h >> np.uint64(32)
 
 
+def content_hashes(columns: Sequence[Array], salt: int) -> NDArray[np.uint64]:
+    """Return a hash of every row of these columns of numbers, which depends on its content and not on its place."""
+    h = np.full(len(columns[0]), (_ODD * (2 * salt + 1)) % 2**64, np.uint64)
+    for column in columns:
+        mix(h, _bits(column))
+    return h
+
+
 def distinct_rows(
     X: Array,
     Y: Array,
@@ -92,9 +103,7 @@ def distinct_rows(
     """
     weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     if not weights.any():
-        raise ValueError(
-            "All sample weights are zero, so there is no row to fit; give at least one row a positive weight."
-        )
+        raise ValueError(NO_WEIGHT)
     first, total = _merged([*X.T, *Y.T] + ([] if fold is None else [fold]), weights, tie_numbers)
     own = None if fold is None else fold[first]
     return Rows(X[first], Y[first], total * (len(first) / total.sum()), _copies(total), own, kinds)
@@ -112,8 +121,8 @@ def merged_in_order(X: Array, Y: Array, weights: Array, kinds: Inputs) -> Rows:
 
 
 def _bits(column: Array) -> NDArray[np.uint64]:
-    """As they are stored, which takes no sorting."""
-    return (column + 0.0).view(np.uint64)  # zero has a sign
+    """Return numbers as they are stored, of both zeros the positive one."""
+    return (column + 0.0).view(np.uint64)
 
 
 def _merged(
@@ -121,7 +130,7 @@ def _merged(
 ) -> tuple[IntArray, Array]:
     """One row of each kind, in the order of the hashes of their numbers, and the weight of all of that kind."""
     kept = np.flatnonzero(weights)
-    h = np.full(len(kept), 0x9E3779B97F4A7C15, dtype=np.uint64)
+    h = np.full(len(kept), _ODD, dtype=np.uint64)
     for column in columns:
         mix(h, numbers(column[kept]))
     order = np.argsort(h, kind="stable")

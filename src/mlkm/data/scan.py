@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Array
-from .distinct import mix
+from .distinct import NO_WEIGHT, mix
+from .scaling import Stats, merged_stats, stats_of
 from .source import ROWS, Block, Source
-from .stats import Stats, merged_stats, stats_of
 from .tables.cells import RawColumn
 from .tables.columns import Column, column_of, distinct
 from .tables.frames import Table, as_words, check_finite, is_dates, is_words
@@ -137,13 +137,12 @@ class Scan:
     targets: Stats | None
     sample: Sample
 
-    def fitted_columns(self, categorical: Sequence[bool]) -> tuple[Column, ...]:
-        """What every column is."""
+    def fitted_columns(self) -> tuple[Column, ...]:
+        """Return what every column is."""
         table, weights = self.sample.table, self.sample.weights
-        named = enumerate(zip(self.columns, table.columns, categorical, strict=True))
         return tuple(
-            column_of(raw, as_level, weights, sorted(seen.words), seen.missing, table.zone(j))
-            for j, (seen, raw, as_level) in named
+            column_of(raw, seen.form == "levels", weights, sorted(seen.words), seen.missing, table.zone(j))
+            for j, (seen, raw) in enumerate(zip(self.columns, table.columns, strict=True))
         )
 
 
@@ -175,7 +174,7 @@ def scan(source: Source, categorical: Sequence[bool], seed: int) -> Scan:
     """One pass over all rows."""
     found: Scan | None = source.reduce(ScanOf(tuple(categorical), seed), partial(_merged, names=source.names))
     if found is None:
-        raise ValueError("Found array with 0 sample(s): there is no row with a positive weight to fit.")
+        raise ValueError(NO_WEIGHT)
     return found
 
 
@@ -205,22 +204,6 @@ def _both(a: Seen, b: Seen, name: str) -> Seen:
     if a.form and b.form and a.form != b.form:
         raise ValueError(f"Column {name} holds {a.form} in some blocks and {b.form} in others; give it one type.")
     return Seen(a.form or b.form, a.words | b.words, a.missing or b.missing)
-
-
-def gathered(source: Source) -> tuple[Table, Array, Array]:
-    """All rows in memory: the table, targets and weights."""
-    every = source.reduce(_as_list, _extended)
-    columns = tuple(joined_columns([block.table.columns[j] for block in every]) for j in range(source.n_columns))
-    table = Table(columns, source.names, every[0].table.zones)
-    return table, np.vstack([block.Y for block in every]), np.concatenate([block.weights for block in every])
-
-
-def _as_list(block: Block) -> list[Block]:
-    return [block]
-
-
-def _extended(a: list[Block], b: list[Block]) -> list[Block]:
-    return a + b
 
 
 def joined_columns(parts: list[RawColumn]) -> RawColumn:

@@ -131,6 +131,12 @@ class TableSource(LocalSource):
             yield Block(self.table.take(at), self.Y[at], self.weights[at])
 
 
+def table_source(table: Table, y: Array, weights: Array | None) -> TableSource:
+    """Return a table in memory with its targets, one-dimensional or not, and weights as rows."""
+    Y = y.astype(np.float64).reshape(len(y), -1)
+    return TableSource(table, Y, np.ones(len(Y)) if weights is None else weights, y.ndim == 1)
+
+
 @dataclass(frozen=True)
 class ArraySource(LocalSource):
     """An array of numbers, which may be a memmap: columns are made a piece at a time."""

@@ -28,12 +28,13 @@ from ..conformal.scores import Recipe, Scored
 from ..conformal.split import Split
 from ..conformal.threshold import End
 from ..data.distinct import Rows
-from ..data.input_range import Fence
+from ..data.input_range import InputRange
 from ..data.inputs import Inputs
+from ..data.preparation import Preparation
 from ..data.scaling import Standardiser
 from ..data.tables.columns import CategoryColumn, DateColumn, NumberColumn
 from ..data.tables.encoder import TableEncoder
-from ..data.tables.means import LevelNumbers, LevelValues
+from ..data.tables.levels import LevelNumbers, LevelValues
 from ..data.tables.reading import Reader
 from ..data.tables.text import TextBasis
 from ..estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
@@ -73,11 +74,11 @@ _DATA: dict[type, dict[str, str]] = {
     Cross: {"fold": "n"},
     DateColumn: {},
     FeatureMap: {"frequencies": "dD", "phases": "D", "amplitudes": "D"},
-    Fence: {"low": "d", "high": "d", "least": "d", "most": "d", "numbers": "d"},
     FitSummary: {"loo_error": "k"},
     Gaussian: {},
     GaussianMap: {"points": "Md", "matrix": "rd", "unlike": "d", "texts": "qd"},
     Geometric: {},
+    InputRange: dict.fromkeys(("low", "high", "clip_low", "clip_high", "numbers"), "d"),
     Inputs: {"kinds": "d", "owners": "d"},
     JointMap: {},
     Kept: {},
@@ -97,6 +98,7 @@ _DATA: dict[type, dict[str, str]] = {
     NumberColumn: {},
     Part: {},
     Power: dict.fromkeys(("power", "centre", "spread", "mean", "sd", "low", "high"), "k"),
+    Preparation: {"low": "k", "high": "k"},
     Prior: {"linear": "d"},
     QuantileBand: {"lower": "pk", "upper": "pk"},
     Reader: {"columns": "d", "names": "d"},
@@ -133,20 +135,10 @@ _MACHINE = {
     "loss_curve_": list[float],
     "loo_error_": float,
     "feature_relevance_": Array,
-    "x_scaler_": Standardiser,
-    "y_scaler_": Standardiser,
-    "_beyond": float,
-    "_careful": bool,
-    "_fence": Fence,
     "_kept_layer": LearnedKernel | Prior,
-    "_kinds": Inputs,
     "_learned": bool,
-    "_limits": tuple[Array, Array],
-    "_numbers": LevelNumbers | None,
-    "_reader": Reader,
+    "_preparation": Preparation,
     "_rows_of_fit": tuple[Rows | None, FitSummary | LayersSummary | StackSummary | SumsSummary],
-    "_single_output": bool,
-    "_span": tuple[Array, Array],
     "_total_weight": float,
 }
 

@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._types import Array
 from ..data.dask import DaskSource, chunks_of, columns_of, is_dask, known_lengths
 from ..data.pieces import in_order
+from ..data.scaling import Stats, merged_if_any, stats_of
 from ..data.source import Block, Source, check_predicted, is_source
-from ..data.stats import Stats, merged_if_any, stats_of
 from ..data.table_files import FileSource, open_table
 from ..data.tables.frames import Table, is_words
 from ..data.tables.odd import one_warning
@@ -41,8 +41,8 @@ def apply_rows(f: Callable[[Any], tuple[Array, ...]], X: Any, tails: Tails, mode
     if isinstance(model, FrozenEstimator):
         return apply_rows(f, X, tails, model.estimator)
     X = later_rows(X, model)
-    if hasattr(model, "_reader"):
-        model._reader.check(model, *(columns_of(X) if is_dask(X) else (X.names, X.n_columns)))
+    if hasattr(model, "_preparation"):
+        model._preparation.reader.check(model, *(columns_of(X) if is_dask(X) else (X.names, X.n_columns)))
     if is_dask(X):
         return _lazily(f, X, tails)
     with one_warning():
@@ -59,7 +59,7 @@ def later_rows(X: Any, model: Any) -> Any:
         X = X.narrowed(names_of(model))
     inner = getattr(model, "estimator_", model)
     inner = inner.estimator if isinstance(inner, FrozenEstimator) else inner
-    return X.as_cells() if hasattr(inner, "_reader") and isinstance(X, (FileSource, DaskSource)) else X
+    return X.as_cells() if hasattr(inner, "_preparation") and isinstance(X, (FileSource, DaskSource)) else X
 
 
 def _lazily(f: Callable[[Any], tuple[Array, ...]], X: Any, tails: Tails) -> tuple[Any, ...]:
@@ -95,7 +95,7 @@ def sendable(model: Any, return_std: bool = False) -> Any:
     them and are not made of sums."""
     if isinstance(model, FrozenEstimator):
         return sendable(model.estimator, return_std)
-    if not hasattr(model, "_reader"):
+    if not hasattr(model, "_preparation"):
         return OfTables(model)
     if not hasattr(model, "_rows_of_fit"):
         return model
@@ -122,7 +122,7 @@ class OfTables:
 def taken(model: Any, table: Any) -> Any:
     """Return rows in the form that a model takes: unchanged for models of this package and for unconverted cells, and
     for other models as a frame, or as an array if they were fitted to columns without names."""
-    if hasattr(model, "_reader") or not isinstance(table, Table):
+    if hasattr(model, "_preparation") or not isinstance(table, Table):
         return table
     unnamed = hasattr(model, "n_features_in_") and not hasattr(model, "feature_names_in_")
     if table.names is None or unnamed:

@@ -14,7 +14,7 @@ import numpy as np
 from .._types import Array
 from ..data.tables.columns import CategoryColumn, DateColumn, NumberColumn
 from ..data.tables.dates import CYCLES, DIGITS
-from ..data.tables.means import LevelNumbers
+from ..data.tables.levels import LevelNumbers
 from ..data.tables.reading import Reader
 from .graph import ML, Graph
 
