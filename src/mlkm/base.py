@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._types import Array
 from .data import Rows, checked_weights
-from .data.prepare import as_source
 from .data.tables.reading import Reader
+from .data.training import as_rows
 from .explain import Contributions, Effects, View, contributions
 from .fit.apply import NO_WEIGHT, Predictions, apply_rows, check_here, finite_score, is_elsewhere, r2, sendable
 from .fitting import Fitting
@@ -20,7 +20,6 @@ from .model.prior import Prior
 from .report import Reporting
 from .runtime.checks import as_targets, check_given, whole, yes_no
 from .search.cost import Cost
-from .search.policy import check_effort
 from .variance import (
     LARGEST,
     AnyVariance,
@@ -199,9 +198,9 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The coefficient of determination; of a table in files or a collection of dask it is summed up over pieces."""
         check_is_fitted(self)
-        source = as_source(X, y, sample_weight)
-        if source is not None:
-            return r2(source, self)
+        rows = as_rows(X, y, sample_weight)
+        if rows is not None:
+            return r2(rows, self)
         check_given(self, y)
         targets = self._targets(y)
         weights, f = checked_weights(sample_weight, len(targets)), self.predict(X)
@@ -222,9 +221,8 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         >>> cost.passes, cost.memory < 2e9
         (2, True)
         """
-        check_effort(self._effort)
-        n, d = whole("n", n), whole("d", d)
-        return self._cost(n, d, self._policy(n, d, yes_no("in_memory", in_memory)), in_memory)
+        plan, n, d, in_memory = self._plan(), whole("n", n), whole("d", d), yes_no("in_memory", in_memory)
+        return plan.sized(n, d, in_memory=in_memory).cost(n, d, in_memory=in_memory)
 
     def outside(self, X: ArrayLike) -> Array:
         """How far every row is outside the training data: the largest distance of an input from the range of its

@@ -1,36 +1,34 @@
 """From rows as they are given to a fitted machine: read, plan, train, store."""
 
-from contextlib import AbstractContextManager
-from numbers import Real
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import perf_counter
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from ._types import Array, RandomState
-from .data import Standardiser, parts_elsewhere
-from .data.preparation import Preparation, TrainingInputs, fit_preparation
-from .data.prepare import as_source, in_memory, in_pieces
+from .data import Standardiser
+from .data.preparation import Preparation, Standardised, TrainingInputs, Unscaled, fit_preparation
+from .data.rows import Rows, table_rows
 from .data.scan import Scan, scan
-from .data.source import Source, table_source
+from .data.tables.frames import Table
 from .data.tables.reading import category_mask, checked_table, set_names
+from .data.training import as_rows, in_blocks, in_memory
 from .exceptions import NoSignalWarning, warn
-from .fit.in_pieces import features_summed, train_in_pieces
+from .fit.in_blocks import features_summed, train_in_blocks
 from .fit.pairs import pairs_on
 from .fit.train import Fitted, train
 from .runtime.atomic import all_or_nothing
 from .runtime.callbacks import CallbackSupportMixin, listening, tasks_of, with_callbacks
-from .runtime.checks import check_given, is_auto
-from .runtime.deadline import Deadline, ending
+from .runtime.checks import check_given
+from .runtime.deadline import ending
 from .runtime.memory import check_memory, memory_budget
 from .runtime.progress import announce
-from .runtime.seeds import root_seed
-from .search.cost import Cost, cost_of_default, cost_of_features, within
-from .search.first_layer import width_of
-from .search.plan import Plan, in_closed_form, is_automatic, make_plan, policy_for, takes_levels
-from .search.policy import Policy, check_effort, current_policy, with_effort
+from .runtime.seeds import Purpose, generator, root_seed
+from .search.plan import Plan
 from .solve.ridge import EXACT_ROWS
 from .variance import SHOWN, FitSummary, StackSummary, summed_up
 
@@ -40,77 +38,96 @@ _USELESS = 0.99  # of the variance of y: error of rows left out from which on it
 _COPIES = 4  # of the rows that a fit in memory holds at the same time, about
 
 
-def _memory(source: Source, found: Scan) -> float:
-    """Bytes that the rows of a source take in a fit in memory."""
-    return float(_COPIES * 8 * found.n * (source.n_columns + found.sample.Y.shape[1]))
+@contextmanager
+def _timed(plan: Plan, begin: float, n: int, d: int, *, in_memory: bool) -> Iterator[None]:
+    """Announce what the fit inside takes, where that is long and can be estimated, and end it by its deadline."""
+    if plan.closed_form:
+        announce(lambda: plan.cost(n, d, in_memory=in_memory).announcement)
+    with ending(plan.deadline(begin, n, d, in_memory=in_memory)):
+        yield
 
 
 class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """How a regressor is fitted to rows in memory, in files and on clusters."""
 
+    _widths_name: ClassVar[str] = "widths"  # the parameter for the number of features
     random_state: RandomState
     categorical_features: Any
     n_features_in_: int
     _preparation: Preparation
 
+    def _plan(self) -> Plan:
+        """Return what the constructor's values ask for, checked."""
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit to inputs X (n, d) and targets y (n,) or (n, k)."""
+        return self._fit(self._plan(), X, y, sample_weight)
+
     @with_callbacks
-    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, cv: Any = None, **choices: Any) -> Self:
-        """Read, plan, train, store: all of it or nothing, as a task of which callbacks are told."""
-        check_effort(self._effort)
+    def _fit(self, plan: Plan, X: Any, y: Any, sample_weight: ArrayLike | None) -> Self:
+        """Read, plan, train, store: all of it or nothing, as a task that callbacks are notified of."""
         tasks = tasks_of(self, X, y, sample_weight)
         with all_or_nothing(self), listening(getattr(self, "verbose", 0), tasks):
-            self._fit_to(X, y, sample_weight, cv, choices)
+            self._fit_to(plan, X, y, sample_weight)
         if tasks is not None:
             tasks.finish()
         return self
 
-    def _fit_to(self, X: Any, y: Any, sample_weight: ArrayLike | None, cv: Any, choices: dict[str, Any]) -> Self:
-        seed, begin, summed = root_seed(self.random_state), perf_counter(), in_closed_form(cv=cv, **choices)
-        source = as_source(X, y, sample_weight)
-        here = source is None
-        if source is None:
+    def _fit_to(self, plan: Plan, X: Any, y: Any, sample_weight: ArrayLike | None) -> Self:
+        begin, seed, rows = perf_counter(), root_seed(self.random_state), as_rows(X, y, sample_weight)
+        if rows is None:
             check_given(self, y)
-            source = table_source(*checked_table(self, X, y, sample_weight))
+            rows = table_rows(*checked_table(self, X, y, sample_weight))
         else:
-            set_names(self, source.names, source.n_columns)
-        d = source.n_columns
-        found = scan(source, category_mask(self.categorical_features, source.names, d), seed)
-        policy = choices["policy"] = self._policy(found.n, d, here)
-        with self._begun(begin, found.n, d, policy, summed, here):
-            many = summed and found.n > policy.kernel_rows[0]
-            by_parts = not here and parts_elsewhere(cv, 1) is not None
-            inputs = self._prepare(source, found, cv, choices)
-            if many or (by_parts and _memory(source, found) > memory_budget()):
-                return self._fit_in_pieces(source, found, inputs, choices, seed, cv, keep=here)
-            if not here:
-                check_memory(_memory(source, found), "The rows of this fit", "fit on fewer rows")
-            with pairs_on(source):
-                return self._fit_rows(source, found, inputs, cv, choices, seed)
+            set_names(self, rows.names, rows.n_columns)
+        d = rows.n_columns
+        found = scan(rows, category_mask(self.categorical_features, rows.names, d), seed)
+        plan = plan.sized(found.n, d, in_memory=rows.in_memory)
+        with _timed(plan, begin, found.n, d, in_memory=rows.in_memory):
+            inputs = self._prepare(rows, found, plan)
+            needed = 0.0 if rows.in_memory else _COPIES * 8.0 * found.n * (d + self._preparation.n_outputs)
+            if plan.sums(found.n) or (plan.n_parts is not None and needed > memory_budget()):
+                return self._fit_in_blocks(rows, found, inputs, plan, seed)
+            check_memory(needed, "The rows of this fit", "fit on fewer rows")
+            with pairs_on(rows):
+                return self._fit_in_memory(rows, found, inputs, plan, seed)
 
-    def _prepare(self, source: Source, found: Scan, cv: Any, choices: dict[str, Any]) -> TrainingInputs:
+    def _prepare(self, rows: Rows[Table], found: Scan, plan: Plan) -> TrainingInputs:
         """Fit the preparation of later rows, and return that of the training rows."""
         self._preparation, inputs = fit_preparation(
-            source,
-            found,
-            with_levels=takes_levels(cv=cv, **choices),
-            automatic=is_automatic(choices["scales"], choices["solver"]),
-            beyond=choices["policy"].beyond,
+            rows, found, with_levels=plan.takes_levels, automatic=plan.automatic, beyond=plan.policy.beyond
         )
         if self.x_scaler_.rounded.any():
             self._warn_dropped()
         return inputs
 
-    def _fit_rows(
-        self, source: Source, found: Scan, inputs: TrainingInputs, cv: Any, choices: dict[str, Any], seed: int
-    ) -> Self:
+    def _fit_in_memory(self, given: Rows[Table], found: Scan, inputs: TrainingInputs, plan: Plan, seed: int) -> Self:
         """Fit to all rows in memory."""
-        rows, self._preparation = in_memory(source, self._preparation, inputs, cv)
-        plan = self._plan(rows.X.shape[1], cv, seed, choices)
+        block = given.gathered(Unscaled(inputs))
+        fold = plan.folds(block.X, self._preparation.shaped(block.Y))
+        rows, self._preparation = in_memory(block, fold, self._preparation)
+        plan = plan.at(rows.X.shape[1], self.x_scaler_, seed=seed)
         D = max(plan.widths or (0,))
         needed = _SQUARES * 8.0 * D * min(len(rows), max(D, EXACT_ROWS))
         check_memory(needed, f"{D} features of {len(rows)} rows", "give fewer features")
         fitted = train(rows, plan, self.y_scaler_)
         return self._store(fitted, plan, (rows, self._summary(fitted)), found.weight)
+
+    def _fit_in_blocks(self, given: Rows[Table], found: Scan, inputs: TrainingInputs, plan: Plan, seed: int) -> Self:
+        """Fit what needs rows together to a sample, then sum up or descend over all of them."""
+        salt = int(generator(seed, Purpose.PARTS).integers(2**62))
+        standardised = Standardised(self._preparation, inputs, found.n / found.weight, plan.n_parts or 0, salt)
+        training = in_blocks(given, found, standardised, keep=given.in_memory)
+        rows, sample = training.rows, training.sample
+        plan = plan.at(sample.X.shape[1], self.x_scaler_, seed=seed, n_rows=rows.n)
+        n_features = features_summed(plan, sample.X.shape[1], rows.n)
+        fewer = f"give fewer features ({self._widths_name})"
+        check_memory(_SQUARES * 8.0 * n_features**2, f"The sums of {n_features} features", fewer)
+        trained = train_in_blocks(training, plan, self.y_scaler_)
+        fitted, solution, shown = trained.fitted, trained.fitted.solution, sample.take(slice(0, SHOWN))
+        summary = summed_up(trained.layers, solution.penalty, trained.sums, trained.error, solution.loo_error, shown)
+        return self._store(fitted, plan, (training.kept, summary), found.weight)
 
     @property
     def x_scaler_(self) -> Standardiser:
@@ -123,76 +140,9 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         return self._preparation.y_scaler
 
     @property
-    def _effort(self) -> Any:
-        return getattr(self, "effort", None)
-
-    @property
     def _searches(self) -> bool:
         """Whether a fit learns the scale of layer 1."""
-        return is_automatic(getattr(self, "scale", getattr(self, "scales", "auto")), getattr(self, "solver", "auto"))
-
-    def _policy(self, n: int, d: int, in_memory: bool) -> Policy:
-        """That of the effort asked for; by its cost, where that is a time."""
-        if not isinstance(self._effort, Real):
-            return policy_for(with_effort(current_policy(), self._effort), getattr(self, "solver", None))
-        return within(float(self._effort), current_policy(), lambda policy: self._cost(n, d, policy, in_memory))
-
-    def _begun(
-        self, begin: float, n: int, d: int, policy: Policy, summed: bool, in_memory: bool
-    ) -> AbstractContextManager[None]:
-        """With a word on its cost, where it is long and known, and until when, where a time was given: at least a
-        fourth of that is the search's."""
-        if summed:
-            announce(lambda: self._announced(n, d, policy, in_memory))
-        if not isinstance(self._effort, Real):
-            return ending(Deadline())
-        seconds, cost = float(self._effort), self._cost(n, d, policy, in_memory)
-        return ending(Deadline(begin + max(seconds - cost.after_search, seconds / 4), begin + seconds))
-
-    def _cost(self, n: int, d: int, policy: Policy, in_memory: bool) -> Cost:
-        """What a fit takes with this policy: of kernels where nothing is given, else of the features of layer 1."""
-        given = getattr(self, "n_features", getattr(self, "widths", "auto"))
-        if is_auto(given) and hasattr(self, "widths"):
-            return cost_of_default(n, d, policy, in_memory)
-        D = width_of(n, policy) if is_auto(given) else int(np.atleast_1d(given)[0])
-        return cost_of_features(
-            n, d, D, given=not is_auto(given), in_memory=in_memory, searched=self._searches, policy=policy
-        )
-
-    def _announced(self, n: int, d: int, policy: Policy, in_memory: bool) -> tuple[str, float]:
-        cost = self._cost(n, d, policy, in_memory)
-        return str(cost), cost.seconds
-
-    def _plan(self, d: int, cv: Any, seed: int, choices: Any, n_rows: int | None = None) -> Plan:
-        """What was asked for; in closed form features of a given scale are held where the inputs' origin is."""
-        unit = np.where(np.isfinite(self.x_scaler_.sd), self.x_scaler_.sd, 1.0)
-        origin = self.x_scaler_.mean / unit if in_closed_form(cv=cv, **choices) else None
-        return make_plan(d, unit, rotate=cv is not None, seed=seed, n_rows=n_rows, origin=origin, **choices)
-
-    def _fit_in_pieces(
-        self,
-        source: Source,
-        found: Scan,
-        inputs: TrainingInputs,
-        choices: dict[str, Any],
-        seed: int,
-        cv: Any,
-        *,
-        keep: bool,
-    ) -> Self:
-        """Fit what needs rows together to a sample, then sum up or descend over all of them."""
-        d = len(self.x_scaler_.mean)
-        fewer = f"give fewer features ({'n_features' if hasattr(self, 'n_features') else 'widths'})"
-        depth = self._plan(d, cv, seed, choices, found.n).depth
-        n_parts = parts_elsewhere(cv, depth) or 0
-        ready = in_pieces(source, found, self._preparation, inputs, keep=keep, n_parts=n_parts, seed=seed)
-        plan = self._plan(d, cv, seed, choices, ready.pieces.n_rows)
-        n_features = features_summed(plan, d, ready.pieces.n_rows)
-        check_memory(_SQUARES * 8.0 * n_features**2, f"The sums of {n_features} features", fewer)
-        trained = train_in_pieces(ready.sample, ready.of_all, ready.pieces, plan, self.y_scaler_, n_parts)
-        fitted, solution, shown = trained.fitted, trained.fitted.solution, ready.sample.take(slice(0, SHOWN))
-        summary = summed_up(trained.layers, solution.penalty, trained.sums, trained.error, solution.loo_error, shown)
-        return self._store(fitted, plan, (ready.rows, summary), found.weight)
+        return self._plan().automatic
 
     def _warn_dropped(self) -> None:
         """Name the inputs that are ignored because their variation is lost in rounding."""

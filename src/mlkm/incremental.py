@@ -20,10 +20,10 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._types import Array
 from .data import Standardiser, checked_weights
-from .data.pieces import Piece
 from .data.preparation import Preparation
-from .data.prepare import as_source
-from .data.source import NO_TARGET, Block, Source, TableSource, checked_targets
+from .data.rows import NO_TARGET, Block, MemoryRows, Rows, checked_targets
+from .data.tables.frames import Table
+from .data.training import as_rows
 from .fit.apply import later_rows, sendable
 from .model.machine import Machine
 from .model.prior import Prior
@@ -92,15 +92,15 @@ class LaterSums:
     prior: Prior
     shift: Array
 
-    def __call__(self, block: Block) -> Sums:
+    def __call__(self, block: Block[Table]) -> Sums:
         model, preparation = self.model, self.model._preparation
         k = preparation.n_outputs
         if not block.Y.shape[1]:
             raise ValueError(NO_TARGET)
         if block.Y.shape[1] != k:
             raise ValueError(f"y must have {k} outputs, as in the fit; got {block.Y.shape[1]}.")
-        X, Y = preparation.inputs(model, block.table), preparation.y_scaler.forward(block.Y)
-        return SumsOf(replace(self.prior, precise=True), self.shift)(Piece(X, Y, block.weights))
+        X, Y = preparation.inputs(model, block.X), preparation.y_scaler.forward(block.Y)
+        return SumsOf(replace(self.prior, precise=True), self.shift)(Block(X, Y, block.weights))
 
 
 class Incremental:
@@ -118,7 +118,7 @@ class Incremental:
         if not hasattr(self, "machines_"):
             return cast(Self, self.fit(X, y, sample_weight))  # type: ignore[attr-defined]
         source = self._later(X, y, sample_weight)
-        span = source.reduce(range_of, wider)
+        span = source.map_reduce(range_of, wider)
         with all_or_nothing(self):
             self._measured_for(self._sums("partial_fit"), span)
             sums = self._sums("partial_fit") + self._sums_of(source)
@@ -175,22 +175,22 @@ class Incremental:
         sums = fit.sums if isinstance(fit, SumsSummary) else sums_of_rows(fit.prior, rows)
         return sums.times(self._total_weight / sums.weight) if sums.weight > 0 else sums
 
-    def _later(self, X: Any, y: Any, sample_weight: Any) -> Source:
+    def _later(self, X: Any, y: Any, sample_weight: Any) -> Rows[Table]:
         """Later rows as a source."""
-        source = as_source(X, y, sample_weight)
+        source = as_rows(X, y, sample_weight)
         if source is not None:
-            return cast(Source, later_rows(source, self))
+            return cast(Rows[Table], later_rows(source, self))
         check_given(self, y)
         inputs = self._preparation.reader.table(self, X)
         Y = checked_targets(as_targets(y))
         check_consistent_length(inputs.columns[0], Y)
         weights = checked_weights(sample_weight, len(Y))
-        return TableSource(inputs, Y, np.ones(len(Y)) if weights is None else weights, True)
+        return MemoryRows(Block(inputs, Y, np.ones(len(Y)) if weights is None else weights), inputs.names)
 
-    def _sums_of(self, source: Source) -> Sums:
+    def _sums_of(self, source: Rows[Table]) -> Sums:
         _, fit = self._rows_of_fit
         with np.errstate(over="ignore", invalid="ignore"):  # rows whose squares overflow are refused later
-            sums: Sums = source.reduce(LaterSums(sendable(self), fit.prior, self.row_sums().shift), operator.add)
+            sums: Sums = source.map_reduce(LaterSums(sendable(self), fit.prior, self.row_sums().shift), operator.add)
         return sums
 
     def _measured_for(self, sums: Sums, span: tuple[Array, Array]) -> Self:
@@ -229,7 +229,7 @@ def _span(model: Incremental) -> tuple[Array, Array]:
     return model._preparation.low, model._preparation.high
 
 
-def range_of(block: Block) -> tuple[Array, Array]:
+def range_of(block: Block[Table]) -> tuple[Array, Array]:
     """The least and the largest targets."""
     return block.Y.min(axis=0), block.Y.max(axis=0)
 

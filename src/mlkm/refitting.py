@@ -12,10 +12,11 @@ from .runtime.callbacks import listening
 from .runtime.checks import as_targets
 from .runtime.seeds import root_seed
 from .search.kernel_search import LearnedKernel
+from .search.plan import Plan
 from .variance import StackSummary
 
 
-def refit(model: Any, X: Any, y: Any, sample_weight: Any, choices: dict[str, Any]) -> Any:
+def refit(model: Any, X: Any, y: Any, sample_weight: Any, plan: Plan) -> Any:
     """The model, solved anew; it stays as it was where something is wrong."""
     check_is_fitted(model)
     if is_elsewhere(X):
@@ -27,8 +28,7 @@ def refit(model: Any, X: Any, y: Any, sample_weight: Any, choices: dict[str, Any
         check_consistent_length(inputs, targets)
         weights = checked_weights(sample_weight, len(targets))
         rows, preparation = before.refitted(inputs, targets, weights)
-        policy = model._policy(len(rows), model.n_features_in_, True)
-        plan = model._plan(rows.X.shape[1], None, seed, {**choices, "policy": policy})
+        plan = plan.sized(len(rows), model.n_features_in_).at(rows.X.shape[1], model.x_scaler_, seed=seed)
         fitted = train_again(rows, plan, first)
     model._preparation = preparation
     weight = float(len(targets) if weights is None else weights.sum())

@@ -14,13 +14,10 @@ from mlkm.model.rank_transform import fit_warp
 from mlkm.search import kernel_parameters as joint
 from mlkm.search.evidence import kernel_evidence
 from mlkm.search.input_selection import begun, still_telling, telling_inputs
-from mlkm.search.plan import make_plan
+from mlkm.search.plan import Plan
 from mlkm.search.policy import Policy, policy_context
 
-PLAN = make_plan(
-    30, np.ones(30), widths="auto", kernels="auto", scales="auto", interactions="auto", relevance="auto", linear="auto",
-    penalty="auto", solver="auto", seed=0, landmarks=True,
-)  # fmt: skip
+PLAN = Plan.parse({}, landmarks=True).at(d=30)
 
 
 def sample_of(X, Y):

@@ -6,8 +6,8 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from ..data.source import Block
-from ..data.table_files import FileSource
+from ..data.rows import Block
+from ..data.table_files import FileRows
 from ..fit.apply import later_rows, names_of, predict_table
 from ..onnx import to_onnx
 from ..report.facts import fit_facts, kind_of, machine_of
@@ -50,7 +50,7 @@ def predict(
             source = _source(talk, fitted, table)
         with talk.working(f"predicting {table}"):
             predict_table(fitted, source, out, confidence_level=confidence_level)
-            n, outside = source.reduce(RowsOutside(machine_of(fitted)), _added)
+            n, outside = source.map_reduce(RowsOutside(machine_of(fitted)), _added)
         if outside:
             talk.note(f"{plural(outside, 'row')} outside the range of the training rows: less is known about them.")
         data: dict[str, Any] = {"predictions": str(out), "rows": n, "outside": outside}
@@ -66,7 +66,7 @@ def _check_level(fitted: Any, level: float) -> None:
         raise UsageError(f"--confidence-level: {problem}") from None
 
 
-def _source(talk: Talk, fitted: Any, path: Path) -> FileSource:
+def _source(talk: Talk, fitted: Any, path: Path) -> FileRows:
     """The columns of the fit."""
     source, wanted = opened(path), names_of(fitted)
     if wanted is None:
@@ -74,12 +74,12 @@ def _source(talk: Talk, fitted: Any, path: Path) -> FileSource:
             raise ValueError(
                 f"The model takes {fitted.n_features_in_} columns by their order; {path} has {source.n_columns}."
             )
-        return cast(FileSource, later_rows(source, fitted))
+        return cast(FileRows, later_rows(source, fitted))
     target = getattr(fitted, "fit_facts_", {}).get("target")
     extra = [name for name in matched(path, source, wanted) if name != target]
     if extra:
         talk.note(f"Columns that the model does not use: {', '.join(map(repr, extra))}.")
-    return cast(FileSource, later_rows(source, fitted))
+    return cast(FileRows, later_rows(source, fitted))
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ class RowsOutside:
 
     machine: Any
 
-    def __call__(self, block: Block) -> tuple[int, int | None]:
-        return len(block), None if self.machine is None else int((self.machine.outside(block.table) > 0).sum())
+    def __call__(self, block: Block[Any]) -> tuple[int, int | None]:
+        return len(block), None if self.machine is None else int((self.machine.outside(block.X) > 0).sum())
 
 
 def _added(a: tuple[int, int | None], b: tuple[int, int | None]) -> tuple[int, int | None]:

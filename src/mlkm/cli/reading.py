@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._types import Array, BoolArray
-from ..data.pieces import piece_rows
-from ..data.table_files import FileSource, open_table
+from ..data.rows import block_rows
+from ..data.table_files import FileRows, open_table
 from ..data.tables.frames import read_frame
 from ..report.words import plural
 from ..runtime.memory import check_memory
@@ -19,21 +19,21 @@ from .console import UsageError
 _COPIES = 4  # copies of a table that are in memory at the same time, roughly
 
 
-def opened(path: Path) -> FileSource:
+def opened(path: Path) -> FileRows:
     """A table in files, none of whose rows is read yet."""
     if not path.exists():
         raise UsageError(f"There is no file {str(path)!r}.")
     return open_table(path)
 
 
-def read_table(source: FileSource, columns: Sequence[str] | None = None) -> Any:
+def read_table(source: FileRows, columns: Sequence[str] | None = None) -> Any:
     """A PyArrow table of some columns, by default those of the source."""
     import pyarrow as pa
 
     wanted = list(source.names if columns is None else columns)
     check_memory(_COPIES * source.memory(wanted), "The rows of this table", "take fewer rows or columns")
     schema = pa.schema([source.types.field(name) for name in wanted])
-    return pa.Table.from_batches(source.batches(wanted, piece_rows(len(wanted))), schema)
+    return pa.Table.from_batches(source.batches(wanted, block_rows(len(wanted))), schema)
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class TargetRows:
 
 
 def with_target(
-    path: Path, source: FileSource, target: str, features: Sequence[str] | None, weights: str | None = None
+    path: Path, source: FileRows, target: str, features: Sequence[str] | None, weights: str | None = None
 ) -> TargetRows:
     """The rows of a table that have a target."""
     named = source.types.names
@@ -121,7 +121,7 @@ def chosen(features: Sequence[str] | None, named: Sequence[str]) -> list[str] | 
     return list(dict.fromkeys(name for part in parts for name in part if name))
 
 
-def matched(path: Path, source: FileSource, wanted: Sequence[str]) -> list[str]:
+def matched(path: Path, source: FileRows, wanted: Sequence[str]) -> list[str]:
     """The columns beside the wanted ones; an error that shows the difference where one of these is missing."""
     gone = [name for name in wanted if name not in source.types.names]
     extra = [name for name in source.names if name not in wanted]

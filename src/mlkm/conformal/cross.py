@@ -153,7 +153,7 @@ def fit_cross(
 
 def _taken(X: Any, rows: IntArray) -> Any:
     """Some rows of X, which may be a piece of a table in files."""
-    return X.take(rows) if isinstance(X, Table) else _safe_indexing(X, rows)
+    return X[rows] if isinstance(X, Table) else _safe_indexing(X, rows)
 
 
 def _block(

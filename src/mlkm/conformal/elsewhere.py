@@ -1,6 +1,6 @@
 """Bands whose rows are in files or on a cluster: scores are made where the rows are, and only they come here.
 
-Fit and calibration have parts of the rows by what the rows say (`mlkm.data.part`). Up to `KEPT` rows all scores are
+Fit and calibration have parts of the rows by their content (`mlkm.data.scan.PartOf`). Up to `KEPT` rows all scores are
 kept, as in memory. Of more, the order statistics that the levels ask for are selected in passes: counts of scores in
 bins of their leading bits tell the bin of every rank, and the scores of that bin alone come here. They are the very
 scores that a sort of all would give.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .._types import Array
 from ..base import KernelMachine
-from ..data.source import Block, Source, check_predicted
+from ..data.rows import Block, Rows, check_predicted
 from ..fit.apply import sendable
 from .cross import Cross
 from .rank import rank
@@ -33,8 +33,8 @@ class ScoresOf:
 
     scored: Scored
 
-    def __call__(self, block: Block) -> Array:
-        _, lower, upper, unit = self.scored.base(block.table)
+    def __call__(self, block: Block[Any]) -> Array:
+        _, lower, upper, unit = self.scored.base(block.X)
         return np.stack([(lower - block.Y) / unit, (block.Y - upper) / unit])
 
 
@@ -45,22 +45,22 @@ class UnitsOf:
 
     scored: Scored
 
-    def __call__(self, block: Block) -> tuple[int, Array, Array, Array, bool]:
-        f, _, _, unit = self.scored.base(block.table)
+    def __call__(self, block: Block[Any]) -> tuple[int, Array, Array, Array, bool]:
+        f, _, _, unit = self.scored.base(block.X)
         check_predicted(block.Y, f)
         return len(f), unit.max(axis=0), f.sum(axis=0), (f**2).sum(axis=0), bool((block.weights != 1).any())
 
 
-def calibrate_elsewhere(scored: Scored, source: Source, levels: Sequence[Any]) -> "Split | Selected":
+def calibrate_elsewhere(scored: Scored, source: Rows[Any], levels: Sequence[Any]) -> "Split | Selected":
     """Score the rows of a source, whose targets must be those of the model."""
-    n, largest, first, second, weighted = source.reduce(UnitsOf(sent(scored)), _added)
+    n, largest, first, second, weighted = source.map_reduce(UnitsOf(sent(scored)), _added)
     if scored.score == "variance":
         scored = replace(scored, least=least_unit(largest[None]))
     if scored.scale is None:
         scored = replace(scored, scale=unit_of_outputs(np.sqrt(np.maximum(second / n - (first / n) ** 2, 0))))
     if n <= KEPT:
-        below, above = source.reduce(ScoresOf(sent(scored)), _joined)
-        return Split(scored, below, above, Shift.of(source.reduce(_weights, _joined)[0] if weighted else None))
+        below, above = source.map_reduce(ScoresOf(sent(scored)), _joined)
+        return Split(scored, below, above, Shift.of(source.map_reduce(_weights, _joined)[0] if weighted else None))
     if weighted:
         raise ValueError(f"Bands are calibrated with weights by at most {KEPT:,} rows; got {n:,}.")
     return Selected(scored, n, {side: _selected(source, sent(scored), n, levels, side) for side in SIDES})
@@ -70,7 +70,7 @@ def _added(a: Any, b: Any) -> Any:
     return a[0] + b[0], np.maximum(a[1], b[1]), a[2] + b[2], a[3] + b[3], a[4] or b[4]
 
 
-def _weights(block: Block) -> Array:
+def _weights(block: Block[Any]) -> Array:
     return block.weights[None]
 
 
@@ -176,7 +176,7 @@ class CountsOf:
     scored: Scored
     side: str
 
-    def __call__(self, block: Block) -> NDArray[np.int64]:
+    def __call__(self, block: Block[Any]) -> NDArray[np.int64]:
         keys = ordered(_of_side(ScoresOf(self.scored)(block), self.side)) >> np.uint64(64 - _BITS)
         return np.stack([np.bincount(own.astype(np.intp), minlength=2**_BITS) for own in keys.T], axis=1)
 
@@ -189,22 +189,22 @@ class InBins:
     side: str
     bins: tuple[frozenset[int], ...]
 
-    def __call__(self, block: Block) -> list[Array]:
+    def __call__(self, block: Block[Any]) -> list[Array]:
         scores = _of_side(ScoresOf(self.scored)(block), self.side)
         keys = (ordered(scores) >> np.uint64(64 - _BITS)).astype(np.intp)
         pairs = zip(scores.T, keys.T, self.bins, strict=True)
         return [own[np.isin(key, list(bins))] for own, key, bins in pairs]
 
 
-def _selected(source: Source, scored: Scored, n: int, levels: Sequence[Any], side: str) -> dict[Any, Array]:
+def _selected(source: Rows[Any], scored: Scored, n: int, levels: Sequence[Any], side: str) -> dict[Any, Array]:
     """The scores of the ranks that the levels ask for, exactly, by two passes."""
-    counts = np.cumsum(source.reduce(CountsOf(scored, side), np.add), axis=0)
+    counts = np.cumsum(source.map_reduce(CountsOf(scored, side), np.add), axis=0)
     ranks = {level: rank(n, level) for level in levels}
     inside = {level: at for level, at in ranks.items() if at <= n}
     bins = {level: [int(np.searchsorted(own, at)) for own in counts.T] for level, at in inside.items()}
     k = counts.shape[1]
     wanted = tuple(frozenset(own[output] for own in bins.values()) for output in range(k))
-    found = source.reduce(InBins(scored, side, wanted), _extended)
+    found = source.map_reduce(InBins(scored, side, wanted), _extended)
     result = {level: np.full(k, np.inf) for level in levels}
     for level, at in inside.items():
         for output in range(k):
@@ -220,7 +220,7 @@ def _extended(a: list[Array], b: list[Array]) -> list[Array]:
     return [np.concatenate(pair) for pair in zip(a, b, strict=True)]
 
 
-def fit_elsewhere(estimator: Any, score: str, source: Source) -> Scored:
+def fit_elsewhere(estimator: Any, score: str, source: Rows[Any]) -> Scored:
     """Fit the regressor to a source; scores that need a second fit to its rows are for rows in memory."""
     if score not in ("variance", "absolute"):
         raise ValueError(f"score={score!r} needs a second fit to rows in memory; take score='variance' or 'absolute'.")

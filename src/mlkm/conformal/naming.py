@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..data.prepare import as_source
+from ..data.training import as_rows
 from ..fit.apply import r2
 
 
@@ -22,7 +22,7 @@ class ScoreName(str):
     regressor: Any
 
     def __call__(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        source = as_source(X, y, sample_weight)
+        source = as_rows(X, y, sample_weight)
         if source is not None:
             check_is_fitted(self.regressor, "estimator_")
             return r2(source, self.regressor.estimator_)

@@ -22,7 +22,7 @@ from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
 
 from .._types import Array, IntArray, RandomState
-from ..data.weights import checked_weights
+from ..data.inputs import checked_weights
 from ..estimators import MLKMRegressor
 from ..runtime import checks as check
 from ..runtime.levels import exact_level

@@ -20,9 +20,9 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 
 from .._types import Array, BoolArray
+from ..data.levels import LevelNumbers, numbers_in_memory
 from ..data.scaling import Standardiser, standardiser
 from ..data.tables import TableEncoder
-from ..data.tables.levels import LevelNumbers, numbers_in_memory
 from ..kernels import Gaussian
 from ..model.features import FeatureMap, draw_features, features
 from ..runtime.seeds import Purpose, generator

@@ -12,11 +12,11 @@ from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
 
 from .._types import Array, RandomState
-from ..data.part import PartSource
-from ..data.prepare import as_source
-from ..data.source import Source
+from ..data.inputs import checked_weights, given_weights
+from ..data.rows import Rows
+from ..data.scan import PartOf
 from ..data.tables.frames import Table
-from ..data.weights import checked_weights, given_weights
+from ..data.training import as_rows
 from ..estimators import MLKMRegressor
 from ..fit.apply import Predictions, apply_rows, is_elsewhere, later_rows, sendable
 from ..report import Reporting
@@ -120,7 +120,7 @@ class ConformalRegressor(Reporting, Quantiles, WithScoreParameter, MetaEstimator
             Weights that say how precise a row is belong to the regressor alone: fit it first, then `conformalize`
         """
         level, (estimator, score) = max(exact_levels(self.confidence_level)), self._checked_inside()
-        if (source := as_source(X, y, sample_weight)) is not None:
+        if (source := as_rows(X, y, sample_weight)) is not None:
             return self._fit_elsewhere(source, estimator, score, groups)
         check_some_rows(X)
         validate_data(self, X, y, skip_check_array=True)
@@ -149,7 +149,7 @@ class ConformalRegressor(Reporting, Quantiles, WithScoreParameter, MetaEstimator
             band = fit_cross(estimator, recipe, X, Y, weights, groups)
         return self._store(band, kept, Y)
 
-    def _fit_elsewhere(self, source: Source, estimator: Any, score: str, groups: Any) -> Self:
+    def _fit_elsewhere(self, source: Rows[Any], estimator: Any, score: str, groups: Any) -> Self:
         """Fit to a part of the rows of a source, and calibrate by the others."""
         if self.method != "split" or groups is not None:
             raise ValueError("Rows in files or on a cluster are calibrated by method='split', without groups.")
@@ -157,7 +157,7 @@ class ConformalRegressor(Reporting, Quantiles, WithScoreParameter, MetaEstimator
         if not isinstance(share, Real) or isinstance(share, bool) or not 0 < share < 1:
             raise ValueError(f"calibration_size must be a share of the rows between 0 and 1; got {brief(share)}.")
         salt = root_seed(self.random_state)
-        fitted, others = (PartSource(source, salt, *ends) for ends in ((float(share), 1.1), (0.0, float(share))))
+        fitted, others = (source.map(PartOf(salt, *ends)) for ends in ((float(share), 1.1), (0.0, float(share))))
         scored = fit_elsewhere(clone(estimator), score, fitted)
         band = calibrate_elsewhere(scored, others, exact_levels(self.confidence_level))
         return self._store(band, None, source)._with_columns_of_model()
@@ -201,7 +201,7 @@ class ConformalRegressor(Reporting, Quantiles, WithScoreParameter, MetaEstimator
         """
         if self.method != "split":
             raise ValueError(f"conformalize calibrates method='split'; with method={self.method!r} call fit(X, y).")
-        if (source := as_source(X, y, sample_weight)) is not None:
+        if (source := as_rows(X, y, sample_weight)) is not None:
             if groups is not None:
                 raise ValueError("Rows in files or on a cluster are calibrated without groups.")
             scored, kept = to_calibrate(getattr(self, "_kept", None), self.estimator, self.score)
@@ -218,7 +218,7 @@ class ConformalRegressor(Reporting, Quantiles, WithScoreParameter, MetaEstimator
         scored, kept = to_calibrate(getattr(self, "_kept", None), self.estimator, self.score)
         return self._store(calibrate(scored, X, Y, weights, groups), kept, Y)._with_columns_of_model()
 
-    def _store(self, band: Band, kept: Kept | None, Y: Array | Source) -> Self:
+    def _store(self, band: Band, kept: Kept | None, Y: Array | Rows[Any]) -> Self:
         self._band, self._kept = band, kept
         self._single_output = Y.ndim == 1 if isinstance(Y, np.ndarray) else Y.single_output
         self.estimator_, self.n_calibration_ = band.model, band.n_calibration

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._types import Array
-from ..data.weights import scale_of
+from ..data.inputs import scale_of
 from ..runtime.checks import as_float, brief, one_of
 from ..runtime.levels import groups_of
 

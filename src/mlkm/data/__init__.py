@@ -1,11 +1,11 @@
-"""What a fit sees of its data: distinct weighted rows, standardised."""
+"""What a fit sees of its data: tables, rows in blocks, and their preparation to distinct, standardised rows."""
 
-from .distinct import Rows, blocks, distinct_rows, midranks, plain_rows, tie_numbers
-from .folds import folds_of, parts_elsewhere, splits_of
+from .distinct import Rows, distinct_rows, midranks, plain_rows, tie_numbers
+from .folds import as_splitter, splits_of
 from .input_range import InputRange
-from .inputs import LEVEL, NUMBER, TEXT, Inputs
+from .inputs import LEVEL, NUMBER, TEXT, Inputs, checked_weights, given_weights, scale_of
+from .rows import blocks
 from .scaling import Standardiser, check_near, standardiser
-from .weights import checked_weights, given_weights, scale_of
 
 __all__ = [
     "LEVEL",
@@ -15,14 +15,13 @@ __all__ = [
     "Inputs",
     "Rows",
     "Standardiser",
+    "as_splitter",
     "blocks",
     "check_near",
     "checked_weights",
     "distinct_rows",
-    "folds_of",
     "given_weights",
     "midranks",
-    "parts_elsewhere",
     "plain_rows",
     "scale_of",
     "splits_of",

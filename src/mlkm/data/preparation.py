@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
-from .distinct import NO_WEIGHT, Rows, distinct_rows
+from .distinct import NO_WEIGHT, distinct_rows
 from .input_range import InputRange
 from .inputs import Inputs
-from .pieces import Piece
+from .levels import CrossedNumbers, LevelNumbers, LevelSums, fit_numbers, level_sums, many_levels
+from .rows import NO_TARGET, Block, Rows
 from .scaling import Standardiser, Stats, check_near, merged_if_any, stats_of
-from .scan import Scan
-from .source import NO_TARGET, Block, Source
+from .scan import Scan, parts, row_hashes
 from .tables.columns import CategoryColumn
-from .tables.levels import CrossedNumbers, LevelNumbers, LevelSums, fit_numbers, level_sums, many_levels
+from .tables.frames import Table
 from .tables.reading import Reader
 
 _FEWEST = 4  # rows from which on an extreme value is winsorised
@@ -115,7 +115,7 @@ class Preparation:
         x_scaler = of_inputs.standardiser(np.inf, ~self.kinds.numbers)
         return replace(self, x_scaler=x_scaler, y_scaler=of_targets.standardiser())
 
-    def refitted(self, X: Array, targets: Array, weights: Array | None) -> tuple[Rows, "Preparation"]:
+    def refitted(self, X: Array, targets: Array, weights: Array | None) -> tuple[Block, "Preparation"]:
         """Return other rows, merged and standardised, and the preparation with their targets and ranges; columns,
         levels and the scaling of the inputs stay as they are."""
         w = np.ones(len(X)) if weights is None else weights
@@ -156,8 +156,8 @@ class TrainingInputs:
         """What the inputs are."""
         return _kinds(self.reader, None if self.levels is None else self.levels.whole)
 
-    def __call__(self, block: Block) -> Array:
-        X = self.reader.encoded(block.table)
+    def __call__(self, block: Block[Table]) -> Array:
+        X = self.reader.encoded(block.X)
         if self.levels is not None:
             X = self.levels.numbers(X, block.Y)
         return X if self.winsorised is None else self.winsorised.winsorise(X)
@@ -169,7 +169,7 @@ class _InputStats:
 
     inputs: TrainingInputs
 
-    def __call__(self, block: Block) -> Stats | None:
+    def __call__(self, block: Block[Table]) -> Stats | None:
         counted = block.weights > 0
         return stats_of(self.inputs(block)[counted], block.weights[counted]) if counted.any() else None
 
@@ -182,13 +182,13 @@ class _SumsOfLevels:
     y_scaler: Standardiser
     many: dict[int, int]
 
-    def __call__(self, block: Block) -> LevelSums:
-        X, Y = self.reader.encoded(block.table), self.y_scaler.forward(block.Y)
+    def __call__(self, block: Block[Table]) -> LevelSums:
+        X, Y = self.reader.encoded(block.X), self.y_scaler.forward(block.Y)
         return level_sums(X, block.Y, Y, block.weights, self.many)
 
 
 def fit_preparation(
-    rows: Source, found: Scan, *, with_levels: bool, automatic: bool, beyond: float
+    rows: Rows[Table], found: Scan, *, with_levels: bool, automatic: bool, beyond: float
 ) -> tuple[Preparation, TrainingInputs]:
     """Return the preparation of later rows and that of the training rows themselves.
 
@@ -227,11 +227,11 @@ def fit_preparation(
     return preparation, inputs
 
 
-def _fit_levels(rows: Source, n: int, reader: Reader, y_scaler: Standardiser) -> CrossedNumbers:
+def _fit_levels(rows: Rows[Table], n: int, reader: Reader, y_scaler: Standardiser) -> CrossedNumbers:
     """Return numbers for levels, by one pass over the rows where an input has many."""
     n_levels = _numbers_of_levels(reader)
     many = many_levels(n_levels, n)
-    sums = rows.reduce(_SumsOfLevels(reader, y_scaler, many), operator.add) if many else None
+    sums = rows.map_reduce(_SumsOfLevels(reader, y_scaler, many), operator.add) if many else None
     return fit_numbers(reader.inputs, n_levels, sums)
 
 
@@ -245,22 +245,40 @@ def _numbers_of_levels(reader: Reader) -> dict[int, int]:
     }
 
 
-def _stats(rows: Source, inputs: TrainingInputs) -> Stats:
-    found = rows.reduce(_InputStats(inputs), merged_if_any)
+def _stats(rows: Rows[Table], inputs: TrainingInputs) -> Stats:
+    found = rows.map_reduce(_InputStats(inputs), merged_if_any)
     if found is None:
         raise ValueError(NO_WEIGHT)
     return found
 
 
 @dataclass(frozen=True)
+class Unscaled:
+    """From blocks of training rows to their inputs in their units."""
+
+    inputs: TrainingInputs
+
+    def __call__(self, block: Block[Table]) -> Block:
+        return Block(self.inputs(block), block.Y, block.weights, kinds=self.inputs.kinds)
+
+
+@dataclass(frozen=True)
 class Standardised:
-    """From blocks of training rows to standardised inputs and targets; weights are multiplied by `weight`, so that they
-    average to one. Rows of weight zero have no part in any sum."""
+    """From blocks of training rows to standardised inputs and targets.
+
+    Weights are multiplied by `weight`, so that they average to one; rows of weight zero have no part in any sum. With a
+    number of parts, every row belongs to one by its content and the salt, the same in every pass.
+    """
 
     preparation: Preparation
     inputs: TrainingInputs
     weight: float
+    n_parts: int = 0
+    salt: int = 0
 
-    def __call__(self, block: Block) -> Piece:
-        X, own = self.inputs(block), self.preparation
-        return Piece(own.x_scaler.forward(X, out=X), own.y_scaler.forward(block.Y), block.weights * self.weight)
+    def __call__(self, block: Block[Table]) -> Block:
+        X, scaled = self.inputs(block), self.preparation
+        scaled.x_scaler.forward(X, out=X)
+        Y, weights = scaled.y_scaler.forward(block.Y), block.weights * self.weight
+        fold = parts(row_hashes(block.X, block.Y, self.salt), self.n_parts) if self.n_parts > 1 else None
+        return Block(X, Y, weights, fold=fold, kinds=self.inputs.kinds)

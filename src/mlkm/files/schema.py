@@ -30,11 +30,11 @@ from ..conformal.threshold import End
 from ..data.distinct import Rows
 from ..data.input_range import InputRange
 from ..data.inputs import Inputs
+from ..data.levels import LevelNumbers, LevelValues
 from ..data.preparation import Preparation
 from ..data.scaling import Standardiser
 from ..data.tables.columns import CategoryColumn, DateColumn, NumberColumn
 from ..data.tables.encoder import TableEncoder
-from ..data.tables.levels import LevelNumbers, LevelValues
 from ..data.tables.reading import Reader
 from ..data.tables.text import TextBasis
 from ..estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
@@ -105,7 +105,7 @@ _DATA: dict[type, dict[str, str]] = {
     Recipe: {},
     RowFacts: {"reach": "k"},
     RowScores: {"below": "nk", "above": "nk"},
-    Rows: {"X": "nd", "Y": "nk", "weights": "n", "copies": "n", "fold": "n"},
+    Rows: {"X": "nd", "Y": "nk", "weights": "n", "repeats": "n", "fold": "n"},
     Scored: {},
     Selected: {},
     Shift: {"weights": "n"},

@@ -174,7 +174,7 @@ def _effects(inner: Any, fit: FitFacts, table: Table, notes: list[str]) -> tuple
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return tuple(curves(inner.effects(table.take(at)), fit.relevance, fit.rows or 0))
+            return tuple(curves(inner.effects(table[at]), fit.relevance, fit.rows or 0))
     except ValueError as problem:
         notes.append(f"Effects are not shown: {problem}")
         return ()

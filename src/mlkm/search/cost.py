@@ -25,15 +25,13 @@ from typing import Any
 
 import numpy as np
 
-from ..data.pieces import piece_rows
+from ..data.rows import block_rows
 from ..runtime.memory import memory_budget
 from ..runtime.threads import blas_threads, limited
 from ..solve.conjugate import landmarks
 from ..solve.dual import DIRECT
 from ..solve.ridge import EXACT_ROWS
-from .first_layer import summed_features
 from .policy import EFFORTS, LEAST, Policy, between, with_sizes
-from .residual_search import left_samples, left_share
 
 _STEPS = 30  # of conjugate gradients in two solves, usually
 _TERMS = 4  # of the kernel of one search
@@ -58,6 +56,11 @@ class Cost:
     def fits(self) -> bool:
         """Whether so much memory may be taken."""
         return self.memory <= memory_budget()
+
+    @property
+    def announcement(self) -> tuple[str, float]:
+        """The cost in words, and its seconds."""
+        return str(self), self.seconds
 
     def __str__(self) -> str:
         return f"{self.way}: about {self.memory / 1e9:.1f} GB and {said(self.seconds)}"
@@ -131,11 +134,11 @@ def cost_of_features(
     pass_over = (1.6 + whitening) * n * D**2 / at.products  # sums are in float64
     pass_over += values * n * D * (1 / at.exponentials + d / at.products)
     once = replace(policy, draws=1)
-    left_memory, left_seconds = _leftovers(d, left_share(n, D if given else None, policy), policy)
+    left_memory, left_seconds = _leftovers(d, policy.residual_share(n, D if given else None), policy)
     parts = 1 + _parts(n, policy) if n <= policy.stack_rows else 1
     search = searched * parts * (_search(n, d, once) + _weigh(n, d, once) + left_seconds)
     rows = 8.0 * n * (2 * d + 4) if in_memory else 8.0 * 40_000 * d
-    block = 8.0 * piece_rows(d) * (4 * d + 4) + 3 * 4 * 2048 * D
+    block = 8.0 * block_rows(d) * (4 * d + 4) + 3 * 4 * 2048 * D
     memory = _WORKING + rows + 4 * block + 6 * 8.0 * D**2 + searched * left_memory
     passes = 1 if in_memory or n <= EXACT_ROWS else 2
     return Cost(memory, search + pass_over + solve, f"{D} features on {n:,} rows", passes, pass_over + solve)
@@ -195,7 +198,7 @@ def _after(n: int, d: int, policy: Policy) -> float:
 def _leftovers(d: int, share: float, policy: Policy) -> tuple[float, float]:
     """Bytes and seconds of a second search, on several samples of what fits to half of them leave of the others."""
     n, at, kept = policy.kernel_rows[0], speed(), min(d, policy.most_inputs)
-    number, m = left_samples(n, d, policy, share)
+    number, m = policy.residual_samples(n, d, share)
     half = number * m / 2
     climb = _EVALUATIONS * sum(policy.joint_steps) * number * _evaluation(m, kept)
     fits = 2 * (half**2 * _TERMS * (3 + 0.25 * min(d, _SEEN)) / at.exponentials + half**3 / at.products)
@@ -232,7 +235,7 @@ def cost_of_default(n: int, d: int, policy: Policy, in_memory: bool = True) -> C
     """Kernels up to so many rows, features for more."""
     if n <= policy.kernel_rows[0]:
         return cost_of_kernels(min(n, policy.kernel_rows[1]), d, policy)
-    D = summed_features(n, d, policy)
+    D = policy.summed_features(n, d)
     return cost_of_features(n, d, D, given=False, landmarks=True, in_memory=in_memory, policy=policy)
 
 

@@ -27,14 +27,10 @@ from ..runtime.seeds import Purpose, generator
 from ..solve.ridge import ridge
 from .kernel_search import LearnedKernel, learn_kernel
 from .plan import Plan
-from .policy import Policy
-from .residual_search import left_share, with_leftovers
+from .residual_search import with_leftovers
 
 _PRECISE = 1e-3  # noise variance, y having 1, below which sums over many rows are in float64
 _WAVES = 12  # frequencies of a single input where there is nothing else, at most
-_LANDMARKS = (
-    6000  # at most: 36,000 rows of kin40k have an error of .065 by them, of .062 by 8000 in half as much time again
-)
 _FLOORS = (1e-4, 1e-7)  # of the variance, which keep the factor of nearly equal landmarks finite, in float32 or float64
 
 
@@ -46,7 +42,7 @@ def learn_first_layer(rows: Rows, plan: Plan) -> Prior:
     once = replace(plan, policy=replace(plan.policy, draws=1, joint_frequencies=waves))
     learned = learn_kernel(rows, once)
     if several:
-        share = left_share(plan.n_rows or len(rows), plan.n_features, plan.policy)
+        share = plan.policy.residual_share(plan.n_rows or len(rows), plan.n_features)
         learned = with_leftovers(learned, rows, share, once)
     return features_of(learned, rows, plan)
 
@@ -63,7 +59,7 @@ def features_of(learned: LearnedKernel, rows: Rows, plan: Plan) -> Prior:
     parts: list[Part | SumPart] = [Part(None, _side_by_side(maps, d), 1.0)]
     parts += [Part(None, term.phi, float(np.sqrt(term.variance))) for term in linear]
     if plan.rough and smooth + rough:
-        parts.append(landmarks_of(SumKernel((*smooth, *rough)), rows.X[: landmarks_beside(D)], precise))
+        parts.append(landmarks_of(SumKernel((*smooth, *rough)), rows.X[: plan.policy.landmarks_beside(D)], precise))
     return Prior(tuple(parts), learned.kernel.linear, learned.noise + 1e-12, precise=precise)
 
 
@@ -94,25 +90,8 @@ def shared(terms: list[Term], D: int) -> Iterator[tuple[Term, int]]:
 
 def _widths(rows: Rows, plan: Plan) -> tuple[int, int]:
     """The number of features, and of those that see single inputs, at most."""
-    D = plan.n_features or width_of(plan.n_rows or len(rows), plan.policy)
+    D = plan.n_features or plan.policy.width(plan.n_rows or len(rows))
     return D, D // 3 if "full" in plan.parts(rows.X.shape[1]) else D
-
-
-def width_of(n: int, policy: Policy) -> int:
-    """As many features as a given number of products allows, and no more than half of the rows or some hundreds."""
-    work, least, most = policy.layer_work
-    return int(min(np.clip(np.sqrt(work / n), least, most), max(n // 2, least // 2)))
-
-
-def landmarks_beside(D: int) -> int:
-    """How many landmarks take as much work as D cosines beside D landmarks: each has to be whitened."""
-    return min(8 * D // 5, _LANDMARKS)
-
-
-def summed_features(n: int, d: int, policy: Policy) -> int:
-    """How many features the default has for n rows, at most: landmarks, cosines of single inputs, the inputs."""
-    D = width_of(n, policy)
-    return landmarks_beside(D) + min(D // 3, 4 * policy.joint_frequencies * d) + d
 
 
 def relevant_scales(rows: Rows, plan: Plan) -> Array:

@@ -24,6 +24,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from ..runtime.checks import number
 
 __all__ = ["EFFORTS", "LEAST", "Policy", "between", "check_effort", "current_policy", "policy_context", "with_effort"]
@@ -48,6 +50,7 @@ class Policy:
     first_joint_rows: int = 400  # of a search's first climb, which goes most of the way; each evaluation is n^3
     joint_rows: int = 800  # rows of a search
     left_samples: int = 8  # of a second search, on what the first one has missed, where features stand for kernels
+    least_left_samples: int = 2  # below which there is no second search: fewer have seen no more rows than the first
     gaps: int = 40_000_000  # distances of a search that are kept; fewer rows where inputs are many
     joint_steps: tuple[int, int] = (15, 15)  # of its climb by scales, and of the one that also turns directions
     least_gain: tuple[float, int] = (1e-3, 4)  # nats per row in so many steps, below which a climb ends
@@ -70,11 +73,44 @@ class Policy:
     # --- features instead of kernels: more rows, given widths, hidden layers
     # products of features and rows (n D^2), by which the number of features is set, at least, at most
     layer_work: tuple[float, int, int] = (1e12, 800, 4000)
+    # landmarks at most: 36,000 rows of kin40k have an error of .065 by 6000, of .062 by 8000 in half as much time again
+    most_landmarks: int = 6000
     # one scale for all inputs (relevance=False, solver="gradient"), by leave-one-out: rows and features of the small
     # fits that are compared, and the candidates, times 1/sqrt(order)
     scale_search: tuple[int, int, tuple[float, ...]] = (1000, 300, (0.1, 0.25, 0.5, 1.0, 2.0, 4.0))
     hidden_rows: int = 0  # rows by which hidden layers beside the kernels are trained and weighed
     worth_depth: float = 0.9  # share of the one-layer error, on many rows held out, below which hidden layers are used
+
+    def width(self, n: int) -> int:
+        """Return how many features n rows get: as many as a given number of products allows, and no more than half of
+        the rows or a few hundred."""
+        work, least, most = self.layer_work
+        return int(min(np.clip(np.sqrt(work / n), least, most), max(n // 2, least // 2)))
+
+    def landmarks_beside(self, D: int) -> int:
+        """Return how many landmarks take as much work as D cosines beside D landmarks: each has to be whitened."""
+        return min(8 * D // 5, self.most_landmarks)
+
+    def summed_features(self, n: int, d: int) -> int:
+        """Return how many features the default has for n rows of d inputs, at most: landmarks, cosines of single
+        inputs, and the inputs."""
+        D = self.width(n)
+        return self.landmarks_beside(D) + min(D // 3, 4 * self.joint_frequencies * d) + d
+
+    def residual_share(self, n: int, n_features: int | None) -> float:
+        """Return which share of the samples of a residual search n rows get: all with more rows than kernels are solved
+        on; where a number of features was given, as much as the work on them is of that which the default would do."""
+        if n <= self.kernel_rows[0]:
+            return 0.0
+        return 1.0 if n_features is None else min(1.0, n * n_features**2 / self.layer_work[0])
+
+    def residual_samples(self, n: int, d: int, share: float = 1.0) -> tuple[int, int]:
+        """Return how many samples a residual search of n rows of d inputs has, none where they would be too few, and
+        how many rows each has."""
+        d = min(d, self.most_inputs)
+        m = min(self.joint_rows, int(np.sqrt(self.gaps / d)))
+        number = min(int(share * self.left_samples), n // m, 2 * self.gaps // (m**2 * d))
+        return number if number >= self.least_left_samples else 0, m
 
 
 # what a fit with next to no time takes

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import cho_solve, lapack, solve_triangular
 
 from .._types import Array, BoolArray
-from ..data.pieces import Piece, Pieces
+from ..data.rows import Block, Rows
 from ..model.last import Features
 from .penalty import best_near, best_on_grid, candidates
 from .ridge import RidgeFit, eigen
@@ -48,14 +48,14 @@ def products(rows_of_features: Callable[[slice], Array], Y: Array, weights: Arra
     return Products(sums.FF, sums.FY, sums.f_mean, sums.y_mean, n, left, Y[sample] - sums.y_mean, weights[sample])
 
 
-def summed(prior: Features, pieces: Pieces, left: Piece) -> tuple[Products, Sums]:
+def summed(prior: Features, pieces: Rows, left: Block) -> tuple[Products, Sums]:
     """The same of rows that are seen in pieces, with the sums behind it; `left` are the rows at which errors are
     taken."""
-    sums = pieces.reduce(sums_of(prior, left.X), add_in_place)
+    sums = pieces.map_reduce(sums_of(prior, left.X), add_in_place)
     return products_of(sums, prior, left), sums
 
 
-def products_of(sums: Sums, prior: Features, left: Piece) -> Products:
+def products_of(sums: Sums, prior: Features, left: Block) -> Products:
     """From sums over all rows, weights averaging to one."""
     F = prior.rows_of_features(prior.inputs(left.X))
     F -= sums.f_mean.astype(F.dtype)

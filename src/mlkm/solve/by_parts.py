@@ -8,7 +8,7 @@ import numpy as np
 
 from .._types import Array
 from ..data import blocks
-from ..data.pieces import BLOCK, Piece, Pieces
+from ..data.rows import BLOCK, Block, Rows
 from ..model.last import Features
 from ..model.machine import Machine, predict_average
 from .blocked import best_penalty, products_of, solved
@@ -23,11 +23,11 @@ class SumsByPart:
     of: tuple[SumsOf, ...]
     own: tuple[int | None, ...]
 
-    def __call__(self, piece: Piece) -> list[Sums]:
+    def __call__(self, piece: Block) -> list[Sums]:
         piece = piece.counted()
         result = []
         for sums, part in zip(self.of, self.own, strict=True):
-            inside = np.full(len(piece), True) if part is None else np.asarray(piece.part == part)
+            inside = np.full(len(piece), True) if part is None else np.asarray(piece.fold == part)
             result += [sums(piece.take(inside)), sums(piece.take(~inside))]
         return result
 
@@ -37,18 +37,18 @@ def _add(a: list[Sums], b: list[Sums]) -> list[Sums]:
 
 
 def sums_by_part(
-    layers: Sequence[Features], own: Sequence[int | None], pieces: Pieces, X: Array
+    layers: Sequence[Features], own: Sequence[int | None], pieces: Rows, X: Array
 ) -> list[tuple[Sums, Sums]]:
     """Of every layer the sums over its own part and over all rows; X are rows near whose mean features they are
     taken."""
-    sums = pieces.reduce(SumsByPart(tuple(sums_of(layer, X) for layer in layers), tuple(own)), _add)
+    sums = pieces.map_reduce(SumsByPart(tuple(sums_of(layer, X) for layer in layers), tuple(own)), _add)
     return [(inside, inside + others) for inside, others in zip(sums[::2], sums[1::2], strict=True)]
 
 
-def solve_by_part(layer: Features, sums: Sums, left: Piece, penalty: float | None) -> RidgeFit:
+def solve_by_part(layer: Features, sums: Sums, left: Block, penalty: float | None) -> RidgeFit:
     """The ridge of one part; a penalty of None is chosen by the errors of `left`, rows of that part, left out."""
     factor = sums.n / sums.weight  # weights average to one in the part
-    own = Piece(left.X, left.Y, factor * left.weights)
+    own = Block(left.X, left.Y, factor * left.weights)
     products = products_of(sums.times(factor), layer, own)
     return best_penalty(products) if penalty is None else solved(products, penalty)
 
@@ -90,7 +90,7 @@ class ErrorsOf:
     machines: tuple[Machine, ...]
     layers: tuple[LeftOut, ...]
 
-    def __call__(self, piece: Piece) -> Array:
+    def __call__(self, piece: Block) -> Array:
         total = np.zeros((1 + len(self.layers), piece.Y.shape[1]))
         for at in blocks(len(piece), BLOCK):
             X, Y, w = piece.X[at], piece.Y[at], piece.weights[at]
@@ -100,8 +100,8 @@ class ErrorsOf:
         return total
 
 
-def mean_errors(machines: Sequence[Machine], layers: Sequence[LeftOut], pieces: Pieces) -> tuple[Array, Array]:
+def mean_errors(machines: Sequence[Machine], layers: Sequence[LeftOut], pieces: Rows) -> tuple[Array, Array]:
     """Mean squared errors of the average of machines, and those of rows left out, averaged over layers: (k,) each."""
-    total: Array = pieces.reduce(ErrorsOf(tuple(machines), tuple(layers)), np.add)
-    total = total / pieces.n_rows  # weights average to one
+    total: Array = pieces.map_reduce(ErrorsOf(tuple(machines), tuple(layers)), np.add)
+    total = total / pieces.n  # weights average to one
     return total[0], total[1:].mean(axis=0) if layers else np.full(total.shape[1], np.nan)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._types import Array, IntArray
-from ..data.distinct import blocks
+from ..data import blocks
 from ..model.machine import Machine, backward, flatten, forward, gradients, positions
 from .data import Data
 

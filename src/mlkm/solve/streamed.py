@@ -17,8 +17,7 @@ from functools import partial
 import numpy as np
 
 from .._types import Array, BoolArray, IntArray
-from ..data import Rows
-from ..data.pieces import Piece, Pieces, in_order
+from ..data.rows import Block, Rows, in_order
 from ..model.features import features
 from ..model.machine import Machine, flatten, positions, with_layers
 from ..runtime.seeds import Purpose, generator
@@ -47,16 +46,16 @@ class Census:
 class CensusOf:
     n_parts: int
 
-    def __call__(self, piece: Piece) -> Census:
+    def __call__(self, piece: Block) -> Census:
         piece = piece.counted()
-        part = np.zeros(len(piece), np.intp) if piece.part is None else piece.part
+        part = np.zeros(len(piece), np.intp) if piece.fold is None else piece.fold
         counts, weights = np.bincount(part, minlength=self.n_parts), np.bincount(part, piece.weights, self.n_parts)
         return Census(counts.astype(float), weights.astype(float), np.asarray(piece.Y.any(axis=0)))
 
 
-def census(pieces: Pieces, n_parts: int) -> Census:
+def census(pieces: Rows, n_parts: int) -> Census:
     """One pass over all rows; `n_parts` is 1 where they are not split."""
-    return pieces.reduce(CensusOf(n_parts), _both)
+    return pieces.map_reduce(CensusOf(n_parts), _both)
 
 
 def _both(a: Census, b: Census) -> Census:
@@ -70,11 +69,11 @@ class View:
     machine: Machine
     unit: Array
 
-    def __call__(self, piece: Piece) -> Data:
+    def __call__(self, piece: Block) -> Data:
         phi, none = self.machine.maps[0], np.ones(len(piece))
         kept = features(phi, piece.X) if len(piece) * phi.n_features <= _KEPT else None
         block = max(1, ENTRIES // int(phi.n_features))
-        return Data(Rows(piece.X, piece.Y, piece.weights, none, piece.part), phi, block, kept, self.unit)
+        return Data(Block(piece.X, piece.Y, piece.weights, none, piece.fold), phi, block, kept, self.unit)
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,7 @@ class TotalsOf:
     visit: Visit | None
     with_loss: bool
 
-    def __call__(self, piece: Piece) -> Totals:
+    def __call__(self, piece: Block) -> Totals:
         with np.errstate(over="ignore", invalid="ignore"):
             data = self.view(piece.counted())
             losses = _losses(self.machines, data) if self.with_loss else np.zeros(len(self.machines))
@@ -181,7 +180,7 @@ def copied(machine: Machine) -> Machine:
 class Descent:
     """Rows in pieces, what they count, how weights move, and the seed of mini-batches."""
 
-    pieces: Pieces
+    pieces: Rows
     census: Census
     view: View
     step: Step
@@ -189,7 +188,7 @@ class Descent:
 
     def losses(self, machines: Sequence[Machine]) -> float:
         """The overall loss: the mean of the rotations' losses on all rows."""
-        totals = self.pieces.reduce(TotalsOf(self.view, tuple(machines), None, True), _added)
+        totals = self.pieces.map_reduce(TotalsOf(self.view, tuple(machines), None, True), _added)
         return self._overall(totals.losses)
 
     def run(self, rotations: list[_Rotation], visit: Visit, key: tuple[int, int], with_loss: bool) -> float:
@@ -209,7 +208,7 @@ class Descent:
 
     def _as_one_batch(self, rotations: list[_Rotation], visit: Visit, with_loss: bool) -> Array:
         machines = tuple(rotation.machine for rotation in rotations)
-        totals = self.pieces.reduce(TotalsOf(self.view, machines, visit, with_loss), _added)
+        totals = self.pieces.map_reduce(TotalsOf(self.view, machines, visit, with_loss), _added)
         for rotation, part, sums in zip(rotations, visit.parts, totals.slopes, strict=True):
             gradient = [slope / self.census.weights[part] for slope in sums]
             self.step.move(rotation.machine, rotation.velocity, positions(rotation.machine, visit.layer), gradient)
@@ -230,7 +229,7 @@ class Descent:
         # side by side; a single one has all threads for its products
         every, wide = range(len(rotations)), len(rotations) > 1 and blas_threads() > 1
         total = np.zeros(len(rotations))
-        for number, piece in enumerate(self.pieces.each()):
+        for number, piece in enumerate(self.pieces.blocks()):
             stop_if_asked()
             data = self.view(piece.counted())
             total += list(in_order(partial(on, data, number), every) if wide else map(partial(on, data, number), every))
@@ -240,7 +239,7 @@ class Descent:
 
 
 def train(
-    starts: Sequence[Machine], pieces: Pieces, found: Census, unit: Array, step: Step, *,
+    starts: Sequence[Machine], pieces: Rows, found: Census, unit: Array, step: Step, *,
     max_iter: int, patience: int, tol: float, seed: int,
 ) -> Trained:  # fmt: skip
     """Descend from the given machines, one per rotation: as `adds.train`, on all rows of the pieces. A loss that is no

@@ -23,7 +23,7 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from .._types import Array
 from ..data import Rows
-from ..data.pieces import BLOCK, Piece
+from ..data.rows import BLOCK, Block
 from ..model.last import Features
 from ..model.prior import Prior
 from ..runtime.threads import side_by_side, stop_if_asked
@@ -181,7 +181,7 @@ class SumsOf:
     prior: Features
     shift: Array
 
-    def __call__(self, piece: Piece) -> Sums:
+    def __call__(self, piece: Block) -> Sums:
         """Products of at most `BLOCK` rows in the precision of the features, added in float64."""
         inputs, Y, weights = self.prior.inputs(piece.X), piece.Y, piece.weights
         shift, every = self.shift.astype(inputs.dtype), range(0, len(Y), BLOCK)
@@ -197,6 +197,6 @@ def sums_of(prior: Features, X: Array) -> SumsOf:
 def sums_of_rows(prior: Prior, rows: Rows) -> Sums:
     """In float64, with a weight that is the number of rows with all their copies."""
     shift = prior.rows_of_features(rows.X).mean(axis=0)
-    sums = SumsOf(replace(prior, precise=True), shift)(Piece(rows.X, rows.Y, rows.weights))
+    sums = SumsOf(replace(prior, precise=True), shift)(Block(rows.X, rows.Y, rows.weights))
     n = float(rows.copies.sum())
     return replace(sums, n=n).times(n / sums.weight)

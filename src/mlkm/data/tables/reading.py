@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from ..._types import Array
 from ...runtime.checks import as_numbers, brief, check_table
-from .. import Inputs, checked_weights
+from ..inputs import Inputs, checked_weights
 from .columns import CategoryColumn, Column, encode, fit_columns, inputs_of
 from .frames import Table, cells_of, check_finite, check_names, is_frame, is_words, read_array, read_frame
 from .odd import OddCells, tell_odd

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._types import Array, IntArray
-from .. import Inputs
-from ..distinct import content_hashes
+from .._types import Array, IntArray
+from .distinct import content_hashes
+from .inputs import Inputs
 
 _FEW = 8  # levels that get an indicator each
 FOLDS = 5
