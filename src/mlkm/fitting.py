@@ -28,14 +28,11 @@ from .runtime.deadline import ending
 from .runtime.memory import check_memory, memory_budget
 from .runtime.progress import announce
 from .runtime.seeds import Purpose, generator, root_seed
+from .runtime.sizes import MATRICES_HELD, ROW_COPIES
 from .search.plan import Plan
+from .search.policy import Policy
 from .solve.ridge import EXACT_ROWS
 from .variance import SHOWN, FitSummary, StackSummary, summed_up
-
-_SQUARES = 6  # matrices of features, or of their products, that a fit holds at the same time, about
-_ENOUGH = 30  # rows from which on it is said that a fit is useless
-_USELESS = 0.99  # of the variance of y: error of rows left out from which on it is
-_COPIES = 4  # of the rows that a fit in memory holds at the same time, about
 
 
 @contextmanager
@@ -86,7 +83,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         plan = plan.sized(found.n, d, in_memory=rows.in_memory)
         with _timed(plan, begin, found.n, d, in_memory=rows.in_memory):
             inputs = self._prepare(rows, found, plan)
-            needed = 0.0 if rows.in_memory else _COPIES * 8.0 * found.n * (d + self._preparation.n_outputs)
+            needed = 0.0 if rows.in_memory else ROW_COPIES * 8.0 * found.n * (d + self._preparation.n_outputs)
             if plan.sums(found.n) or (plan.n_parts is not None and needed > memory_budget()):
                 return self._fit_in_blocks(rows, found, inputs, plan, seed)
             check_memory(needed, "The rows of this fit", "fit on fewer rows")
@@ -109,7 +106,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         rows, self._preparation = in_memory(block, fold, self._preparation)
         plan = plan.at(rows.X.shape[1], self.x_scaler_, seed=seed)
         D = max(plan.widths or (0,))
-        needed = _SQUARES * 8.0 * D * min(len(rows), max(D, EXACT_ROWS))
+        needed = MATRICES_HELD * 8.0 * D * min(len(rows), max(D, EXACT_ROWS))
         check_memory(needed, f"{D} features of {len(rows)} rows", "give fewer features")
         fitted = train(rows, plan, self.y_scaler_)
         return self._store(fitted, plan, (rows, self._summary(fitted)), found.weight)
@@ -123,7 +120,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         plan = plan.at(sample.X.shape[1], self.x_scaler_, seed=seed, n_rows=rows.n)
         n_features = features_summed(plan, sample.X.shape[1], rows.n)
         fewer = f"give fewer features ({self._widths_name})"
-        check_memory(_SQUARES * 8.0 * n_features**2, f"The sums of {n_features} features", fewer)
+        check_memory(MATRICES_HELD * 8.0 * n_features**2, f"The sums of {n_features} features", fewer)
         trained = train_in_blocks(training, plan, self.y_scaler_)
         fitted, solution, shown = trained.fitted, trained.fitted.solution, sample.take(slice(0, SHOWN))
         summary = summed_up(trained.layers, solution.penalty, trained.sums, trained.error, solution.loo_error, shown)
@@ -154,11 +151,12 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             "constant near them where their differences mean something."
         )
 
-    def _warn_useless(self, n: int, error: Array) -> None:
+    def _warn_useless(self, n: int, error: Array, policy: Policy) -> None:
         """Where rows left out are predicted no better than by the mean, on average over outputs that vary; `error` is
         in units of the targets' variance."""
         varies = error > 0
-        if n >= _ENOUGH and varies.any() and error[varies].mean() >= _USELESS:
+        enough, most = policy.useless
+        if n >= enough and varies.any() and error[varies].mean() >= most:
             with np.errstate(over="ignore", under="ignore"):
                 variance = float(np.mean(self.y_scaler_.sd**2))
             warn(
@@ -189,7 +187,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         self._rows_of_fit, self._total_weight, self._learned = training, weight, plan.learned
         for name in ("_variance", "_seen", "_kept_layer"):
             self.__dict__.pop(name, None)
-        self._warn_useless(plan.n_rows or len(training[0]), solution.loo_error)
+        self._warn_useless(plan.n_rows or len(training[0]), solution.loo_error, plan.policy)
         return self
 
     @staticmethod

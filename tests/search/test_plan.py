@@ -10,7 +10,7 @@ from sklearn.model_selection import KFold
 from mlkm import Geometric, MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from mlkm.data import standardiser
 from mlkm.kernels import Gaussian, Matern
-from mlkm.search.plan import DESCENT_WIDTHS, PENALTIES, Plan
+from mlkm.search.plan import Plan
 from mlkm.search.policy import Policy, policy_context, with_effort
 from mlkm.solve import GradientDescent, Kernels, Ridge, VariableProjection
 
@@ -89,8 +89,8 @@ def test_what_kind_of_fit_it_is(params, closed_form, automatic, takes_levels):
 
 def test_auto_is_resolved():
     assert parse(widths=(20, 5)).solver == VariableProjection()
-    assert parse(solver="gradient").widths == DESCENT_WIDTHS
-    assert parse(penalty="cv").penalties == PENALTIES
+    assert parse(solver="gradient").widths == Policy().descent_widths
+    assert parse(penalty="cv").penalties == Policy().penalties
     assert parse(penalty="cv").with_penalty(0.1).penalties == ()
     assert parse(kernels=Matern(1.5), widths=(9, 3)).kernels == (Matern(1.5),) * 2
     assert parse(linear=False).slopes == ()

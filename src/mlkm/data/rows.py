@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 else:
     from typing import TypeVar
 
-    Cells = TypeVar("Cells")
+    Cells = TypeVar("Cells", bound=Array)  # what a model file holds
 
 T = TypeVar("T")
 S = TypeVar("S")

@@ -12,13 +12,11 @@ from ..runtime.seeds import Purpose, generator
 from ..search.first_layer import learn_first_layer, relevant_scales, scale_by_leave_one_out, scale_of_kernel
 from ..search.plan import Plan
 
-_LEAST = 3  # rows from which there is something to learn
-
 
 def first_layer(rows: Rows, plan: Plan) -> Prior:
     """What the plan asks for layer 1. Orders between one and all inputs are drawn, with the inputs' learned scales."""
     d = rows.X.shape[1]
-    if not plan.learned or len(rows) < _LEAST or not rows.X.any():
+    if not plan.learned or len(rows) < plan.policy.least_rows or not rows.X.any():
         return _drawn(rows, plan, np.ones(d))
     if set(plan.orders) <= {1, d}:
         return learn_first_layer(rows, plan)

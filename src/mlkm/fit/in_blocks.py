@@ -24,8 +24,6 @@ from .deep import hidden_layers, with_one_layer
 from .first_layer import first_layer, scale_of
 from .train import Fitted, descent_starts, fitted_one, parts_of, penalty_by_folds
 
-LEFT_OUT = 1000  # rows of the sample, its last ones, at which errors are measured
-
 
 @dataclass(frozen=True)
 class FittedInBlocks:
@@ -65,7 +63,7 @@ def train_in_blocks(training: Training, plan: Plan, units: Standardiser) -> Fitt
 
 def _one_layer(prior: Prior, sample: Block, of_all: Block, rows: Rows, plan: Plan) -> FittedInBlocks:
     """Sums over all rows, and the penalty by leave-one-out at some of them."""
-    products, sums = summed(prior, rows, _last_rows(of_all))
+    products, sums = summed(prior, rows, _last_rows(of_all, plan))
     with stage("solve"):
         fit = best_penalty(products) if plan.penalty is None else solved(products, plan.penalty)
     solution = one_layer_solution(prior, [fit])
@@ -77,9 +75,9 @@ def _one_layer_by_parts(
 ) -> FittedInBlocks:
     """One fit per part."""
     layers, parts = [prior] * n_parts, list(range(n_parts))
-    found = sums_by_part(layers, parts, rows, of_all.X[-LEFT_OUT:])
+    found = sums_by_part(layers, parts, rows, of_all.X[-plan.policy.left_out_rows :])
     fits = [
-        solve_by_part(prior, own, _last_rows(of_all, part), plan.penalty)
+        solve_by_part(prior, own, _last_rows(of_all, plan, part), plan.penalty)
         for (own, _), part in zip(found, parts, strict=True)
     ]
     solution = one_layer_solution(prior, fits)
@@ -102,9 +100,9 @@ def _deep(sample: Block, of_all: Block, rows: Rows, plan: Plan, n_parts: int) ->
         return replace(alone, fitted=fitted_one(sample, solution, widths, scales))
     layers = [LastInputs(machine) for machine in solution.machines]
     last = [(j + plan.depth - 1) % n_parts if n_parts else None for j in range(len(layers))]
-    sums = sums_by_part(layers, last, rows, of_all.X[-LEFT_OUT:])
+    sums = sums_by_part(layers, last, rows, of_all.X[-plan.policy.left_out_rows :])
     fits = [
-        solve_by_part(layer, own, _last_rows(of_all, part), plan.penalty)
+        solve_by_part(layer, own, _last_rows(of_all, plan, part), plan.penalty)
         for layer, (own, _), part in zip(layers, sums, last, strict=True)
     ]
     solution = replace(
@@ -132,7 +130,7 @@ def _by_descent(
     )  # fmt: skip
     machines = divided(trained.machines, sd, varies)
     layers = [LastInputs(machine) for machine in machines]
-    sums = [every for _, every in sums_by_part(layers, [None] * n_runs, rows, of_all.X[-LEFT_OUT:])]
+    sums = [every for _, every in sums_by_part(layers, [None] * n_runs, rows, of_all.X[-plan.policy.left_out_rows :])]
     ridges = [left_out(layer, own, step.penalty) for layer, own in zip(layers, sums, strict=True)]
     error, loo_error = mean_errors(machines, ridges, rows)
     fitted = fitted_one(sample, solution_of(trained, machines, sd, step.penalty, loo_error), plan.widths or (), scales)
@@ -145,7 +143,7 @@ def _averaged(fitted: Fitted, layers: Sequence[Features], sums: Sequence[Sums], 
     return FittedInBlocks(fitted, tuple(layers), tuple(sums), error)
 
 
-def _last_rows(of_all: Block, part: int | None = None) -> Block:
-    """The last rows of the sample, or of a part of it."""
+def _last_rows(of_all: Block, plan: Plan, part: int | None = None) -> Block:
+    """Return the last rows of the sample, or of a part of it."""
     own = of_all if part is None or of_all.fold is None else of_all.rows(of_all.fold == part)
-    return own.rows(slice(max(0, len(own) - LEFT_OUT), None))
+    return own.rows(slice(max(0, len(own) - plan.policy.left_out_rows), None))

@@ -14,9 +14,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from .._types import Array
-
-_KNOTS = 400  # of the table that goes back; linear in between
-_ERRORS = 31  # quantiles of the errors over which the way back is averaged
+from ..runtime.sizes import LINK_ERRORS, LINK_KNOTS
 
 
 @dataclass(frozen=True)
@@ -107,11 +105,11 @@ def fit_power(Y: Array, weights: Array) -> Power:
 
 def link_of(power: Power, errors: Array, weights: Array) -> Link:
     """The way back for a fit that misses rows left out by these errors (m, k)."""
-    shares = (np.arange(_ERRORS) + 0.5) / _ERRORS
+    shares = (np.arange(LINK_ERRORS) + 0.5) / LINK_ERRORS
     E = np.stack([_quantiles(e, weights, shares) for e in errors.T], axis=1)
     low, high = power.low + E[0], power.high + E[-1]
     knots = np.linspace(
-        low, np.where(high > low, high, low + 1), _KNOTS
+        low, np.where(high > low, high, low + 1), LINK_KNOTS
     )  # an output that does not vary has a range, too
     values = np.stack([power.backward(knots + e) for e in E])
     return Link(knots, values.mean(axis=0), values.std(axis=0))

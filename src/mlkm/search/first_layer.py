@@ -24,21 +24,18 @@ from ..model.levels import seen_levels
 from ..model.prior import Part, Prior, SumPart
 from ..model.sum_kernel import SumKernel, Term
 from ..runtime.seeds import Purpose, generator
+from ..runtime.sizes import LANDMARK_FLOORS, PRECISE_NOISE
 from ..solve.ridge import ridge
 from .kernel_search import LearnedKernel, learn_kernel
 from .plan import Plan
 from .residual_search import with_leftovers
-
-_PRECISE = 1e-3  # noise variance, y having 1, below which sums over many rows are in float64
-_WAVES = 12  # frequencies of a single input where there is nothing else, at most
-_FLOORS = (1e-4, 1e-7)  # of the variance, which keep the factor of nearly equal landmarks finite, in float32 or float64
 
 
 def learn_first_layer(rows: Rows, plan: Plan) -> Prior:
     """Features for the terms of the learned kernel."""
     d, (_, most) = rows.X.shape[1], _widths(rows, plan)
     several = "full" in plan.parts(d)
-    waves = plan.policy.joint_frequencies if several else int(np.clip(most // (2 * d), 1, _WAVES))
+    waves = plan.policy.joint_frequencies if several else int(np.clip(most // (2 * d), 1, plan.policy.most_frequencies))
     once = replace(plan, policy=replace(plan.policy, draws=1, joint_frequencies=waves))
     learned = learn_kernel(rows, once)
     if several:
@@ -51,7 +48,7 @@ def features_of(learned: LearnedKernel, rows: Rows, plan: Plan) -> Prior:
     """Features in the place of kernels: where all kinds of them are wanted, their sum at landmarks, else D cosines."""
     d, D, most = rows.X.shape[1], *_widths(rows, plan)
     waves, smooth, linear, rough = by_kind(learned.kernel)
-    precise = learned.noise < _PRECISE
+    precise = learned.noise < PRECISE_NOISE
     maps = [_waves(term, most // len(waves)) for term in waves] if most > 0 else []
     if not plan.rough:
         left = max(D - sum(phi.n_features for phi in maps), 1)
@@ -143,7 +140,7 @@ def _side_by_side(maps: list[FeatureMap], d: int) -> FeatureMap:
 def landmarks_of(kernel: SumKernel, X: Array, precise: bool) -> SumPart:
     """The values of the kernel at the rows of X, whitened."""
     K = kernel.gram(X)
-    K[np.diag_indices(len(K))] += _FLOORS[precise] * np.trace(K) / len(K)
+    K[np.diag_indices(len(K))] += LANDMARK_FLOORS[precise] * np.trace(K) / len(K)
     inverse, _ = lapack.dtrtri(np.linalg.cholesky(K), lower=1)
     return SumPart(kernel, X, inverse.T)
 

@@ -14,16 +14,13 @@ from sklearn.preprocessing import PowerTransformer
 from .._types import Array, BoolArray, IntArray
 from ..data import Inputs, Rows, tie_numbers
 from ..model.rank_transform import Warp, warped
+from ..runtime.sizes import SEARCH_GRID
 from ..solve.ridge import ridge
 from . import kernel_parameters as joint
 from .kernel_evidence import learn
 from .kernel_parameters import Sample
 from .plan import Plan
 from .policy import Policy
-
-_LEADERS = 2  # inputs together with which others are tested in pairs
-_GRID = 2.0**20  # steps per standard deviation to which the rows of a search are rounded
-_LEAST_TO_WARP = 20  # rows for a power to be told
 
 
 def sample_of(rows: Rows, ranks: Warp, at: slice, k: int, policy: Policy) -> joint.Sample:
@@ -34,7 +31,7 @@ def sample_of(rows: Rows, ranks: Warp, at: slice, k: int, policy: Policy) -> joi
     another way, has the same search. The final solve uses the rows as they are.
     """
     Y, weights = _rounded(rows.Y[at]), rows.weights[at]
-    if k % 2 == 0:
+    if k % 2 == 0 and len(Y) >= policy.least_transformed:
         Y = drawn_in(Y, policy.spread)
     inputs, X = rows.inputs, _rounded(rows.X[at])
     texts = tuple(X[:, inputs.texts & (inputs.owners == owner)] for owner in np.unique(inputs.owners[inputs.texts]))
@@ -42,13 +39,11 @@ def sample_of(rows: Rows, ranks: Warp, at: slice, k: int, policy: Policy) -> joi
 
 
 def _rounded(x: Array) -> Array:
-    return np.asarray(np.round(x * _GRID) / _GRID)
+    return np.asarray(np.round(x * SEARCH_GRID) / SEARCH_GRID)
 
 
 def drawn_in(Y: Array, spread: float) -> Array:
     """Targets made nearly normal by Yeo and Johnson's transform, without their tails."""
-    if len(Y) < _LEAST_TO_WARP:
-        return Y
     columns = []
     for y in Y.T:
         if np.ptp(y) > 0:
@@ -98,7 +93,7 @@ def _second_look(
     some, known, rest = (seen.take(at) for at in (slice(0, m), slice(0, half), slice(half, None)))
     left = rest.Y - joint.predicted(p, known.of(kept), rest.of(kept), policy.joint_frequencies)
     while True:
-        leaders = kept[np.argsort(-joint.relevance(p, seen.levels[kept]), kind="stable")[:_LEADERS]]
+        leaders = kept[np.argsort(-joint.relevance(p, seen.levels[kept]), kind="stable")[: policy.leaders]]
         both = np.union1d(kept, still_telling(rest, left, every, leaders, policy))
         if len(both) == len(kept):
             return kept, p
@@ -128,11 +123,6 @@ def beginning(sample: joint.Sample, plan: Plan) -> joint.Parameters:
     return joint.start(d, plan.linear, parts, len(sample.texts))
 
 
-_WAVES = 5  # cosines of an input alone,
-_PAIRED = 3  # and of each in a product
-_ROWS = 4000  # by which inputs are compared
-
-
 def few(inputs: Inputs, policy: Policy) -> int:
     """Inputs up to which all are kept: of a table with categories or missing values as many as a search can carry on
     all of its rows, since somebody put its columns there, and levels of a few rows tell little by themselves."""
@@ -145,12 +135,13 @@ def telling_inputs(rows: Rows, policy: Policy) -> IntArray:
     every, fewest = np.flatnonzero(~rows.inputs.texts), few(rows.inputs, policy)
     if len(every) <= fewest:
         return every
-    Y, weights = rows.Y[:_ROWS], rows.weights[:_ROWS]
-    waves = _waves(as_numbers(rows.X[:_ROWS, every], Y, weights, rows.inputs.levels[every]))
+    m, (n_waves, n_paired) = policy.screened_rows, policy.screening_waves
+    Y, weights = rows.Y[:m], rows.weights[:m]
+    waves = _waves(as_numbers(rows.X[:m, every], Y, weights, rows.inputs.levels[every]), n_waves)
     first, alone = _looked_at(waves, Y, weights, policy)
     some = [wave[:, first] for wave in waves]
     left = _left_by_single_inputs(some, Y, weights)
-    chance = np.minimum(alone, _paired(some[:_PAIRED], left))
+    chance = np.minimum(alone, _paired(some[:n_paired], left))
     kept = max(fewest, int((chance < policy.chance).sum()))
     return np.sort(every[first[np.argsort(chance, kind="stable")[:kept]]])
 
@@ -159,14 +150,14 @@ def still_telling(rest: Sample, left: Array, every: IntArray, leaders: IntArray,
     """Of the inputs `every` those that tell something of what a fit has left of y, in pairs, or in pairs together with
     a leader: in pumadyn32nm some inputs act through the product of two others only. Chance is shared by all inputs and
     tests."""
-    weights = rest.weights
-    waves = _waves(as_numbers(rest.X, left, weights, rest.levels))
+    weights, (n_waves, n_paired) = rest.weights, policy.screening_waves
+    waves = _waves(as_numbers(rest.X, left, weights, rest.levels), n_waves)
     first, _ = _looked_at([wave[:, every] for wave in waves], left, weights, policy)
     first = every[first]
-    some, target = [wave[:, first] for wave in waves[:_PAIRED]], left * weights[:, None]
+    some, target = [wave[:, first] for wave in waves[:n_paired]], left * weights[:, None]
     chances = [_paired(some, target)]
     for leader in leaders:
-        turned = [np.sqrt(2) * wave[:, [leader]] * target for wave in waves[:_PAIRED]]
+        turned = [np.sqrt(2) * wave[:, [leader]] * target for wave in waves[:n_paired]]
         chances.append(_paired(some, np.hstack(turned), first == leader))
     return np.sort(first[np.min(chances, axis=0) * len(chances) * len(first) < policy.chance])
 
@@ -202,11 +193,11 @@ def _left_by_single_inputs(waves: list[Array], Y: Array, weights: Array) -> Arra
     return np.asarray((Y - F @ fit.coefficients - fit.intercept) * weights[:, None])
 
 
-def _waves(X: Array) -> list[Array]:
+def _waves(X: Array, number: int) -> list[Array]:
     """cos(pi k u) of the inputs' ranks u in (0, 1): uncorrelated with variance 1/2 for every input."""
     order = [np.argsort(np.argsort(tie_numbers(x), kind="stable"), kind="stable") for x in X.T]  # ties in row order
     ranks = (np.stack(order, axis=1) + 0.5) / len(X)
-    return [np.cos(np.pi * k * ranks) for k in range(1, _WAVES + 1)]
+    return [np.cos(np.pi * k * ranks) for k in range(1, number + 1)]
 
 
 def _paired(waves: list[Array], targets: Array, apart: Array | None = None) -> Array:

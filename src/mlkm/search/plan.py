@@ -13,7 +13,7 @@ ValueError: penalty must be 'auto', 'cv' or a number of at least 0; got -1.
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from operator import mul
 from typing import Any
 
@@ -28,15 +28,13 @@ from ..runtime import checks as check
 from ..runtime.checks import brief, is_auto
 from ..runtime.deadline import Deadline
 from ..runtime.memory import check_memory
+from ..runtime.sizes import LARGEST_ANGLE
 from ..solve import BY_NAME, GradientDescent, Kernels, Ridge, Solver, VariableProjection
 from ..solve.solver import as_solver
 from .cost import Cost, cost_of_default, cost_of_features, within
 from .policy import Policy, check_effort, current_policy, with_effort
 
 PARTS = ("amplitude1", "full", "rough")  # amplitudes of single inputs, of the smooth kernel of all, of the rough one
-_LARGEST_ANGLE = 1e100  # far above where cosines lose all digits (1e16), far below where squares overflow (1e154)
-DESCENT_WIDTHS = (256, 16)  # the paper's shape from 16 inputs on
-PENALTIES = tuple(10.0**k for k in range(-7, 1))  # candidates of penalty="cv", as in the paper's searches
 
 _AUTOMATIC = ("widths", "kernels", "scales", "interactions", "relevance", "linear", "penalty", "solver")
 _NOT_GIVEN: dict[str, Any] = dict.fromkeys(_AUTOMATIC, "auto") | dict.fromkeys(("cv", "effort", "n_jobs"))
@@ -83,7 +81,7 @@ class Plan:
     rough : bool
         Whether the learned kernels may have a rough part.
     policy : Policy
-        The numbers that "auto" decides by; set by `sized`.
+        The numbers that "auto" decides by: the policy in force, and after `sized` with the sizes of the effort.
     seed : int
         Root of all random numbers; set by `at`, as are the following.
     scales : tuple of array or None
@@ -111,7 +109,7 @@ class Plan:
     landmarks: bool
     learned: bool
     rough: bool
-    policy: Policy = field(default_factory=Policy)
+    policy: Policy
     seed: int = 0
     scales: tuple[Array | None, ...] = (None,)
     orders: tuple[int, ...] = ()
@@ -138,10 +136,11 @@ class Plan:
             What was asked for.
         """
         asked = _NOT_GIVEN | {name: value for name, value in params.items() if name in _NOT_GIVEN}
+        policy = current_policy()
         check_effort(asked["effort"])
         named = None if is_auto(asked["solver"]) else as_solver(asked["solver"], BY_NAME)
         by_descent = isinstance(named, GradientDescent)
-        widths = _widths(asked["widths"]) or (DESCENT_WIDTHS if by_descent else None)
+        widths = _widths(asked["widths"]) or (policy.descent_widths if by_descent else None)
         depth = 1 if widths is None else len(widths)
         solver = named or (Ridge() if depth == 1 else VariableProjection())
         solver.check(depth)
@@ -161,7 +160,7 @@ class Plan:
             interactions=interactions,
             slopes=(0.0, 1.0) if is_auto(linear) else (1.0,) if linear else (),
             penalty=_penalty(asked["penalty"]),
-            penalties=PENALTIES if is_text(asked["penalty"], "cv") else (),
+            penalties=policy.penalties if is_text(asked["penalty"], "cv") else (),
             solver=solver,
             cv=_cv(asked["cv"]),
             effort=asked["effort"],
@@ -170,6 +169,7 @@ class Plan:
             landmarks=landmarks,
             learned=learned,
             rough=landmarks and learned and open_choices,
+            policy=policy,
         )
 
     def sized(self, n: int, d: int, *, in_memory: bool = True) -> "Plan":
@@ -289,15 +289,15 @@ class Plan:
         return self.closed_form and n > self.policy.kernel_rows[0]
 
     def policy_for(self, n: int, d: int, *, in_memory: bool = True) -> Policy:
-        """Return the policy in force with the sizes of the effort, or where that is a time, with those that it allows
+        """Return the policy with the sizes of the effort, or where that is a time, with those that it allows
         for n rows of d columns."""
         if self.effort is None or isinstance(self.effort, str):
-            return self._with_kernel_rows(with_effort(current_policy(), self.effort))
+            return self._with_kernel_rows(with_effort(self.policy, self.effort))
 
         def cost(policy: Policy) -> Cost:
             return replace(self, policy=self._with_kernel_rows(policy)).cost(n, d, in_memory=in_memory)
 
-        return self._with_kernel_rows(within(float(self.effort), current_policy(), cost))
+        return self._with_kernel_rows(within(float(self.effort), self.policy, cost))
 
     def _with_kernel_rows(self, policy: Policy) -> Policy:
         """Return the policy with the number of rows that a solver of kernels asks for, if it does."""
@@ -355,10 +355,10 @@ def _per_layer(scales: Any, depth: int) -> tuple[Any, ...]:
 def _check_angles(scale: Array | None, origin: Array | float) -> None:
     """Refuse a given scale that makes angles, inputs times scale, so large that their squares overflow."""
     size = 0.0 if scale is None else float(np.max(scale * np.maximum(1.0, np.abs(origin)), initial=0.0))
-    if size > _LARGEST_ANGLE:
+    if size > LARGEST_ANGLE:
         raise ValueError(
             f"The inputs times the given scale are of size {size:.3g}, at which cosines are rounding error only; give"
-            f" a scale with which they are below {_LARGEST_ANGLE:.0e}, or 'auto', or rescale the inputs."
+            f" a scale with which they are below {LARGEST_ANGLE:.0e}, or 'auto', or rescale the inputs."
         )
 
 

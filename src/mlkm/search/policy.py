@@ -12,10 +12,9 @@ A fit takes the policy in force when it begins. An ablation is the default with 
 
 `python -m benchmarks.kernels` measures every field: what less and more of it does to errors and time.
 
-Numbers that decide nothing of a model stay beside their arithmetic: the grid of penalties (`solvers.penalty`), the
-sizes from which another way to compute the same fit is cheaper (`DIRECT`, `DOUBLE`, `EXACT` and `EXACT_ROWS` in
-`solvers`), tolerances, and bounds that keep a climb from overflowing. Shape and candidate penalties of descent
-(`auto.plan`) are the paper's.
+Sizes of blocks, tolerances and bounds that keep a climb from overflowing decide nothing of a model: they are in
+`mlkm.runtime.sizes`. The grid of penalties (`mlkm.solve.penalty`) and the sizes from which another way to compute the
+same fit is cheaper (`mlkm.solve`) stay beside their arithmetic.
 """
 
 from collections.abc import Iterator
@@ -43,9 +42,13 @@ class Policy:
     most_inputs: int = 150  # inputs that are looked at in pairs; of more, those that tell most by themselves
     chance: float = 0.05  # probability of a score by chance below which an input of many is kept
     checked_rows: int = 4000  # rows at most that tell whether inputs can be left away
+    screened_rows: int = 4000  # rows by which inputs are compared with y, alone and in pairs
+    screening_waves: tuple[int, int] = (5, 3)  # cosines of an input alone, and of each in a product; more see less each
+    leaders: int = 2  # most relevant inputs, together with which others are tested in pairs
 
     # --- the search for the kernels
     draws: int = 2  # searches whose kernels are summed: on warped and on raw targets, on other rows where there are
+    least_transformed: int = 20  # rows from which on a power transform of targets is fitted
     spread: float = 3.0  # standard deviations to which warped targets are held
     first_joint_rows: int = 400  # of a search's first climb, which goes most of the way; each evaluation is n^3
     joint_rows: int = 800  # rows of a search
@@ -56,6 +59,7 @@ class Policy:
     least_gain: tuple[float, int] = (1e-3, 4)  # nats per row in so many steps, below which a climb ends
     joint_frequencies: int = 4  # of order 1 per input; each is a cosine and a sine
     joint_prior: tuple[float, float] = (0.02, 0.05)  # nats per squared distance from the start: amplitudes, scales
+    most_frequencies: int = 12  # of an input, where features of single inputs are all there is; more features each
     most_turned: int = 25  # inputs up to which directions turn; d^2 parameters
 
     # --- variances and noise by leave-one-out, and the solve
@@ -64,6 +68,13 @@ class Policy:
     # rows up to which kernels are solved rather than features, and how many are at most; the matrix takes 2 n^2 bytes,
     # and what is beyond 4 GB (44,700 rows) is computed anew for every product; `python -m benchmarks.pairs`
     kernel_rows: tuple[int, int] = (20_000, 20_000)
+
+    left_out_rows: int = 1000  # rows, the last ones, at which fits from sums measure leave-one-out errors
+    least_rows: int = 3  # rows from which on there is something to learn
+
+    # --- targets on another scale, where they are skewed
+    straight: float = 0.99  # squared correlation of targets on both scales from which on one scale is enough
+    least_share: float = 0.02  # weight of the fit on the other scale below which predictions do without it
 
     # --- who stands beside the kernels with few rows
     stack_rows: int = 1000  # rows up to which ridge and the mean do, weighed on rows held out
@@ -79,7 +90,18 @@ class Policy:
     # fits that are compared, and the candidates, times 1/sqrt(order)
     scale_search: tuple[int, int, tuple[float, ...]] = (1000, 300, (0.1, 0.25, 0.5, 1.0, 2.0, 4.0))
     hidden_rows: int = 0  # rows by which hidden layers beside the kernels are trained and weighed
+    hidden_widths: tuple[int, int] = (300, 16)  # features of these hidden layers
+    hidden_steps: int = 60  # iterations that train them
     worth_depth: float = 0.9  # share of the one-layer error, on many rows held out, below which hidden layers are used
+
+    # --- the paper's choices, where descent leaves them open
+    descent_widths: tuple[int, ...] = (256, 16)  # features per layer, the paper's shape from 16 inputs on
+    penalties: tuple[float, ...] = tuple(10.0**k for k in range(-7, 1))  # candidates of penalty="cv"
+
+    # --- what is said and estimated
+    # rows from which on, and share of the variance of y in leave-one-out error from which on, a fit is called useless
+    useless: tuple[int, float] = (30, 0.99)
+    time_share: float = 0.8  # share of the seconds of an effort that the estimate of a fit may take, being an estimate
 
     def width(self, n: int) -> int:
         """Return how many features n rows get: as many as a given number of products allows, and no more than half of
@@ -157,18 +179,19 @@ EFFORTS: dict[str, dict[str, Any]] = {
 
 
 def with_effort(policy: Policy, effort: str | None) -> Policy:
-    """The policy with the sizes of that effort, but for fields that were replaced; without one, as it is."""
+    """Return the policy with the sizes of a named effort; fields that were replaced stay as they are, and without an
+    effort all do."""
     return policy if effort is None else with_sizes(policy, EFFORTS[effort])
 
 
 def with_sizes(policy: Policy, sizes: dict[str, Any]) -> Policy:
-    """The policy with these fields, but for those that were replaced before."""
+    """Return the policy with these sizes; fields that were replaced before stay as they are."""
     usual = Policy()
     return replace(policy, **{k: v for k, v in sizes.items() if getattr(policy, k) == getattr(usual, k)})
 
 
 def check_effort(effort: Any) -> None:
-    """A name, a number of seconds, or None."""
+    """Refuse an effort that is neither a name, nor a number of seconds, nor None."""
     named = effort is None or (isinstance(effort, str) and effort in EFFORTS)
     if not named:
         names = ", ".join(map(repr, EFFORTS))
@@ -176,8 +199,8 @@ def check_effort(effort: Any) -> None:
 
 
 def between(low: dict[str, Any], high: dict[str, Any], share: float) -> dict[str, Any]:
-    """Sizes between those of two policies, on a logarithmic scale; a size that one of them does not have, as that of
-    hidden layers, comes with the whole share only.
+    """Return sizes between two sets of sizes, on a logarithmic scale; a size that is 0 in one of them, as that of
+    hidden layers, changes at a share of 1 only.
 
     >>> between({"draws": 1, "joint_steps": (10, 10)}, {"draws": 4, "joint_steps": (10, 40)}, 0.5)
     {'draws': 2, 'joint_steps': (10, 20)}
@@ -186,25 +209,26 @@ def between(low: dict[str, Any], high: dict[str, Any], share: float) -> dict[str
 
 
 def _between(a: Any, b: Any, share: float) -> Any:
+    """Return a number between two, or a tuple of such numbers."""
     if isinstance(a, tuple):
         return tuple(_between(x, y, share) for x, y in zip(a, b, strict=True))
     if a == b or share in (0.0, 1.0) or min(a, b) <= 0:
         return b if share == 1 else a
-    found = a ** (1 - share) * b**share
-    return round(found) if isinstance(a, int) else found
+    size = a ** (1 - share) * b**share
+    return round(size) if isinstance(a, int) else size
 
 
 _CURRENT: ContextVar[Policy] = ContextVar("policy", default=Policy())  # noqa: B039, a frozen dataclass
 
 
 def current_policy() -> Policy:
-    """The policy that a fit which begins now takes."""
+    """Return the policy that a fit which begins now takes."""
     return _CURRENT.get()
 
 
 @contextmanager
 def policy_context(policy: Policy) -> Iterator[None]:
-    """Fits that begin inside take this policy."""
+    """Let fits that begin inside take this policy."""
     token = _CURRENT.set(policy)
     try:
         yield
