@@ -27,13 +27,15 @@ def test_the_sample_does_not_depend_on_the_blocks():
     X[:20_000] = X[20_000:40_000]  # twice each
     order = np.random.default_rng(0).permutation(len(X))
     w = np.ones(len(X))
-    samples = [scan(ArrayRows(X[at], y[at], w, True), [False] * 3, seed=0).sample for at in (np.arange(len(X)), order)]
-    for a, b in zip(samples[0].table.columns, samples[1].table.columns, strict=True):
+    samples = [
+        scan(ArrayRows(X[at], y[at], w, True), [False] * 3, seed=0).sample.block for at in (np.arange(len(X)), order)
+    ]
+    for a, b in zip(samples[0].X.columns, samples[1].X.columns, strict=True):
         np.testing.assert_array_equal(a, b)
     assert len(samples[0]) == 20_000
     assert set(samples[0].weights) == {1.0, 2.0}
-    other = scan(ArrayRows(X, y, w, True), [False] * 3, seed=1).sample
-    shared = np.isin(other.table.columns[0], samples[0].table.columns[0]).mean()
+    other = scan(ArrayRows(X, y, w, True), [False] * 3, seed=1).sample.block
+    shared = np.isin(other.X.columns[0], samples[0].X.columns[0]).mean()
     assert 0.4 < shared < 0.9  # 20,000 of 30,000 distinct rows
 
 

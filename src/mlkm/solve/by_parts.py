@@ -28,7 +28,7 @@ class SumsByPart:
         result = []
         for sums, part in zip(self.of, self.own, strict=True):
             inside = np.full(len(piece), True) if part is None else np.asarray(piece.fold == part)
-            result += [sums(piece.take(inside)), sums(piece.take(~inside))]
+            result += [sums(piece.rows(inside)), sums(piece.rows(~inside))]
         return result
 
 
