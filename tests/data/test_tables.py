@@ -17,7 +17,7 @@ from mlkm.data.tables import TableEncoder
 from mlkm.data.tables.columns import encode, fit_columns, inputs_of
 from mlkm.data.tables.dates import cycles_of, days, on_circle
 from mlkm.data.tables.frames import read_frame
-from mlkm.data.tables.levels import numbers_in_memory
+from mlkm.data.levels import numbers_in_memory
 
 
 def test_what_columns_become():
