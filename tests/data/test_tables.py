@@ -13,11 +13,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from mlkm.data import LEVEL, NUMBER, TEXT, Inputs
+from mlkm.data.levels import numbers_in_memory
 from mlkm.data.tables import TableEncoder
 from mlkm.data.tables.columns import encode, fit_columns, inputs_of
 from mlkm.data.tables.dates import cycles_of, days, on_circle
 from mlkm.data.tables.frames import read_frame
-from mlkm.data.levels import numbers_in_memory
 
 
 def test_what_columns_become():

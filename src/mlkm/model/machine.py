@@ -17,7 +17,7 @@ product of what enters the matrix and what comes back to it, so the n x p Jacobi
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -32,6 +32,13 @@ _LONG = 2**23  # entries of a table of features
 Weights: TypeAlias = tuple[Array, ...]
 Layers: TypeAlias = tuple[Weights, ...]
 Factors: TypeAlias = list[tuple[Array, Array]]
+
+
+class InputMap(Protocol):
+    """Any feature map phi_1 of the inputs; `mlkm.model.features.features` computes it."""
+
+    @property
+    def n_features(self) -> int: ...
 
 
 @dataclass(frozen=True)
