@@ -184,7 +184,7 @@ def test_categories_of_one_file_are_words_of_another(kind, tmp_path):
         frame = pd.DataFrame({"word": words, "level": levels.astype("category"), "y": 1.0})
         getattr(frame, f"to_{kind}")(tmp_path / f"{k}.{kind}")
     rows = pa.concat_tables(
-        pa.X(dict(zip(b.X.names, b.X.columns, strict=True))) for b in open_table(tmp_path, "y").blocks()
+        pa.table(dict(zip(b.X.names, b.X.columns, strict=True))) for b in open_table(tmp_path, "y").blocks()
     )
     assert rows["word"].to_pylist() == [*few, *many]
     assert rows["level"].to_pylist()[200:202] == ([0, 1] if kind == "parquet" else ["0", "1"])
