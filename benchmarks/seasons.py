@@ -34,12 +34,14 @@ def ways(problem: Problem) -> Iterator[tuple[str, float, float]]:
     """Name, mean squared error at the test rows and at rows left out, in squared units of the standardised targets."""
     model = MLKMRegressor(random_state=0).fit(problem.X, problem.y)
     rows, fit = model._training
-    unit, fence = float(model.y_scaler_.sd[0]) ** 2, model._fence
-    new = model.x_scaler_.forward(np.clip(problem.X_test, fence.low, fence.high))
+    unit, limits = float(model.y_scaler_.sd[0]) ** 2, model._preparation.input_range
+    new = model.x_scaler_.forward(np.clip(problem.X_test, limits.low, limits.high))
     line = ridge(rows.X, rows.Y, rows.weights)
 
     def error(f: np.ndarray) -> float:
-        return float(np.mean((np.clip(model.y_scaler_.backward(f), *model._limits)[:, 0] - problem.target) ** 2))
+        return float(
+            np.mean((np.clip(model.y_scaler_.backward(f), *model.prediction_limits_)[:, 0] - problem.target) ** 2)
+        )
 
     def straight(X: np.ndarray) -> np.ndarray:
         return np.asarray(X @ line.coefficients + line.intercept)

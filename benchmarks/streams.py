@@ -85,7 +85,7 @@ def in_blocks(n=200_000, D=1000, d=20):
     from scipy.linalg.blas import sgemm
 
     from mlkm.data import plain_rows
-    from mlkm.data.pieces import RowPieces
+    from mlkm.data.rows import MemoryRows
     from mlkm.kernels import Gaussian
     from mlkm.model.features import draw_features
     from mlkm.model.prior import Part, Prior
@@ -94,7 +94,7 @@ def in_blocks(n=200_000, D=1000, d=20):
     rng = np.random.default_rng(0)
     X, Y = rng.standard_normal((n, d)), rng.standard_normal((n, 1))
     prior = Prior((Part(None, draw_features(rng, d, D, Gaussian(), 0.3), 1.0),), None, 1e-2)
-    plain, pieces, of = plain_rows(X, Y), RowPieces(plain_rows(X, Y)), sums_of(prior, X[:1000])
+    plain, pieces, of = plain_rows(X, Y), MemoryRows(plain_rows(X, Y)), sums_of(prior, X[:1000])
 
     def big():
         F = prior.rows_of_features(prior.inputs(plain.X))
@@ -103,7 +103,7 @@ def in_blocks(n=200_000, D=1000, d=20):
 
     F = rng.standard_normal((n, D), dtype=np.float32)
     cases = {
-        "pieces": lambda: pieces.reduce(of, add_in_place),
+        "pieces": lambda: pieces.map_reduce(of, add_in_place),
         "one array": big,
         "bare sgemm": lambda: sgemm(1.0, F.T, F.T, trans_b=True),
     }

@@ -9,10 +9,11 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._types import Array, IntArray
-from .data import Rows, check_near, checked_weights
-from .data.prepare import as_source
+from .data import Rows, checked_weights
 from .data.tables.columns import Column
 from .data.tables.frames import Table
+from .data.tables.reading import Reader
+from .data.training import as_rows
 from .explain import Contributions, Effects, Explainer, PartialDependence
 from .fit.apply import NO_WEIGHT, Predictions, apply_rows, check_here, finite_score, is_elsewhere, r2, sendable
 from .fitting import Fitting
@@ -34,7 +35,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
 
     def _targets(self, y: Any) -> Array:
         """Return y as numbers, with as many outputs as in the fit."""
-        targets, k = as_targets(y), len(self.y_scaler_.mean)
+        targets, k = as_targets(y), self._preparation.n_outputs
         n_outputs = 1 if targets.ndim < 2 else targets.shape[1]
         if n_outputs != k:
             raise ValueError(f"y must have {k} {'output' if k == 1 else 'outputs'}, as in the fit; got {n_outputs}.")
@@ -51,10 +52,9 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         """The training rows with their targets, where all of them are in memory."""
         return self._uncertainty.training_rows if hasattr(self, "_uncertainty") else None
 
-    def _read(self, X: Any) -> Array:
-        """The inputs of a table like that of the fit, in its units."""
-        inputs = self._reader.read(self, X)
-        return inputs if self._numbers is None else self._numbers.numbers(inputs)
+    @property
+    def _reader(self) -> Reader:
+        return self._preparation.reader
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without what effects are averaged over, which is computed again when needed."""
@@ -69,21 +69,22 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         check_is_fitted(self)
         with np.errstate(over="ignore", under="ignore"):  # squares of numbers beyond 1e154
             noise = (np.sqrt(self._known("noise_variance_").noise) * self.y_scaler_.sd) ** 2
-        return float(noise[0]) if self._single_output else noise
+        return float(noise[0]) if self._preparation.single_output else noise
 
     @property
     def prediction_limits_(self) -> tuple[Array, Array]:
         """The least and the largest number that may be predicted, for every output; infinite where there is no
         limit."""
         check_is_fitted(self)
-        return self._limits
+        return self._preparation.limits
 
     @property
     def has_closed_form_(self) -> bool:
         """Whether the fit without a row is known exactly (`leave_one_out`, `left_out_predictions`): one layer, solved
         in closed form, with its rows."""
         check_is_fitted(self)
-        if self._numbers is not None and self._numbers.crossed:  # inputs of a training row depend on the others' y
+        levels = self._preparation.levels
+        if levels is not None and levels.crossed:  # inputs of a training row depend on the others' y
             return False
         return hasattr(self, "_uncertainty") and self._uncertainty.has_left_out
 
@@ -96,9 +97,9 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         not seen, f itself is the fit without it.
         """
         fit = self._closed_form("leave_one_out")
-        inputs, targets = self._read(X), self._targets(y)
-        check_consistent_length(inputs, targets)
-        Z, Y = self._inputs(inputs), self.y_scaler_.forward(targets.reshape(len(inputs), -1).astype(float))
+        Z, targets = self._preparation.inputs(self, X), self._targets(y)
+        check_consistent_length(Z, targets)
+        Y = self.y_scaler_.forward(targets.reshape(len(Z), -1).astype(float))
         place = places(fit.left_out_rows, Z, Y)
         f, std = fit.predict(Z)
         new = place[:, None] < 0
@@ -114,9 +115,9 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         s_i(x) the weight of the row in the fit at x.
         """
         fit = self._closed_form("left_out_predictions")
-        Z = self._inputs(self._read(X))
+        Z = self._preparation.inputs(self, X)
         f = predict_average(self.machines_, Z)
-        return self._within(self.y_scaler_.backward(f[:, None, :] - fit.left_out_changes(Z)), Z)
+        return self._preparation.within(self.y_scaler_.backward(f[:, None, :] - fit.left_out_changes(Z)), Z)
 
     def _closed_form(self, what: str) -> Uncertainty:
         """Return the uncertainty of a fit whose leave-one-out is known in closed form."""
@@ -154,22 +155,23 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         check_is_fitted(self)
         yes_no("return_std", return_std)
         if is_elsewhere(X):
-            tail = () if self._single_output else (len(self.y_scaler_.mean),)
+            tail = () if self._preparation.single_output else (self._preparation.n_outputs,)
             of = Predictions(sendable(self, return_std), return_std)
             found = apply_rows(of, X, [tail] * (1 + return_std), self)
             return found if return_std else found[0]
-        Z = self._inputs(self._read(X))
+        preparation = self._preparation
+        Z = preparation.inputs(self, X)
         if not return_std:
-            return self._in_units(predict_average(self.machines_, Z), Z)
+            return preparation.to_units(predict_average(self.machines_, Z), Z)
         f, sigma = self._known("return_std").predict(Z)
-        return self._in_units(f, Z), self._shaped(sigma * self.y_scaler_.sd)
+        return preparation.to_units(f, Z), preparation.shaped(sigma * self.y_scaler_.sd)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The coefficient of determination; of a table in files or a collection of dask it is summed up over pieces."""
         check_is_fitted(self)
-        source = as_source(X, y, sample_weight)
-        if source is not None:
-            return r2(source, self)
+        rows = as_rows(X, y, sample_weight)
+        if rows is not None:
+            return r2(rows, self)
         check_given(self, y)
         targets = self._targets(y)
         weights, f = checked_weights(sample_weight, len(targets)), self.predict(X)
@@ -208,7 +210,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         """
         check_is_fitted(self)
         check_here(X, "outside")
-        return self._fence.outside(self._read(X))
+        return self._preparation.outside(self._preparation.read(self, X))
 
     def effects(self, X: ArrayLike, confidence_level: float = 0.95) -> Effects:
         """Effects of the columns at the rows of X, with bands: `effects.main(j)` is the effect of one column on its
@@ -228,8 +230,8 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         check_is_fitted(self)
         check_here(X, "effects")
         table = self._reader.table(self, X)
-        Z = self._inputs(self._read(table))
-        return self._explainer("effects").effects(Z, table, self._single_output, confidence_level)
+        Z, single = self._preparation.inputs(self, table), self._preparation.single_output
+        return self._explainer("effects").effects(Z, table, single, confidence_level)
 
     def explain(self, X: ArrayLike) -> Contributions:
         """What every column contributes to the prediction at every row of X: `values` (n, d), or (n, d, k) of several
@@ -246,7 +248,8 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         """
         check_is_fitted(self)
         check_here(X, "explain")
-        return self._explainer("explain").contributions(self._inputs(self._read(X)), self._single_output)
+        Z, single = self._preparation.inputs(self, X), self._preparation.single_output
+        return self._explainer("explain").contributions(Z, single)
 
     def _explainer(self, what: str) -> Explainer:
         """Return what effects and contributions are computed by, made at first use."""
@@ -270,7 +273,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
     @property
     def input_columns_(self) -> IntArray:
         """Return the place of the column that each input of the fit belongs to."""
-        return self._kinds.owners
+        return self._preparation.kinds.owners
 
     @property
     def training_rows_(self) -> Rows | None:
@@ -303,34 +306,8 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
 
     def standardised(self, X: Any) -> Array:
         """Return the standardised inputs of a table like that of the fit."""
-        return self._inputs(self._read(X))
+        return self._preparation.inputs(self, X)
 
     def predict_standardised(self, Z: Array) -> Array:
         """Return predictions (n, k) in units of y at standardised inputs."""
-        return self._within(self.y_scaler_.backward(predict_average(self.machines_, Z)), Z)
-
-    def _inputs(self, X: Array) -> Array:
-        """Return standardised inputs; with automatic scales, values far beyond those of training are first replaced
-        (`Fence.held`)."""
-        if self._careful:
-            return self.x_scaler_.forward(self._fence.held(X))
-        why = "and a fit with given scales allows at most 1e+100; correct it, or fit with automatic scales"
-        return check_near(self.x_scaler_.forward(X), why)
-
-    def _in_units(self, f: Array, Z: Array) -> Array:
-        """Return predictions at standardised inputs in the units of y, clipped to their limits."""
-        return self._shaped(self._within(self.y_scaler_.backward(f), Z))
-
-    def _within(self, Y: Array, Z: Array) -> Array:
-        """Clip predictions (n, ..., k) at standardised inputs to the training targets and the ranges beyond them that
-        `Fence.room` allows; with given scales they are not clipped."""
-        least, most = self._limits
-        if np.isinf(most).all():
-            return Y
-        span = (most - least) / (1 + 2 * self._beyond)
-        less = np.maximum(self._beyond - self._fence.room(Z, self.x_scaler_), 0) * span
-        less = less.reshape(len(Y), *[1] * (Y.ndim - 2), -1)
-        return np.clip(Y, least + less, most - less)
-
-    def _shaped(self, Y: Array) -> Array:
-        return Y[:, 0] if self._single_output else Y
+        return self._preparation.within(self.y_scaler_.backward(predict_average(self.machines_, Z)), Z)

@@ -10,16 +10,15 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from ._types import Array, RandomState
-from .data import Inputs, Rows, checked_weights, distinct_rows, fit_fence, standardiser
-from .data.prepare import as_source, prepared, split
-from .data.scan import Scan, gathered, scan
-from .data.source import NO_TARGET, Source, TableSource
-from .data.tables.columns import encode
+from .data import Standardiser
+from .data.preparation import Preparation, Standardised, TrainingInputs, Unscaled, fit_preparation
+from .data.rows import Block, Rows, table_rows
+from .data.scan import Scan, scan
 from .data.tables.frames import Table
-from .data.tables.means import fit_numbers
-from .data.tables.reading import category_mask, checked_table, reader_of, set_names
+from .data.tables.reading import category_mask, checked_table, set_names
+from .data.training import as_rows, in_blocks, in_memory
 from .exceptions import NoSignalWarning, warn
-from .fit.in_pieces import features_summed, train_in_pieces
+from .fit.in_blocks import features_summed, train_in_blocks
 from .fit.pairs import pairs_on
 from .fit.train import Fitted, train
 from .runtime.atomic import all_or_nothing
@@ -35,11 +34,6 @@ from .search.policy import Policy
 from .solve.ridge import EXACT_ROWS
 from .solve.stack import StackUncertainty
 from .solve.uncertainty import SAMPLE_ROWS, RidgeUncertainty, Uncertainty
-
-
-def _memory(source: Source, found: Scan) -> float:
-    """Bytes that the rows of a source take in a fit in memory."""
-    return float(ROW_COPIES * 8 * found.n * (source.n_columns + found.sample.Y.shape[1]))
 
 
 @contextmanager
@@ -58,6 +52,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     random_state: RandomState
     categorical_features: Any
     n_features_in_: int
+    _preparation: Preparation
 
     def _plan(self) -> Plan:
         """Return what the constructor's values ask for, checked."""
@@ -78,122 +73,82 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _fit_to(self, plan: Plan, X: Any, y: Any, sample_weight: ArrayLike | None) -> Self:
-        begin, seed, source = perf_counter(), root_seed(self.random_state), as_source(X, y, sample_weight)
-        if source is not None:
-            categorical, found = self._scanned(source, seed)
-            n, d = found.n, source.n_columns
-            plan = plan.sized(n, d, in_memory=False)
-            with _timed(plan, begin, n, d, in_memory=False):
-                if plan.sums(n) or (plan.n_parts is not None and _memory(source, found) > memory_budget()):
-                    return self._fit_in_pieces(source, found, categorical, plan, seed)
-                with pairs_on(source):
-                    return self._fit_rows(self._gathered(source, found), plan, seed)
-        check_given(self, y)
-        given = checked_table(self, X, y, sample_weight)
-        n, d = len(given[0]), len(given[0].columns)
-        plan = plan.sized(n, d)
-        with _timed(plan, begin, n, d, in_memory=True):
-            return self._fit_many(*given, plan, seed) if plan.sums(n) else self._fit_rows(given, plan, seed)
+        begin, seed, rows = perf_counter(), root_seed(self.random_state), as_rows(X, y, sample_weight)
+        if rows is None:
+            check_given(self, y)
+            rows = table_rows(*checked_table(self, X, y, sample_weight))
+        else:
+            set_names(self, rows.names, rows.n_columns)
+        d = rows.n_columns
+        found = scan(rows, category_mask(self.categorical_features, rows.names, d), seed)
+        plan = plan.sized(found.n, d, in_memory=rows.in_memory)
+        with _timed(plan, begin, found.n, d, in_memory=rows.in_memory):
+            inputs = self._prepare(rows, found, plan)
+            needed = 0.0 if rows.in_memory else ROW_COPIES * 8.0 * found.n * (d + self._preparation.n_outputs)
+            if plan.sums(found.n) or (plan.n_parts is not None and needed > memory_budget()):
+                return self._fit_in_blocks(rows, found, inputs, plan, seed)
+            check_memory(needed, "The rows of this fit", "fit on fewer rows")
+            with pairs_on(rows):
+                return self._fit_in_memory(rows, found, inputs, plan, seed)
 
-    def _fit_rows(self, given: tuple[Table, Array, Array | None], plan: Plan, seed: int) -> Self:
-        """Fit to rows in memory, as they are."""
-        rows = self._rows(*given, plan, seed)
+    def _prepare(self, rows: Rows[Table], found: Scan, plan: Plan) -> TrainingInputs:
+        """Fit the preparation of later rows, and return that of the training rows."""
+        self._preparation, inputs = fit_preparation(
+            rows, found, with_levels=plan.takes_levels, automatic=plan.automatic, beyond=plan.policy.beyond
+        )
+        if self.x_scaler_.rounded.any():
+            self._warn_dropped()
+        return inputs
+
+    def _fit_in_memory(self, given: Rows[Table], found: Scan, inputs: TrainingInputs, plan: Plan, seed: int) -> Self:
+        """Fit to all rows in memory."""
+        block = given.gathered(Unscaled(inputs))
+        fold = plan.folds(block.X, self._preparation.shaped(block.Y))
+        rows, self._preparation = in_memory(block, fold, self._preparation)
         plan = plan.at(rows.X.shape[1], self.x_scaler_, seed=seed)
         D = max(plan.widths or (0,))
         needed = MATRICES_HELD * 8.0 * D * min(len(rows), max(D, EXACT_ROWS))
         check_memory(needed, f"{D} features of {len(rows)} rows", "give fewer features")
         fitted = train(rows, plan, self.y_scaler_)
-        weight = float(len(given[1]) if given[2] is None else given[2].sum())
-        return self._store(fitted, self._range(rows), plan, self._uncertainty_of(fitted, rows), weight)
+        return self._store(fitted, plan, self._uncertainty_of(fitted, rows), found.weight)
+
+    def _fit_in_blocks(self, given: Rows[Table], found: Scan, inputs: TrainingInputs, plan: Plan, seed: int) -> Self:
+        """Fit what needs rows together to a sample, then sum up or descend over all of them."""
+        salt = int(generator(seed, Purpose.PARTS).integers(2**62))
+        standardised = Standardised(self._preparation, inputs, found.n / found.weight, plan.n_parts or 0, salt)
+        training = in_blocks(given, found, standardised, keep=given.in_memory)
+        rows, sample = training.rows, training.sample
+        plan = plan.at(sample.X.shape[1], self.x_scaler_, seed=seed, n_rows=rows.n)
+        n_features = features_summed(plan, sample.X.shape[1], rows.n)
+        fewer = f"give fewer features ({self._widths_name})"
+        check_memory(MATRICES_HELD * 8.0 * n_features**2, f"The sums of {n_features} features", fewer)
+        trained = train_in_blocks(training, plan, self.y_scaler_)
+        fitted, solution = trained.fitted, trained.fitted.solution
+        uncertainty = RidgeUncertainty(
+            solution.machines, solution.penalty, solution.loo_error, training.kept, fitted.prior,
+            features=trained.layers, sums=trained.sums, error=trained.error,
+            sample=sample.take(slice(0, SAMPLE_ROWS)),
+        )  # fmt: skip
+        return self._store(fitted, plan, uncertainty, found.weight)
+
+    @property
+    def x_scaler_(self) -> Standardiser:
+        """The scaling of the inputs."""
+        return self._preparation.x_scaler
+
+    @property
+    def y_scaler_(self) -> Standardiser:
+        """The scaling of the targets."""
+        return self._preparation.y_scaler
 
     @property
     def _searches(self) -> bool:
         """Whether a fit learns the scale of layer 1."""
         return self._plan().automatic
 
-    def _scanned(self, source: Source, seed: int) -> tuple[list[bool], Scan]:
-        """What the columns of a source are, where they are categories by choice, and what a pass over them finds."""
-        set_names(self, source.names, source.n_columns)
-        categorical = category_mask(self.categorical_features, source.names, source.n_columns)
-        found = scan(source, categorical, seed)
-        if found.targets is None:
-            raise ValueError(NO_TARGET)
-        return categorical, found
-
-    def _gathered(self, source: Source, found: Scan) -> tuple[Table, Array, Array | None]:
-        """All rows in memory, where they fit."""
-        check_memory(_memory(source, found), "The rows of this fit", "fit on fewer rows")
-        table, Y, weights = gathered(source)
-        targets = Y[:, 0] if source.single_output else Y
-        return table, targets, checked_weights(weights, len(weights))
-
-    def _fit_many(self, table: Table, targets: Array, weights: Array | None, plan: Plan, seed: int) -> Self:
-        """Rows in memory, but so many that they are summed up."""
-        Y = targets.astype(np.float64).reshape(len(targets), -1)
-        weights = np.ones(len(Y)) if weights is None else weights
-        source = TableSource(table, Y, weights, targets.ndim == 1)
-        categorical = category_mask(self.categorical_features, table.names, len(table.columns))
-        return self._fit_in_pieces(source, scan(source, categorical, seed), categorical, plan, seed, keep=True)
-
-    def _fit_in_pieces(
-        self, source: Source, found: Scan, categorical: list[bool], plan: Plan, seed: int, keep: bool = False
-    ) -> Self:
-        """What needs rows together from a sample, then sums or descent over all of them."""
-        self._careful = plan.automatic
-        ready = prepared(source, found, categorical, with_levels=plan.takes_levels, careful=plan.automatic, keep=keep)
-        recipe = ready.recipe
-        self._single_output, self._reader, self._kinds = source.single_output, recipe.reader, recipe.kinds
-        self._numbers, self._fence = None if recipe.numbers is None else recipe.numbers.whole, ready.fence
-        self.x_scaler_, self.y_scaler_ = recipe.in_use, recipe.y_scaler
-        if self.x_scaler_.rounded.any():
-            self._warn_dropped()
-        plan = plan.at(ready.sample.X.shape[1], self.x_scaler_, seed=seed, n_rows=ready.pieces.n_rows)
-        n_features = features_summed(plan, ready.sample.X.shape[1], ready.pieces.n_rows)
-        fewer = f"give fewer features ({self._widths_name})"
-        check_memory(MATRICES_HELD * 8.0 * n_features**2, f"The sums of {n_features} features", fewer)
-        n_parts = plan.n_parts or 0
-        ready = split(ready, found, n_parts, seed)
-        trained = train_in_pieces(ready.sample, ready.of_all, ready.pieces, plan, self.y_scaler_, n_parts)
-        fitted, solution = trained.fitted, trained.fitted.solution
-        uncertainty = RidgeUncertainty(
-            solution.machines, solution.penalty, solution.loo_error, ready.rows, fitted.prior,
-            features=trained.layers, sums=trained.sums, error=trained.error,
-            sample=ready.sample.take(slice(0, SAMPLE_ROWS)),
-        )  # fmt: skip
-        return self._store(fitted, (ready.low, ready.high), plan, uncertainty, found.weight)
-
-    def _rows(self, table: Table, targets: Array, weights: Array | None, plan: Plan, seed: int) -> Rows:
-        """Merged and standardised rows; stores the scalings. With automatic scales, numbers far beyond all others
-        are held."""
-        self._reader = reader_of(table, weights, self.categorical_features)
-        inputs = encode(self._reader.columns, table)
-        self._single_output, Y = targets.ndim == 1, targets.astype(np.float64).reshape(len(targets), -1)
-        kinds, self._numbers = self._reader.inputs, None
-        if kinds.levels.any() and not plan.takes_levels:
-            rng = generator(seed, Purpose.LEVELS)
-            self._numbers, inputs = fit_numbers(inputs, Y, kinds, weights, rng)
-            kinds = Inputs(np.zeros(inputs.shape[1], np.intp), self._numbers.owners)
-        self._kinds, self._careful = kinds, plan.automatic
-        self._fence = fit_fence(inputs, self._careful, kinds.numbers, weights)
-        if self._careful:
-            inputs = np.clip(inputs, self._fence.low, self._fence.high)
-        rows = distinct_rows(inputs, Y, weights, plan.folds(inputs, targets), kinds)
-        self.x_scaler_ = standardiser(rows.X, rows.weights, constant=np.inf, left=~kinds.numbers)
-        self.y_scaler_ = standardiser(rows.Y, rows.weights)
-        if self.x_scaler_.rounded.any():
-            self._warn_dropped()
-        self.x_scaler_.forward(rows.X, out=rows.X)  # copies of the fit's own
-        self.y_scaler_.forward(rows.Y, out=rows.Y)
-        return rows
-
-    def _range(self, rows: Rows) -> tuple[Array, Array]:
-        """The least and the largest target."""
-        with np.errstate(over="ignore"):
-            return self.y_scaler_.backward(rows.Y.min(axis=0)), self.y_scaler_.backward(rows.Y.max(axis=0))
-
     def _warn_dropped(self) -> None:
         """Name the inputs that are ignored because their variation is lost in rounding."""
-        columns = np.unique(self._kinds.owners[self.x_scaler_.rounded])
+        columns = np.unique(self._preparation.kinds.owners[self.x_scaler_.rounded])
         names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))[columns].tolist()
         inputs = ("inputs " if len(names) > 1 else "input ") + ", ".join(map(repr, names))
         warn(
@@ -226,21 +181,14 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
                 " is outside the range of floating point numbers; rescale y."
             )
 
-    def _store(
-        self, fitted: Fitted, span: tuple[Array, Array], plan: Plan, uncertainty: Uncertainty, weight: float
-    ) -> Self:
-        """Fitted attributes, in the units of y where they have any; for automatic scales, how far predictions may
-        go."""
-        solution, (low, high) = fitted.solution, span
+    def _store(self, fitted: Fitted, plan: Plan, uncertainty: Uncertainty, weight: float) -> Self:
+        """Set fitted attributes, in the units of y where they have any."""
+        solution, owners = fitted.solution, self._preparation.kinds.owners
         self.machines_ = solution.machines
         self.widths_, self.scales_, self.penalty_ = fitted.widths, fitted.scales, solution.penalty
         self.n_iter_, self.loss_curve_ = solution.n_iter, solution.trace
         self._store_error(solution.loo_error)
-        self.feature_relevance_ = np.bincount(self._kinds.owners, fitted.relevance, minlength=self.n_features_in_)
-        with np.errstate(over="ignore"):
-            beyond = plan.policy.beyond * (high - low) if plan.automatic else np.inf
-            self._limits = low - beyond, high + beyond
-        self._span, self._beyond = span, plan.policy.beyond if plan.automatic else np.inf
+        self.feature_relevance_ = np.bincount(owners, fitted.relevance, minlength=self.n_features_in_)
         self._uncertainty, self._total_weight, self._learned = uncertainty, weight, plan.learned
         for name in ("_seen", "_kept_layer"):
             self.__dict__.pop(name, None)
@@ -249,7 +197,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     @staticmethod
-    def _uncertainty_of(fitted: Fitted, rows: Rows) -> Uncertainty:
+    def _uncertainty_of(fitted: Fitted, rows: Block[Array]) -> Uncertainty:
         """Describe the uncertainty of a fit to rows in memory."""
         solution, stack = fitted.solution, fitted.stack
         if stack is None:

@@ -19,9 +19,10 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._types import Array
 from .data import Standardiser, checked_weights
-from .data.pieces import Piece
-from .data.prepare import as_source
-from .data.source import NO_TARGET, Block, Source, TableSource, checked_targets
+from .data.preparation import Preparation
+from .data.rows import NO_TARGET, Block, MemoryRows, Rows, checked_targets
+from .data.tables.frames import Table
+from .data.training import as_rows
 from .fit.apply import later_rows, sendable
 from .model.machine import Machine
 from .model.prior import Prior
@@ -83,14 +84,15 @@ class LaterSums:
     prior: Prior
     shift: Array
 
-    def __call__(self, block: Block) -> Sums:
-        model, k = self.model, len(self.model.y_scaler_.mean)
+    def __call__(self, block: Block[Table]) -> Sums:
+        model, preparation = self.model, self.model._preparation
+        k = preparation.n_outputs
         if not block.Y.shape[1]:
             raise ValueError(NO_TARGET)
         if block.Y.shape[1] != k:
             raise ValueError(f"y must have {k} outputs, as in the fit; got {block.Y.shape[1]}.")
-        X, Y = model._inputs(model._read(block.table)), model.y_scaler_.forward(block.Y)
-        return SumsOf(self.prior, self.shift, double=True)(Piece(X, Y, block.weights))
+        X, Y = preparation.inputs(model, block.X), preparation.y_scaler.forward(block.Y)
+        return SumsOf(self.prior, self.shift, double=True)(Block(X, Y, block.weights))
 
 
 class Incremental:
@@ -99,10 +101,7 @@ class Incremental:
     _uncertainty: Uncertainty
     _total_weight: float
     machines_: tuple[Machine, ...]
-    _limits: tuple[Array, Array]
-    _span: tuple[Array, Array]
-    _beyond: float
-    y_scaler_: Standardiser
+    _preparation: Preparation
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows. The first call is `fit`; later ones hold the features, the scalings and the penalty, and are equal
@@ -111,7 +110,7 @@ class Incremental:
         if not hasattr(self, "machines_"):
             return cast(Self, self.fit(X, y, sample_weight))  # type: ignore[attr-defined]
         source = self._later(X, y, sample_weight)
-        span = source.reduce(range_of, wider)
+        span = source.map_reduce(range_of, wider)
         with all_or_nothing(self):
             self._measured_for(self._sums("partial_fit"), span)
             sums = self._sums("partial_fit") + self._sums_of(source)
@@ -120,7 +119,7 @@ class Incremental:
                     "The inputs of these rows are so far from those of the fit that their squares overflow; call fit"
                     " with all rows."
                 )
-            return self._with_sums(sums)._with_span(wider(self._span, span))
+            return self._with_sums(sums)._with_span(wider(_span(self), span))
 
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Take away rows that were given before, with the weights that they had. Predictions are then equal to those of
@@ -166,26 +165,26 @@ class Incremental:
         sums = cast(RidgeUncertainty, cast(Any, self)._known(what)).prior_sums()
         return sums.times(self._total_weight / sums.weight) if sums.weight > 0 else sums
 
-    def _later(self, X: Any, y: Any, sample_weight: Any) -> Source:
+    def _later(self, X: Any, y: Any, sample_weight: Any) -> Rows[Table]:
         """Later rows as a source."""
-        source = as_source(X, y, sample_weight)
+        source = as_rows(X, y, sample_weight)
         if source is not None:
-            return cast(Source, later_rows(source, self))
+            return cast(Rows[Table], later_rows(source, self))
         check_given(self, y)
-        inputs = cast(Any, self)._reader.table(self, X)
+        inputs = self._preparation.reader.table(self, X)
         Y = checked_targets(as_targets(y))
         check_consistent_length(inputs.columns[0], Y)
         weights = checked_weights(sample_weight, len(Y))
-        return TableSource(inputs, Y, np.ones(len(Y)) if weights is None else weights, True)
+        return MemoryRows(Block(inputs, Y, np.ones(len(Y)) if weights is None else weights), inputs.names)
 
-    def _sums_of(self, source: Source) -> Sums:
+    def _sums_of(self, source: Rows[Table]) -> Sums:
         with np.errstate(over="ignore", invalid="ignore"):  # rows whose squares overflow are refused later
-            sums: Sums = source.reduce(LaterSums(sendable(self), self._prior, self.row_sums().shift), operator.add)
+            sums: Sums = source.map_reduce(LaterSums(sendable(self), self._prior, self.row_sums().shift), operator.add)
         return sums
 
     def _measured_for(self, sums: Sums, span: tuple[Array, Array]) -> Self:
         """Measure targets in larger units if they are so far beyond those of the fit that squares would overflow."""
-        units = self.y_scaler_
+        units = self._preparation.y_scaler
         reach = np.abs(np.stack(span) / 4 - units.mean / 4).max(axis=0)
         far = reach / _FAR > units.sd
         if far.any():
@@ -194,15 +193,13 @@ class Incremental:
         return self
 
     def _with_span(self, span: tuple[Array, Array]) -> Self:
-        """With targets in this range; predictions may leave it as far as in the fit."""
-        low, high = self._span = span
-        with np.errstate(over="ignore"):
-            beyond = self._beyond * (high - low) if np.isfinite(self._beyond) else np.full(len(low), np.inf)
-            self._limits = low - beyond, high + beyond
+        """Return the model with targets in this range; predictions may leave it as far as in the fit."""
+        self._preparation = replace(self._preparation, low=span[0], high=span[1])
         return self
 
     def _with_sums(self, sums: Sums, n: int | None = None, units: Standardiser | None = None) -> Self:
-        self.y_scaler_ = self.y_scaler_ if units is None else units
+        if units is not None:
+            self._preparation = replace(self._preparation, y_scaler=units)
         prior, background = self._prior, self._uncertainty.background
         sums, penalty = replace(sums, n=float(sums.n if n is None else n)), cast(Any, self).penalty_
         solved = solved_sums(prior, sums, penalty)
@@ -222,7 +219,11 @@ class Incremental:
         return cast(Prior, self._uncertainty.learned)
 
 
-def range_of(block: Block) -> tuple[Array, Array]:
+def _span(model: Incremental) -> tuple[Array, Array]:
+    return model._preparation.low, model._preparation.high
+
+
+def range_of(block: Block[Table]) -> tuple[Array, Array]:
     """The least and the largest targets."""
     return block.Y.min(axis=0), block.Y.max(axis=0)
 
@@ -260,10 +261,10 @@ def merge(models: Sequence[Any]) -> Any:
         if not isinstance(model, Incremental):
             raise TypeError(f"merge takes RandomFeatureRidge models; got {type(model).__name__}.")
         check_is_fitted(model)
-    span, moved = first._span, []
+    span, moved = _span(first), []
     for other in others:
         moved.append(_moved(first, other, first._sums("merge"), other._sums("merge")))
-        span = wider(span, other._span)
+        span = wider(span, _span(other))
     result = copy(first)._measured_for(first._sums("merge"), span)
     sums = result._sums("merge")
     for other, by in zip(others, moved, strict=True):
@@ -274,7 +275,8 @@ def merge(models: Sequence[Any]) -> Any:
 def _moved(first: Any, other: Any, ours: Sums, theirs: Sums) -> Array:
     """By how much the shifted features of the first are more than those of the other, wherever it is looked: a
     constant, or they are other features."""
-    plain = all(model._numbers is None and model._reader.inputs.plain for model in (first, other))
+    tables = [(model._preparation.reader, model._preparation.levels) for model in (first, other)]
+    plain = all(levels is None and reader.inputs.plain for reader, levels in tables)
     same = len(ours.shift) == len(theirs.shift) and first.n_features_in_ == other.n_features_in_
     if len(ours.Y) != len(theirs.Y):
         raise ValueError(f"Models to be merged must have as many outputs each; got {len(ours.Y)} and {len(theirs.Y)}.")
@@ -284,7 +286,7 @@ def _moved(first: Any, other: Any, ours: Sums, theirs: Sums) -> Array:
             f"Models to be merged must have the same columns in the same order; got {names[0]} and {names[1]}."
         )
     if same and not plain:  # what columns are was found by the rows
-        same = hash_of((first._reader, first._numbers)) == hash_of((other._reader, other._numbers))
+        same = hash_of(tables[0]) == hash_of(tables[1])
     if same:
         d = len(first.x_scaler_.mean)
         unit = np.where(np.isfinite(first.x_scaler_.sd), first.x_scaler_.sd, 1.0)

@@ -2,10 +2,9 @@
 
 from typing import Any, cast
 
-import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .data import check_near, checked_weights, distinct_rows, fit_fence, standardiser
+from .data import checked_weights
 from .fit.apply import is_elsewhere
 from .fit.refit import train_again
 from .model.prior import Prior
@@ -23,24 +22,16 @@ def refit(model: Any, X: Any, y: Any, sample_weight: Any, plan: Plan) -> Any:
         raise ValueError("refit takes rows in memory; call fit for rows in files or on a cluster.")
     first, seed = _first_layer(model), root_seed(model.random_state)
     with listening(model.verbose):
-        inputs = model._read(X)
-        targets = as_targets(y)
+        before = model._preparation
+        inputs, targets = before.read(model, X), as_targets(y)
         check_consistent_length(inputs, targets)
         weights = checked_weights(sample_weight, len(targets))
-        fence = fit_fence(inputs, model._careful, model._kinds.numbers, weights)
-        if model._careful:
-            inputs = np.clip(inputs, fence.low, fence.high)
-        rows = distinct_rows(inputs, targets.reshape(len(targets), -1), weights, None, model._kinds)
-        y_scaler = standardiser(rows.Y, rows.weights)
-        span = rows.Y.min(axis=0), rows.Y.max(axis=0)
-        why = "where the kernel that refit keeps has no value; correct it, or call fit"
-        check_near(model.x_scaler_.forward(rows.X, out=rows.X), why)
-        y_scaler.forward(rows.Y, out=rows.Y)
+        rows, preparation = before.refitted(inputs, targets, weights)
         plan = plan.sized(len(rows), model.n_features_in_).at(rows.X.shape[1], model.x_scaler_, seed=seed)
         fitted = train_again(rows, plan, first)
-    model.y_scaler_, model._fence, model._single_output = y_scaler, fence, targets.ndim == 1
+    model._preparation = preparation
     weight = float(len(targets) if weights is None else weights.sum())
-    model._store(fitted, span, plan, model._uncertainty_of(fitted, rows), weight)
+    model._store(fitted, plan, model._uncertainty_of(fitted, rows), weight)
     model._kept_layer = first  # what comes after several of these depends on the last rows alone
     return model
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlkm.data import plain_rows
-from mlkm.data.pieces import FAN, Piece, RowPieces, Tree, in_order, piece_rows, tree_sum
-from mlkm.data.stats import merged_stats, stats_of
+from mlkm.data.rows import FAN, Block, MemoryRows, Tree, block_rows, in_order, tree_sum
+from mlkm.data.scaling import merged_stats, stats_of
 from mlkm.kernels import Gaussian
 from mlkm.model.features import draw_features
 from mlkm.model.prior import Part, Prior
@@ -51,8 +51,8 @@ def test_results_come_in_order_and_errors_end_the_work():
 
 def test_pieces_are_whole_blocks_of_a_bounded_size():
     for d in (1, 20, 1000, 5000):
-        assert piece_rows(d) % 2048 == 0
-        assert piece_rows(d) * d <= 2**22 or piece_rows(d) == 2048
+        assert block_rows(d) % 2048 == 0
+        assert block_rows(d) * d <= 2**22 or block_rows(d) == 2048
 
 
 def test_ridge_on_sums_is_ridge_on_rows():
@@ -62,8 +62,8 @@ def test_ridge_on_sums_is_ridge_on_rows():
     rows = plain_rows(X, Y, w)
     phi = draw_features(np.random.default_rng(1), 3, 30, Gaussian())
     prior = Prior((Part(None, phi, 1.0),), np.ones(3), 1e-2, precise=True)
-    left = Piece(rows.X[-500:], rows.Y[-500:], rows.weights[-500:])
-    sums = RowPieces(rows).reduce(sums_of(prior, left.X), add_in_place)
+    left = Block(rows.X[-500:], rows.Y[-500:], rows.weights[-500:])
+    sums = MemoryRows(rows).map_reduce(sums_of(prior, left.X), add_in_place)
     fit, reference = system_of_sums(sums, prior, left).fit(1e-3), ridge(prior.rows_of_features(X), Y, w, 1e-3)
     np.testing.assert_allclose(fit.coefficients, reference.coefficients, rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(fit.intercept, reference.intercept, rtol=1e-8)
@@ -76,9 +76,9 @@ def test_sums_add_and_subtract():
     X, Y, w = rng.standard_normal((300, 2)), rng.standard_normal((300, 1)), rng.uniform(0, 2, 300)
     phi = draw_features(np.random.default_rng(1), 2, 10, Gaussian())
     of = sums_of(Prior((Part(None, phi, 1.0),), None, 1e-2, precise=True), X[:50])
-    all_of_them = of(Piece(X, Y, w))
-    a, b = of(Piece(X[:100], Y[:100], w[:100])), of(Piece(X[100:], Y[100:], w[100:]))
-    for sums in (a + b, all_of_them + b - b, add_in_place(of(Piece(X[:100], Y[:100], w[:100])), b)):
+    all_of_them = of(Block(X, Y, w))
+    a, b = of(Block(X[:100], Y[:100], w[:100])), of(Block(X[100:], Y[100:], w[100:]))
+    for sums in (a + b, all_of_them + b - b, add_in_place(of(Block(X[:100], Y[:100], w[:100])), b)):
         np.testing.assert_allclose(sums.FF, all_of_them.FF, atol=1e-10)
         np.testing.assert_allclose(sums.FY, all_of_them.FY, atol=1e-10)
         assert sums.n == 300

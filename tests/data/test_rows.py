@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from mlkm.data import Inputs
 from mlkm.data.distinct import distinct_rows, merged_in_order
+from mlkm.data.rows import Block
 
 
 @st.composite
@@ -120,7 +120,7 @@ def test_equal_rows_are_merged_into_the_first_in_the_order_given():
     X = np.array([[3.0, 1.0], [0.0, 2.0], [3.0, 1.0], [-0.0, 2.0], [5.0, 1.0], [0.0, 2.0], [7.0, 7.0]])
     Y = np.array([[1.0], [4.0], [1.0], [4.0], [1.0], [5.0], [2.0]])
     weights = np.array([1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 0.0])
-    rows = merged_in_order(X, Y, weights, Inputs.numbers_only(2))
+    rows = merged_in_order(Block(X, Y, weights))
     np.testing.assert_array_equal(rows.X, [[3, 1], [0, 2], [5, 1], [0, 2]])
     np.testing.assert_array_equal(rows.Y[:, 0], [1, 4, 1, 5])
     np.testing.assert_allclose(rows.weights, np.array([2, 3, 1, 1]) * 4 / 7)

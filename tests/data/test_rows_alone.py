@@ -234,7 +234,7 @@ ODD = (
 def test_cells_that_do_not_fit_are_missing_with_one_warning(tmp_path, monkeypatch):
     model, odd, gone = odd_rows(tmp_path)
     expected = model.predict(gone)
-    monkeypatch.setattr("mlkm.data.table_files.piece_rows", lambda n_columns: 4)  # many pieces
+    monkeypatch.setattr("mlkm.data.table_files.block_rows", lambda n_columns: 4)  # many pieces
     for form in (odd, odd.to_numpy(object), open_table(tmp_path / "odd.csv")):
         named = ODD if not isinstance(form, np.ndarray) else ODD.replace("'x'", "0").replace("'when'", "1")
         with pytest.warns() as warned:
@@ -331,7 +331,7 @@ def test_memory_is_checked_before_a_table_is_read(kind, tmp_path, monkeypatch):
     frame = pd.DataFrame({"x": np.ones(100_000), "y": np.ones(100_000)})
     path = tmp_path / f"rows.{kind}"
     getattr(frame, f"to_{kind}")(path, index=False)
-    monkeypatch.setattr("mlkm.data.table_files.FileSource.batches", None)  # no row is read
+    monkeypatch.setattr("mlkm.data.table_files.FileRows.batches", None)  # no row is read
     with config_context(max_memory="1MB"):
         told = CliRunner().invoke(app, ["fit", str(path), "--target", "y", "--out", str(tmp_path / "m.mlkm")])
     assert told.exit_code == 1

@@ -14,9 +14,8 @@ from source_rows import FEW, mixed, numbers, write
 
 import mlkm
 from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, config_context, open_table
-from mlkm.data.part import PartSource
-from mlkm.data.scan import gathered, scan
-from mlkm.data.source import ArraySource
+from mlkm.data.rows import ArrayRows
+from mlkm.data.scan import PartOf, scan
 from mlkm.data.tables.frames import Table
 from mlkm.runtime.memory import memory_budget
 from mlkm.search.policy import policy_context
@@ -29,14 +28,14 @@ def test_the_sample_does_not_depend_on_the_blocks():
     order = np.random.default_rng(0).permutation(len(X))
     w = np.ones(len(X))
     samples = [
-        scan(ArraySource(X[at], y[at], w, True), [False] * 3, seed=0).sample for at in (np.arange(len(X)), order)
+        scan(ArrayRows(X[at], y[at], w, True), [False] * 3, seed=0).sample.block for at in (np.arange(len(X)), order)
     ]
-    for a, b in zip(samples[0].table.columns, samples[1].table.columns, strict=True):
+    for a, b in zip(samples[0].X.columns, samples[1].X.columns, strict=True):
         np.testing.assert_array_equal(a, b)
     assert len(samples[0]) == 20_000
     assert set(samples[0].weights) == {1.0, 2.0}
-    other = scan(ArraySource(X, y, w, True), [False] * 3, seed=1).sample
-    shared = np.isin(other.table.columns[0], samples[0].table.columns[0]).mean()
+    other = scan(ArrayRows(X, y, w, True), [False] * 3, seed=1).sample.block
+    shared = np.isin(other.X.columns[0], samples[0].X.columns[0]).mean()
     assert 0.4 < shared < 0.9  # 20,000 of 30,000 distinct rows
 
 
@@ -129,9 +128,9 @@ def test_memmaps_are_read_in_pieces(tmp_path):
     X, y = numbers(3000)
     mapped = np.memmap(tmp_path / "X.dat", np.float32, "w+", shape=X.shape)
     mapped[:] = X
-    table, Y, _ = gathered(ArraySource(mapped, y, np.ones(len(y)), True))
-    np.testing.assert_array_equal(np.stack(table.columns, axis=1), X.astype(np.float32))
-    np.testing.assert_array_equal(Y[:, 0], y)
+    blocks = list(ArrayRows(mapped, y, np.ones(len(y)), True).blocks())
+    np.testing.assert_array_equal(np.hstack([block.X.columns for block in blocks]).T, X.astype(np.float32))
+    np.testing.assert_array_equal(np.vstack([block.Y for block in blocks])[:, 0], y)
 
 
 def test_a_large_memmap_is_fitted_as_an_array_in_memory(tmp_path):
@@ -157,13 +156,13 @@ def test_memory_is_asked_for_before_it_is_taken(tmp_path):
 
 def test_parts_are_the_same_in_every_pass_and_share_the_rows():
     X, y = numbers(4000)
-    source = ArraySource(X, y, np.ones(len(y)), True)
-    parts = [PartSource(source, 7, *ends) for ends in ((0.0, 0.3), (0.3, 1.1))]
-    tables = [gathered(part)[0] for part in parts]
-    assert sum(len(table) for table in tables) == 4000
-    assert abs(len(tables[0]) - 1200) < 5 * np.sqrt(4000 * 0.3 * 0.7)
-    again = gathered(PartSource(ArraySource(X[::-1], y[::-1], np.ones(len(y)), True), 7, 0.0, 0.3))[0]
-    np.testing.assert_array_equal(np.sort(again.columns[0]), np.sort(tables[0].columns[0]))
+    source = ArrayRows(X, y, np.ones(len(y)), True)
+    parts = [source.map(PartOf(7, *ends)) for ends in ((0.0, 0.3), (0.3, 1.1))]
+    assert sum(part.n for part in parts) == 4000
+    assert abs(parts[0].n - 1200) < 5 * np.sqrt(4000 * 0.3 * 0.7)
+    again = ArrayRows(X[::-1], y[::-1], np.ones(len(y)), True).map(PartOf(7, 0.0, 0.3))
+    first, second = (np.sort(np.hstack([block.X.columns[0] for block in part.blocks()])) for part in (parts[0], again))
+    np.testing.assert_array_equal(first, second)
 
 
 def test_bands_of_files_cover(tmp_path):

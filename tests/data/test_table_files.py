@@ -184,7 +184,7 @@ def test_categories_of_one_file_are_words_of_another(kind, tmp_path):
         frame = pd.DataFrame({"word": words, "level": levels.astype("category"), "y": 1.0})
         getattr(frame, f"to_{kind}")(tmp_path / f"{k}.{kind}")
     rows = pa.concat_tables(
-        pa.table(dict(zip(b.table.names, b.table.columns, strict=True))) for b in open_table(tmp_path, "y").blocks()
+        pa.table(dict(zip(b.X.names, b.X.columns, strict=True))) for b in open_table(tmp_path, "y").blocks()
     )
     assert rows["word"].to_pylist() == [*few, *many]
     assert rows["level"].to_pylist()[200:202] == ([0, 1] if kind == "parquet" else ["0", "1"])
@@ -273,13 +273,13 @@ def test_a_csv_is_what_all_of_its_cells_are(tmp_path):
     }  # fmt: skip
     rows = list(table.blocks())
     assert sum(map(len, rows)) == n + 1
-    last = rows[-1].table
+    last = rows[-1].X
     found = {name: column[-1] for name, column in zip(last.names, last.columns, strict=True)}
     assert found == {
         "number": 0.5, "late": 7.0, "word": "x", "empty": None, "day": np.datetime64("2024-01-02T10:00:00"),
         "text": "a\nb",
     }  # fmt: skip
-    assert rows[0].table.columns[2][0] == "2"
+    assert rows[0].X.columns[2][0] == "2"
 
 
 def test_csv_files_of_one_table_are_written_alike(tmp_path):

@@ -13,11 +13,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from mlkm.data import LEVEL, NUMBER, TEXT, Inputs
+from mlkm.data.levels import numbers_in_memory
 from mlkm.data.tables import TableEncoder
 from mlkm.data.tables.columns import encode, fit_columns, inputs_of
 from mlkm.data.tables.dates import cycles_of, days, on_circle
 from mlkm.data.tables.frames import read_frame
-from mlkm.data.tables.means import fit_numbers
 
 
 def test_what_columns_become():
@@ -251,21 +251,21 @@ def test_levels_as_numbers_are_cross_fitted_weighted_and_for_every_output():
     effect = rng.standard_normal(15)
     Y = np.column_stack([effect[codes.astype(int)], -effect[codes.astype(int)]]) + 0.1 * rng.standard_normal((600, 2))
     inputs = Inputs(np.array([LEVEL]), np.array([0]))
-    levels, X = fit_numbers(codes[:, None], Y, inputs, None, np.random.default_rng(0))
+    levels, X = numbers_in_memory(codes[:, None], Y, inputs, None)
     assert X.shape == (600, 2)
     assert levels.crossed
     np.testing.assert_allclose(levels.encoders[0].values[:, 0], effect, atol=0.1)
     np.testing.assert_allclose(levels.numbers(np.array([[-1.0]]))[0], Y.mean(axis=0), atol=1e-9)
     w = np.where(np.arange(600) < 300, 1.0, 0.0)
     spoiled = np.where(w[:, None] > 0, Y, 1e6)
-    a, b = (fit_numbers(codes[:, None], T, inputs, w, np.random.default_rng(0))[0] for T in (Y, spoiled))
+    a, b = (numbers_in_memory(codes[:, None], T, inputs, w)[0] for T in (Y, spoiled))
     np.testing.assert_allclose(a.encoders[0].values, b.encoders[0].values)
 
 
 def test_levels_of_one_row_each_do_not_tell_its_target():
     rng = np.random.default_rng(0)
     noise, inputs = rng.standard_normal((600, 1)), Inputs(np.array([LEVEL]), np.array([0]))
-    _, X = fit_numbers(np.arange(600.0)[:, None], noise, inputs, None, rng)
+    _, X = numbers_in_memory(np.arange(600.0)[:, None], noise, inputs, None)
     assert len(np.unique(X.round(12))) <= 5  # the means of the others, by fold
 
 

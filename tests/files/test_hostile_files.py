@@ -260,11 +260,11 @@ def test_places_that_compiled_code_relies_on_are_checked(tmp_path):
 
 
 CONFUSED = {
-    "an array for an object": ("RandomFeatureRidge", "x_scaler_", {"array": 0}),
+    "an array for an object": ("preparation", "x_scaler", {"array": 0}),
     "an object for an array": ("feature map", "phases", {"record": ["gaussian", {}]}),
-    "another class": ("RandomFeatureRidge", "y_scaler_", {"record": ["gaussian", {}]}),
+    "another class": ("preparation", "y_scaler", {"record": ["gaussian", {}]}),
     "a word for a number": ("RandomFeatureRidge", "penalty_", "1e-3"),
-    "a number for a truth value": ("RandomFeatureRidge", "_single_output", 1),
+    "a number for a truth value": ("preparation", "single_output", 1),
     "a truth value for a number": ("RandomFeatureRidge", "n_features_in_", True),
     "a list for a tuple": ("RandomFeatureRidge", "machines_", []),
     "a method": ("RandomFeatureRidge", "predict", "x"),
@@ -274,7 +274,7 @@ CONFUSED = {
     "words": ("machine", "residual", "yes"),
     "no maps": ("machine", "maps", {"tuple": []}),
     "one layer too many": ("machine", "layers", {"tuple": [{"tuple": []}, {"tuple": []}]}),
-    "a tuple of another length": ("RandomFeatureRidge", "_limits", {"tuple": [{"array": 0}]}),
+    "a tuple of another length": ("RandomFeatureRidge", "_rows_of_fit", {"tuple": [{"array": 0}]}),
     "places below zero": ("inputs", "kinds", "negative"),
     "places beyond": ("inputs", "owners", "huge"),
 }
@@ -301,8 +301,8 @@ def test_arrays_whose_shapes_do_not_go_together_are_refused(small, tmp_path):
         ("feature map", "phases", np.zeros(7)),
         ("feature map", "frequencies", np.zeros((4, 8, 1))),
         ("standardiser", "sd", np.zeros((4, 1))),
-        ("rows", "weights", np.zeros(29)),
-        ("fence", "low", np.zeros(0)),
+        ("block", "weights", np.zeros(29)),
+        ("input range", "low", np.zeros(0)),
     ):
         mlkm.save(small, path)
         entries = entries_of(path)

@@ -14,8 +14,8 @@ from sklearn.model_selection import KFold, PredefinedSplit
 import mlkm
 from mlkm import ConformalRegressor, MLKMRegressor, RKMRegressor, config_context, open_table
 from mlkm.data import plain_rows
-from mlkm.data.recipe import Split
-from mlkm.data.source import ArraySource
+from mlkm.data.rows import ArrayRows
+from mlkm.data.scan import parts, row_hashes
 from mlkm.data.tables.frames import Table
 from mlkm.model.machine import positions
 from mlkm.runtime.seeds import Purpose, generator
@@ -38,7 +38,7 @@ def numbers(n=3000, d=4, seed=0):
 
 def source_of(X, y, weights=None):
     Y = np.asarray(y).reshape(len(X), -1)
-    return ArraySource(X, Y, np.ones(len(X)) if weights is None else weights, np.ndim(y) == 1)
+    return ArrayRows(X, Y, np.ones(len(X)) if weights is None else weights, np.ndim(y) == 1)
 
 
 def streamed(model, source):
@@ -48,7 +48,7 @@ def streamed(model, source):
 
 def hash_parts(X, y, n_parts, seed=0):
     salt = int(generator(seed, Purpose.PARTS).integers(2**62))
-    return Split(n_parts, salt).parts(Table(tuple(X.T), None), np.asarray(y).reshape(len(X), -1))
+    return parts(row_hashes(Table(tuple(X.T), None), np.asarray(y).reshape(len(X), -1), salt), n_parts)
 
 
 def published(cls=MLKMRegressor, cv=None, **settings):
@@ -58,7 +58,7 @@ def published(cls=MLKMRegressor, cv=None, **settings):
 
 @pytest.fixture
 def small_pieces(monkeypatch):
-    monkeypatch.setattr("mlkm.data.pieces._MOST_ROWS", 2048)
+    monkeypatch.setattr("mlkm.data.rows._MOST_ROWS", 2048)
 
 
 @pytest.mark.parametrize("cls", [MLKMRegressor, RKMRegressor])

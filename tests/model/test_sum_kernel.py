@@ -7,7 +7,8 @@ import pytest
 from kernel_rows import kernel_and_rows
 
 from mlkm import MLKMRegressor, RKMRegressor
-from mlkm.data import fit_fence, plain_rows
+from mlkm.data import InputRange, plain_rows
+from mlkm.data.scaling import stats_of
 from mlkm.datasets import make_example1, make_example2
 from mlkm.model.features import features, pullback
 from mlkm.model.gaussian import GaussianMap
@@ -223,16 +224,20 @@ def test_targets_are_drawn_in():
     np.testing.assert_array_equal(drawn_in(np.ones((30, 1)), 3.0), np.ones((30, 1)))
 
 
-def test_fences_hold_an_outlying_cell_and_leave_others_alone():
+def input_range(X):
+    return InputRange.from_ends(stats_of(X, np.ones(len(X))).ends, winsorise=True)
+
+
+def test_input_ranges_winsorise_an_outlying_cell_and_leave_others_alone():
     X = np.random.default_rng(0).standard_normal((130, 2))
-    fence = fit_fence(X)
-    np.testing.assert_array_equal(fence.held(X), X)
+    limits = input_range(X)
+    np.testing.assert_array_equal(limits.clip(X), X)
     far = X.copy()
     far[3, 0] = 1e4
-    assert fit_fence(far).high[0] < 100
+    assert input_range(far).high[0] < 100
     rare = np.zeros((50, 1))
     rare[7] = 1  # the only one of its kind is no outlier
-    assert fit_fence(rare).high[0] == 1
+    assert input_range(rare).high[0] == 1
 
 
 def test_one_outlying_cell_does_not_carry_predictions_away():

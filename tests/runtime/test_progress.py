@@ -10,7 +10,7 @@ import pytest
 
 import mlkm
 from mlkm import Event, MLKMRegressor, RandomFeatureRidge, RKMRegressor
-from mlkm.data.pieces import in_order
+from mlkm.data.rows import in_order
 from mlkm.datasets import make_example2
 from mlkm.runtime import progress
 from mlkm.runtime.callbacks import Bars, Lines, RichBars, listening, words_of
@@ -101,7 +101,7 @@ def test_a_stage_inside_another_is_part_of_it():
 def test_steps_of_two_threads_are_told_one_at_a_time(monkeypatch):
     """Who listens is known in threads, and none of their steps is lost or told while another one is."""
     monkeypatch.setattr("mlkm.runtime.threads.blas_threads", lambda: 2)
-    monkeypatch.setattr("mlkm.data.pieces.blas_threads", lambda: 4)
+    monkeypatch.setattr("mlkm.data.rows.blas_threads", lambda: 4)
     events, inside, threads = [], threading.Lock(), set()
 
     def listener(event):

@@ -10,7 +10,7 @@ from machines import central_differences, random_machine
 
 from mlkm import MLKMRegressor, RKMRegressor
 from mlkm.data import plain_rows
-from mlkm.data.pieces import tree_sum
+from mlkm.data.rows import tree_sum
 from mlkm.datasets import make_example1
 from mlkm.model.machine import flatten, positions, predict, with_layers
 from mlkm.runtime.seeds import Purpose, generator
@@ -47,22 +47,22 @@ class Cut:
     def __init__(self, block, cuts):
         piece, ends = block.piece, sorted(cuts)
         at = [slice(a, b) for a, b in zip([0, *ends], [*ends, len(piece)], strict=True)]
-        self.n_rows = len(piece)
+        self.n = len(piece)
         self.pieces = [
             replace(
                 piece,
                 X=piece.X[s],
                 Y=piece.Y[s],
                 weights=piece.weights[s],
-                part=None if piece.part is None else piece.part[s],
+                fold=None if piece.fold is None else piece.fold[s],
             )
             for s in at
         ]
 
-    def reduce(self, f, add):
+    def map_reduce(self, f, add):
         return tree_sum(map(f, self.pieces), add)
 
-    def each(self):
+    def blocks(self):
         return iter(self.pieces)
 
 

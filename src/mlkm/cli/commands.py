@@ -6,7 +6,8 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from ..data.source import Block
+from ..data.rows import Block
+from ..data.tables.frames import Table
 from ..fit.apply import later_rows, names_of, predict_table
 from ..onnx import to_onnx
 from ..report.facts import FitRecord, ReportedModel, fit_facts, reported_model
@@ -57,7 +58,7 @@ def predict(
             rows = later_rows(source, fitted)
         with console.working(f"predicting {table}"):
             predict_table(fitted, rows, out, confidence_level=confidence_level)
-            n, outside = rows.reduce(RowsOutside(reported_model(fitted)), _added)
+            n, outside = rows.map_reduce(RowsOutside(reported_model(fitted)), _added)
         if outside:
             console.note(f"{plural(outside, 'row')} outside the range of the training rows: less is known about them.")
         data = {"predictions": str(out), "rows": n, "outside": outside}
@@ -75,8 +76,8 @@ class RowsOutside:
 
     model: ReportedModel | None
 
-    def __call__(self, block: Block) -> tuple[int, int | None]:
-        return len(block), None if self.model is None else int((self.model.outside(block.table) > 0).sum())
+    def __call__(self, block: Block[Table]) -> tuple[int, int | None]:
+        return len(block), None if self.model is None else int((self.model.outside(block.X) > 0).sum())
 
 
 def _added(a: tuple[int, int | None], b: tuple[int, int | None]) -> tuple[int, int | None]:

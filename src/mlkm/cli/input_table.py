@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._types import Array, BoolArray, IntArray
-from ..data.pieces import piece_rows
-from ..data.table_files import FileSource, open_table
+from ..data.rows import block_rows
+from ..data.table_files import FileRows, open_table
 from ..data.tables.frames import read_frame
 from ..fit.apply import names_of
 from ..report.words import plural
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def open_input(path: Path) -> FileSource:
+def open_input(path: Path) -> FileRows:
     """Return a table in files, none of whose rows is read yet."""
     if not path.exists():
         raise UsageError(f"There is no file {str(path)!r}.")
     return open_table(path)
 
 
-def read_columns(source: FileSource, columns: Sequence[str] | None = None) -> "pa.Table":
+def read_columns(source: FileRows, columns: Sequence[str] | None = None) -> "pa.Table":
     """Return columns of a table in files, by default all that the source names."""
     import pyarrow as pa
 
@@ -36,7 +36,7 @@ def read_columns(source: FileSource, columns: Sequence[str] | None = None) -> "p
     copies = 4  # of the table that are in memory at the same time, roughly
     check_memory(copies * source.memory(wanted), "The rows of this table", "take fewer rows or columns")
     schema = pa.schema([source.types.field(name) for name in wanted])
-    return pa.Table.from_batches(source.batches(wanted, piece_rows(len(wanted))), schema)
+    return pa.Table.from_batches(source.batches(wanted, block_rows(len(wanted))), schema)
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class TargetRows:
 
 
 def read_target_rows(
-    path: Path, source: FileSource, target: str, features: Sequence[str] | None, weights: str | None = None
+    path: Path, source: FileRows, target: str, features: Sequence[str] | None, weights: str | None = None
 ) -> TargetRows:
     """Return the rows of a table that have a target."""
     known = source.types.names
@@ -123,7 +123,7 @@ def feature_names(features: Sequence[str] | None, known: Sequence[str]) -> list[
     return list(dict.fromkeys(name for part in parts for name in part if name))
 
 
-def check_columns(path: Path, source: FileSource, model: object, target: str | None, console: Console) -> None:
+def check_columns(path: Path, source: FileRows, model: object, target: str | None, console: Console) -> None:
     """Refuse a table without a column of the fit, and note the columns that the model does not use."""
     wanted = names_of(model)
     if wanted is None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from .._types import Array, IntArray
-from ..data.weights import scale_of
+from ..data.inputs import scale_of
 from ..exceptions import warn
 from ..runtime.checks import brief, one_of
 from ..runtime.levels import groups_of

@@ -1,6 +1,6 @@
 """Calibration by rows in files or on a cluster: scores are computed where the rows are, and only they come here.
 
-Fit and calibration have parts of the rows by the content of the rows (`mlkm.data.part`). Up to `MOST_SCORES` rows all
+Fit and calibration have parts of the rows by the content of the rows (`mlkm.data.scan`). Up to `MOST_SCORES` rows all
 scores are stored, as in memory. Of more, the order statistics that the levels ask for are selected in two passes:
 counts of scores in bins of their leading bits tell the bin of every rank, and the scores of that bin alone come here.
 They are exactly the scores that sorting all of them would give.
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from .._types import Array, IntArray
 from ..base import KernelMachine
-from ..data.source import Block, Source, check_predicted
+from ..data.rows import Block, Rows, check_predicted
+from ..data.tables.frames import Table
 from .bands import Band, CalibrationScores, CalibrationWeights, Request, ScoredBand, SplitBand, warn_infinite
 from .rank import rank
 from .scores import ScoredRegressor
@@ -35,8 +36,8 @@ class ScoresOf:
 
     scored: ScoredRegressor
 
-    def __call__(self, block: Block) -> Array:
-        return np.stack(self.scored.predict(block.table).scores(block.Y))
+    def __call__(self, block: Block[Table]) -> Array:
+        return np.stack(self.scored.predict(block.X).scores(block.Y))
 
 
 @dataclass(frozen=True)
@@ -46,20 +47,20 @@ class UnitsOf:
 
     scored: ScoredRegressor
 
-    def __call__(self, block: Block) -> UnitSums:
-        f, _, _, unit = self.scored.predict(block.table)
+    def __call__(self, block: Block[Table]) -> UnitSums:
+        f, _, _, unit = self.scored.predict(block.X)
         check_predicted(block.Y, f)
         return len(f), unit.max(axis=0), f.sum(axis=0), (f**2).sum(axis=0), bool((block.weights != 1).any())
 
 
-def calibrate_elsewhere(scored: ScoredRegressor, source: Source, levels: Sequence[Fraction]) -> Band:
+def calibrate_elsewhere(scored: ScoredRegressor, source: Rows[Table], levels: Sequence[Fraction]) -> Band:
     """Return the band that the rows of a source give, whose targets must be those of the model."""
-    n, largest, first, second, weighted = source.reduce(UnitsOf(scored.sendable()), _added)
+    n, largest, first, second, weighted = source.map_reduce(UnitsOf(scored.sendable()), _added)
     scored = scored.settled(largest, np.sqrt(np.maximum(second / n - (first / n) ** 2, 0)))
     sent = scored.sendable()
     if n <= MOST_SCORES:
-        below, above = source.reduce(ScoresOf(sent), _joined)
-        weights = CalibrationWeights.of(source.reduce(_weights, _joined)[0] if weighted else None)
+        below, above = source.map_reduce(ScoresOf(sent), _joined)
+        weights = CalibrationWeights.of(source.map_reduce(_weights, _joined)[0] if weighted else None)
         return SplitBand(scored, CalibrationScores(below, above, weights))
     if weighted:
         raise ValueError(f"Bands are calibrated with weights by at most {MOST_SCORES:,} rows; got {n:,}.")
@@ -70,7 +71,7 @@ def _added(a: UnitSums, b: UnitSums) -> UnitSums:
     return a[0] + b[0], np.maximum(a[1], b[1]), a[2] + b[2], a[3] + b[3], a[4] or b[4]
 
 
-def _weights(block: Block) -> Array:
+def _weights(block: Block[Table]) -> Array:
     return block.weights[None]
 
 
@@ -138,7 +139,7 @@ class SideScoresOf:
     scored: ScoredRegressor
     side: str
 
-    def __call__(self, block: Block) -> Array:
+    def __call__(self, block: Block[Table]) -> Array:
         scores = ScoresOf(self.scored)(block)
         return np.asarray(scores.max(axis=0) if self.side == "both" else scores[_SIDES.index(self.side) - 1])
 
@@ -149,7 +150,7 @@ class CountsOf:
 
     scores_of: SideScoresOf
 
-    def __call__(self, block: Block) -> NDArray[np.int64]:
+    def __call__(self, block: Block[Table]) -> NDArray[np.int64]:
         return np.stack([np.bincount(bins, minlength=2**_BITS) for bins in _bins(self.scores_of(block)).T], axis=1)
 
 
@@ -160,23 +161,23 @@ class ScoresInBins:
     scores_of: SideScoresOf
     bins: tuple[frozenset[int], ...]
 
-    def __call__(self, block: Block) -> list[Array]:
+    def __call__(self, block: Block[Table]) -> list[Array]:
         scores = self.scores_of(block)
         parts = zip(scores.T, _bins(scores).T, self.bins, strict=True)
         return [column[np.isin(bins, list(wanted))] for column, bins, wanted in parts]
 
 
 def _selected(
-    source: Source, scored: ScoredRegressor, n: int, levels: Sequence[Fraction], side: str
+    source: Rows[Table], scored: ScoredRegressor, n: int, levels: Sequence[Fraction], side: str
 ) -> dict[Fraction, Array]:
     """Return the scores of the ranks that the levels ask for, exactly, in two passes."""
     scores_of = SideScoresOf(scored, side)
-    counts = np.cumsum(source.reduce(CountsOf(scores_of), np.add), axis=0)
+    counts = np.cumsum(source.map_reduce(CountsOf(scores_of), np.add), axis=0)
     k = counts.shape[1]
     ranks = {level: rank(n, level) for level in levels if rank(n, level) <= n}
     bins = {level: [int(np.searchsorted(column, at)) for column in counts.T] for level, at in ranks.items()}
     wanted = tuple(frozenset(places[output] for places in bins.values()) for output in range(k))
-    selected = source.reduce(ScoresInBins(scores_of, wanted), _extended)
+    selected = source.map_reduce(ScoresInBins(scores_of, wanted), _extended)
     result = {level: np.full(k, np.inf) for level in levels}
     for level, at in ranks.items():
         for output, scores in enumerate(selected):
@@ -190,7 +191,7 @@ def _extended(a: list[Array], b: list[Array]) -> list[Array]:
     return [np.concatenate(pair) for pair in zip(a, b, strict=True)]
 
 
-def fit_elsewhere(estimator: Regressor, score: str, source: Source) -> ScoredRegressor:
+def fit_elsewhere(estimator: Regressor, score: str, source: Rows[Table]) -> ScoredRegressor:
     """Fit the regressor to a source, and refuse scores that need a second fit to rows in memory."""
     if score not in ("variance", "absolute"):
         raise ValueError(f"score={score!r} needs a second fit to rows in memory; take score='variance' or 'absolute'.")

@@ -20,8 +20,8 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from .._types import Array
+from ..data.inputs import given_weights
 from ..data.tables.frames import Table
-from ..data.weights import given_weights
 from ..fit.apply import Predictions, apply_rows, is_elsewhere, sendable
 from ..runtime.checks import as_float, as_numbers, brief, yes_no
 from ..runtime.levels import are_several, exact_levels

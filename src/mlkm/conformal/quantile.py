@@ -20,9 +20,9 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 
 from .._types import Array, BoolArray
+from ..data.levels import LevelNumbers, numbers_in_memory
 from ..data.scaling import Standardiser, standardiser
 from ..data.tables import TableEncoder
-from ..data.tables.means import LevelNumbers, fit_numbers
 from ..kernels import Gaussian
 from ..model.features import FeatureMap, draw_features, features
 from ..runtime.seeds import Purpose, generator
@@ -81,10 +81,10 @@ def fit_quantiles(
     n = len(inputs)
     check_rows(n)
     Y, rng = np.asarray(y, np.float64).reshape(n, -1), generator(seed, Purpose.QUANTILES)
-    levels, X = fit_numbers(inputs, Y, encoder.reader_.inputs, weights, generator(seed, Purpose.LEVELS))
-    d = X.shape[1]
     w = np.ones(n) if weights is None else weights / weights.mean()
-    x_scaler, y_scaler = standardiser(X, w), standardiser(Y, w)
+    y_scaler = standardiser(Y, w)
+    levels, X = numbers_in_memory(inputs, y_scaler.forward(Y), encoder.reader_.inputs, weights)
+    d, x_scaler = X.shape[1], standardiser(X, w)
     D = n_features or int(np.clip(4 * np.sqrt(n), 50, 400))
     phi = draw_features(rng, d, D, Gaussian(), 1 / np.sqrt(d), (1, "full"))
     held_out = rng.permutation(n) < max(1, n // 5)

@@ -13,10 +13,10 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from .._types import Array, IntArray, RandomState
-from ..data.part import PartSource
-from ..data.prepare import as_source
-from ..data.source import Source
-from ..data.weights import checked_weights, given_weights
+from ..data.inputs import checked_weights, given_weights
+from ..data.rows import Rows
+from ..data.scan import PartOf
+from ..data.training import as_rows
 from ..estimators import MLKMRegressor
 from ..fit.apply import later_rows
 from ..report import Reporting
@@ -132,7 +132,7 @@ class ConformalRegressor(Reporting, PredictsBand):
         self
         """
         level, (estimator, score) = max(exact_levels(self.confidence_level)), self._checked_parameters()
-        if (source := as_source(X, y, sample_weight)) is not None:
+        if (source := as_rows(X, y, sample_weight)) is not None:
             return self._fit_elsewhere(source, estimator, score, groups)
         check_some_rows(X)
         validate_data(self, X, y, skip_check_array=True)
@@ -162,7 +162,7 @@ class ConformalRegressor(Reporting, PredictsBand):
             if groups is not None and isinstance(self.cv, str):
                 raise ValueError("cv='loo' knows no groups; pass folds, as in cv=5.")
 
-    def _fit_elsewhere(self, source: Source, estimator: Regressor, score: str, groups: ArrayLike | None) -> Self:
+    def _fit_elsewhere(self, source: Rows[Any], estimator: Regressor, score: str, groups: ArrayLike | None) -> Self:
         """Fit to a part of the rows of a source, and calibrate by the others."""
         if self.method != "split" or groups is not None:
             raise ValueError("Rows in files or on a cluster are calibrated by method='split', without groups.")
@@ -170,7 +170,7 @@ class ConformalRegressor(Reporting, PredictsBand):
         if not isinstance(share, Real) or isinstance(share, bool) or not 0 < share < 1:
             raise ValueError(f"calibration_size must be a share of the rows between 0 and 1; got {brief(share)}.")
         salt = root_seed(self.random_state)
-        fitted, others = (PartSource(source, salt, *ends) for ends in ((float(share), 1.1), (0.0, float(share))))
+        fitted, others = (source.map(PartOf(salt, *ends)) for ends in ((float(share), 1.1), (0.0, float(share))))
         scored = fit_elsewhere(clone(estimator), score, fitted)
         band = calibrate_elsewhere(scored, others, exact_levels(self.confidence_level))
         return self._store(band, None, source)._with_columns_of_model()
@@ -229,7 +229,7 @@ class ConformalRegressor(Reporting, PredictsBand):
         """
         if self.method != "split":
             raise ValueError(f"conformalize calibrates method='split'; with method={self.method!r} call fit(X, y).")
-        source = as_source(X, y, sample_weight)
+        source = as_rows(X, y, sample_weight)
         if source is not None:
             if groups is not None:
                 raise ValueError("Rows in files or on a cluster are calibrated without groups.")
@@ -243,7 +243,7 @@ class ConformalRegressor(Reporting, PredictsBand):
 
     calibrate = conformalize
 
-    def _store(self, band: Band, fitted: FittedRegressor | None, y: Array | Source) -> Self:
+    def _store(self, band: Band, fitted: FittedRegressor | None, y: Array | Rows[Any]) -> Self:
         self._band, self._fitted = band, fitted
         self._single_output = y.ndim == 1 if isinstance(y, np.ndarray) else y.single_output
         self.estimator_, self.n_calibration_ = band.model, band.n_calibration

@@ -136,7 +136,7 @@ def _blocks(group: RowsOfGroup) -> Iterator[tuple[IntArray, RowWeights | None]]:
 
 def _taken(X: object, rows: IntArray) -> object:
     """Return the rows of X with these indices; X may be a block of a table in files."""
-    return X.take(rows) if isinstance(X, Table) else _safe_indexing(X, rows)
+    return X[rows] if isinstance(X, Table) else _safe_indexing(X, rows)
 
 
 def _interval(

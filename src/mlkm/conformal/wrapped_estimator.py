@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array, RandomState
 from ..base import KernelMachine
-from ..data.prepare import as_source
+from ..data.training import as_rows
 from ..estimators import MLKMRegressor
 from ..exceptions import OutsideWarning, warn
 from ..fit.apply import is_elsewhere, r2
@@ -159,7 +159,7 @@ class ScoreName(str):
         return word
 
     def __call__(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> float:
-        source = as_source(X, y, sample_weight)
+        source = as_rows(X, y, sample_weight)
         if source is not None:
             check_is_fitted(self.regressor, "estimator_")
             return r2(source, self.regressor.estimator_)

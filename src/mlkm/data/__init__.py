@@ -1,17 +1,17 @@
-"""What a fit sees of its data: distinct weighted rows, standardised."""
+"""What a fit sees of its data: tables, rows in blocks, and their preparation to distinct, standardised rows."""
 
-from .distinct import Rows, blocks, distinct_rows, midranks, plain_rows, tie_numbers
+from .distinct import Rows, distinct_rows, midranks, plain_rows, tie_numbers
 from .folds import as_splitter, splits_of
-from .input_range import Fence, fence_of, fit_fence
-from .inputs import LEVEL, NUMBER, TEXT, Inputs
+from .input_range import InputRange
+from .inputs import LEVEL, NUMBER, TEXT, Inputs, checked_weights, given_weights, scale_of
+from .rows import blocks
 from .scaling import Standardiser, check_near, standardiser
-from .weights import checked_weights, given_weights, scale_of
 
 __all__ = [
     "LEVEL",
     "NUMBER",
     "TEXT",
-    "Fence",
+    "InputRange",
     "Inputs",
     "Rows",
     "Standardiser",
@@ -20,8 +20,6 @@ __all__ = [
     "check_near",
     "checked_weights",
     "distinct_rows",
-    "fence_of",
-    "fit_fence",
     "given_weights",
     "midranks",
     "plain_rows",

@@ -17,9 +17,8 @@ import numpy as np
 
 from ..runtime.memory import current_client
 from ..runtime.threads import limited
-from .pieces import FAN, piece_rows
+from .rows import FAN, Block, Rows, block_rows, blocks, checked_block_weights, checked_targets
 from .scan import joined_columns
-from .source import Block, checked_block_weights, checked_targets
 from .tables.frames import Table, is_frame, read_array, read_frame
 
 _RETRIES = 3  # of a task that fails, as by a file that could not be read just then
@@ -110,7 +109,7 @@ def is_dask(X: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class DaskSource:
+class DaskRows(Rows[Any]):
     """Delayed chunks of inputs, targets and weights, each with their lengths; with `cells`,
     pieces are unconverted frames or arrays."""
 
@@ -126,14 +125,14 @@ class DaskSource:
     cells: bool = False
 
     @property
-    def n_rows(self) -> int:
+    def n(self) -> int:
         return sum(self.lengths)
 
-    def as_cells(self) -> "DaskSource":
+    def as_cells(self) -> "DaskRows":
         """Return the source with frames or arrays as pieces, whose cells a model reads by the types of its fit."""
         return replace(self, cells=True)
 
-    def reduce(self, f: Callable[[Block], T], add: Callable[[T, T], T]) -> T:
+    def map_reduce(self, f: Callable[[Block[Any]], T], add: Callable[[T, T], T]) -> T:
         """Sums of eight pieces each, and of these, level by level."""
         from dask import delayed
 
@@ -144,7 +143,7 @@ class DaskSource:
         result: T = _accepted(compute(tree_of(tasks, plus)))
         return result
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[Block[Any]]:
         """The pieces here, eight at a time."""
         from dask import delayed
 
@@ -153,9 +152,9 @@ class DaskSource:
 
     def _groups(self) -> Iterator[tuple[Any, ...]]:
         """The arguments of every task: slices of chunks that make up the rows of eight pieces, and what they are."""
-        size = piece_rows(self.n_columns)
-        for begin in range(0, self.n_rows, FAN * size):
-            end = min(begin + FAN * size, self.n_rows)
+        size = block_rows(self.n_columns)
+        for begin in range(0, self.n, FAN * size):
+            end = min(begin + FAN * size, self.n)
             X, y, w = (
                 slices(chunks, lengths, begin, end)
                 for chunks, lengths in (
@@ -211,7 +210,7 @@ def _accepted(result: Any) -> Any:
 
 
 def _sum_of_pieces(
-    f: Callable[[Block], T], add: Callable[[T, T], T], X: Any, y: Any, w: Any, read: Any, size: int
+    f: Callable[[Block[Any]], T], add: Callable[[T, T], T], X: Any, y: Any, w: Any, read: Any, size: int
 ) -> T | _Refused:
     """With one thread for products, so that sums do not depend on the worker."""
     try:
@@ -232,23 +231,21 @@ def _sum(add: Callable[[T, T], T], results: list[T | _Refused]) -> T | _Refused:
         return _Refused(problem)
 
 
-def _some_blocks(X: list[Any], y: list[Any], w: list[Any], read: Any, size: int) -> list[Block] | _Refused:
+def _some_blocks(X: list[Any], y: list[Any], w: list[Any], read: Any, size: int) -> list[Block[Any]] | _Refused:
     try:
         return _blocks(X, y, w, read, size)
     except (TypeError, ValueError) as problem:
         return _Refused(problem)
 
 
-def _blocks(X: list[Any], y: list[Any], w: list[Any], read: tuple[Any, bool], size: int) -> list[Block]:
+def _blocks(X: list[Any], y: list[Any], w: list[Any], read: tuple[Any, bool], size: int) -> list[Block[Any]]:
     names, cells = read
     cells = cells and getattr(X[0], "dtype", None) != np.float64  # float64 needs no reading
     table = _joined(X) if cells else _table(X, names)
     n = len(table)
     Y = checked_targets(np.concatenate([np.asarray(part, np.float64) for part in y])) if y else np.zeros((n, 0))
     weights = checked_block_weights(np.concatenate([np.asarray(part) for part in w]) if w else None, n)
-    at = [slice(begin, begin + size) for begin in range(0, n, size)]
-    cut = (lambda rows: _slice(table, rows.start, rows.stop)) if cells else table.take
-    return [Block(cut(rows), Y[rows], weights[rows]) for rows in at]
+    return [Block(_slice(table, at.start, at.stop), Y[at], weights[at]) for at in blocks(n, size)]
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -270,7 +267,7 @@ def _table(parts: list[Any], names: Any) -> Table:
     return Table(columns, names, tables[0].zones)
 
 
-def dask_source(X: Any, y: Any = None, sample_weight: Any = None) -> DaskSource:
+def dask_rows(X: Any, y: Any = None, sample_weight: Any = None) -> DaskRows:
     """Collections of dask as a source; lengths that are unknown are computed, empty chunks are left out."""
     for given in (X, y, sample_weight):
         _check_kind(given)
@@ -284,7 +281,7 @@ def dask_source(X: Any, y: Any = None, sample_weight: Any = None) -> DaskSource:
         if own and sum(own) != sum(lengths[0]):
             raise ValueError(f"X has {sum(lengths[0])} rows and {name} has {sum(own)}; they must be the same.")
     single = y is None or getattr(y, "ndim", 1) == 1
-    return DaskSource(chunks, lengths[0], targets, lengths[1], weights, lengths[2], names, n_columns, single)
+    return DaskRows(chunks, lengths[0], targets, lengths[1], weights, lengths[2], names, n_columns, single)
 
 
 def known_lengths(X: Any) -> tuple[int, ...] | None:

@@ -14,8 +14,7 @@ point arithmetic. The rank of a value is therefore a continuous function of all 
 between a part of the other value's weight counts as tied.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,45 +22,13 @@ from numpy.typing import NDArray
 
 from .._types import Array, IntArray
 from .inputs import Inputs
+from .rows import Block
+
+NO_WEIGHT = "All sample weights are zero, so there is no row to fit; give at least one row a positive weight."
+_ODD = 0x9E3779B97F4A7C15
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Distinct rows with weights that average to one, how many copies each stands for, the part each belongs to, and
-    what their inputs are: numbers, where nothing is said."""
-
-    X: Array
-    Y: Array
-    weights: Array
-    copies: Array
-    fold: IntArray | None = None
-    kinds: Inputs | None = None
-
-    def __len__(self) -> int:
-        return len(self.X)
-
-    @property
-    def inputs(self) -> Inputs:
-        return self.kinds or Inputs.numbers_only(self.X.shape[1])
-
-    @property
-    def counts(self) -> Array:
-        """What every row counts for: weights whose sum is the number of rows with all their copies."""
-        return np.asarray(self.weights * (self.copies.sum() / len(self)))
-
-    def take(self, at: slice | IntArray) -> "Rows":
-        """Some of the rows, with weights that average to one again."""
-        weights, fold = self.weights[at], None if self.fold is None else self.fold[at]
-        return Rows(self.X[at], self.Y[at], weights / weights.mean(), self.copies[at], fold, self.kinds)
-
-    def blocks(self, size: int) -> Iterator[slice]:
-        """Slices of at most `size` rows each, in order."""
-        return blocks(len(self), size)
-
-
-def blocks(n: int, size: int) -> Iterator[slice]:
-    """Slices of at most `size` of n rows, in order."""
-    return (slice(begin, min(begin + size, n)) for begin in range(0, n, size))
+Rows = Block
 
 
 def plain_rows(X: Array, Y: Array, weights: Array | None = None) -> Rows:
@@ -79,6 +46,14 @@ def mix(h: NDArray[np.uint64], column: NDArray[np.uint64]) -> None:
     h ^= h >> np.uint64(32)
 
 
+def content_hashes(columns: Sequence[Array], salt: int) -> NDArray[np.uint64]:
+    """Return a hash of every row of these columns of numbers, which depends on its content and not on its place."""
+    h = np.full(len(columns[0]), (_ODD * (2 * salt + 1)) % 2**64, np.uint64)
+    for column in columns:
+        mix(h, _bits(column))
+    return h
+
+
 def distinct_rows(
     X: Array,
     Y: Array,
@@ -92,28 +67,27 @@ def distinct_rows(
     """
     weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     if not weights.any():
-        raise ValueError(
-            "All sample weights are zero, so there is no row to fit; give at least one row a positive weight."
-        )
+        raise ValueError(NO_WEIGHT)
     first, total = _merged([*X.T, *Y.T] + ([] if fold is None else [fold]), weights, tie_numbers)
     own = None if fold is None else fold[first]
     return Rows(X[first], Y[first], total * (len(first) / total.sum()), _copies(total), own, kinds)
 
 
-def merged_in_order(X: Array, Y: Array, weights: Array, kinds: Inputs) -> Rows:
+def merged_in_order(rows: Block) -> Block:
     """Merge equal rows into the first of them, and leave the order as it is: of so many rows that no sample is taken
     from their beginning."""
-    first, total = _merged([*X.T, *Y.T], weights, _bits)
+    X, Y = rows.X, rows.Y
+    first, total = _merged([*X.T, *Y.T], rows.weights, _bits)
     order = np.argsort(first, kind="stable")
     first, total = first[order], total[order]
     if len(first) < len(X):
         X, Y = X[first], Y[first]
-    return Rows(X, Y, total * (len(first) / total.sum()), _copies(total), None, kinds)
+    return Block(X, Y, total * (len(first) / total.sum()), _copies(total), None, rows.kinds)
 
 
 def _bits(column: Array) -> NDArray[np.uint64]:
-    """As they are stored, which takes no sorting."""
-    return (column + 0.0).view(np.uint64)  # zero has a sign
+    """Return numbers as they are stored, of both zeros the positive one."""
+    return (column + 0.0).view(np.uint64)
 
 
 def _merged(
@@ -121,7 +95,7 @@ def _merged(
 ) -> tuple[IntArray, Array]:
     """One row of each kind, in the order of the hashes of their numbers, and the weight of all of that kind."""
     kept = np.flatnonzero(weights)
-    h = np.full(len(kept), 0x9E3779B97F4A7C15, dtype=np.uint64)
+    h = np.full(len(kept), _ODD, dtype=np.uint64)
     for column in columns:
         mix(h, numbers(column[kept]))
     order = np.argsort(h, kind="stable")

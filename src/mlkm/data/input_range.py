@@ -19,86 +19,82 @@ from .._types import Array, BoolArray
 from .scaling import Standardiser
 
 _OTHERS = 10.0  # ranges of the other values within which an extreme one is believed
-_BEYOND = 1.0  # ranges beyond the training values to which later ones are held
+_BEYOND = 1.0  # ranges beyond the training values to which later ones are clipped
 OVERSHOOT = 0.5  # ranges by which predictions may exceed the targets where no input is beyond its range
 
 
 @dataclass(frozen=True)
-class Fence:
-    """The least and the largest training value of every input, extreme ones drawn in, and where later values are held:
-    what was drawn in in training is drawn in to the same place later. Only `numbers` are: a level that no training row
-    had is as far out as one range."""
+class InputRange:
+    """The least and the largest training value of every input, extreme ones winsorised, and the limits to which later
+    values are clipped. Only inputs that are `numbers` have limits (None: all of them): a level that no training row had
+    counts as one range outside."""
 
     low: Array
     high: Array
-    least: Array
-    most: Array
+    clip_low: Array
+    clip_high: Array
     numbers: BoolArray | None = None
+
+    @classmethod
+    def from_ends(cls, ends: Array, winsorise: bool, numbers: BoolArray | None = None) -> "InputRange":
+        """Return the range from the two least and the two largest values of every input, in increasing order (4, d)."""
+        low, high = ends[0], ends[3]
+        least, most = low, high
+        if winsorise:
+            with np.errstate(over="ignore", invalid="ignore"):
+                reach = _OTHERS * (ends[2] - ends[1])
+            doubted = np.isfinite(reach) & (reach > 0)
+            low = np.where(doubted, np.maximum(low, ends[1] - reach), low)
+            high = np.where(doubted, np.minimum(high, ends[2] + reach), high)
+        with np.errstate(over="ignore"):  # the standardiser refuses such values
+            beyond = _BEYOND * (high - low)
+        clip_low, clip_high = np.where(low > least, low, low - beyond), np.where(high < most, high, high + beyond)
+        if numbers is None or numbers.all():
+            return cls(low, high, clip_low, clip_high)
+        low, clip_low = (np.where(numbers, end, -np.inf) for end in (low, clip_low))
+        high, clip_high = (np.where(numbers, end, np.inf) for end in (high, clip_high))
+        return cls(low, high, clip_low, clip_high, numbers)
 
     @property
     def steps(self) -> tuple[Array, Array]:
         """How far values may be beyond the least and the largest training value; 0 where that was winsorised."""
         with np.errstate(invalid="ignore"):
-            return np.nan_to_num(self.low - self.least), np.nan_to_num(self.most - self.high)
+            return np.nan_to_num(self.low - self.clip_low), np.nan_to_num(self.clip_high - self.high)
 
-    def held(self, X: Array) -> Array:
-        """Return X clipped to the limits, and moved back to the training values where it is much further out."""
-        (down, up), held = self.steps, np.clip(X, self.least, self.most)
+    def winsorise(self, X: Array) -> Array:
+        """Return training values, none of them outside the range."""
+        return np.clip(X, self.low, self.high)
+
+    def clip(self, X: Array) -> Array:
+        """Return later values clipped to the limits, and moved back to the training values where they are much further
+        out."""
+        (down, up), clipped = self.steps, np.clip(X, self.clip_low, self.clip_high)
         with np.errstate(over="ignore"):
-            back = np.clip(X - (self.most + up), 0, up) - np.clip((self.least - down) - X, 0, down)
-        return np.asarray(held - back)
+            back = np.clip(X - (self.clip_high + up), 0, up) - np.clip((self.clip_low - down) - X, 0, down)
+        return np.asarray(clipped - back)
 
     def outside(self, X: Array) -> Array:
-        """How far out every row is: the largest distance of an input from its range, in units of that range."""
+        """Return how far out every row is: the largest distance of an input from its range, in units of that range."""
         far = _ranges_beyond(X, self.low, self.high)
         if self.numbers is not None:
             far = np.where(self.numbers, far, X == -1)
         return np.asarray(far.max(axis=1))
 
     def room(self, Z: Array, scaler: Standardiser) -> Array:
-        """By how many ranges predictions at held and standardised inputs may exceed the training targets, (n, 1)."""
+        """Return by how many ranges predictions at clipped and standardised inputs may exceed the training targets,
+        (n, 1)."""
         far = _ranges_beyond(Z, *scaler.forward(np.stack([self.low, self.high])))
         return np.asarray(OVERSHOOT + far.sum(axis=1, keepdims=True))
 
 
 def units_of(low: Array, high: Array) -> Array:
-    """Ranges of inputs; 1 where an input has no finite, positive range."""
+    """Return the ranges of inputs; 1 where an input has no finite, positive range."""
     with np.errstate(over="ignore"):
         span = high - low
     return np.where((span > 0) & np.isfinite(span), span, 1.0)
 
 
 def _ranges_beyond(X: Array, low: Array, high: Array) -> Array:
-    """How far every input is beyond its range, in units of that range."""
+    """Return how far every input is beyond its range, in units of that range."""
     with np.errstate(over="ignore"):
         return np.maximum(np.maximum(low - X, X - high) / units_of(low, high), 0)
-
-
-def fit_fence(X: Array, careful: bool = True, numbers: BoolArray | None = None, weights: Array | None = None) -> Fence:
-    """Find the ranges of the inputs, without rows of weight zero; no value is winsorised unless `careful`."""
-    if weights is not None and weights.any():
-        X = X[weights > 0]
-    if not careful or len(X) < 4:
-        low, high = X.min(axis=0), X.max(axis=0)
-        return fence_of(np.stack([low, low, high, high]), False, numbers)
-    places = [0, 1, len(X) - 2, len(X) - 1]
-    return fence_of(np.partition(X, places, axis=0)[places], True, numbers)
-
-
-def fence_of(ends: Array, careful: bool, numbers: BoolArray | None = None) -> Fence:
-    """From the two least and the two largest values of every input, in increasing order (4, d)."""
-    low, high = ends[0], ends[3]
-    least, most = low, high
-    if careful:
-        with np.errstate(over="ignore", invalid="ignore"):
-            reach = _OTHERS * (ends[2] - ends[1])
-        doubted = np.isfinite(reach) & (reach > 0)
-        low = np.where(doubted, np.maximum(low, ends[1] - reach), low)
-        high = np.where(doubted, np.minimum(high, ends[2] + reach), high)
-    with np.errstate(over="ignore"):  # the standardiser refuses such values
-        beyond = _BEYOND * (high - low)
-    held = np.where(low > least, low, low - beyond), np.where(high < most, high, high + beyond)
-    if numbers is None or numbers.all():
-        return Fence(low, high, *held)
-    least, most = np.where(numbers, held[0], -np.inf), np.where(numbers, held[1], np.inf)
-    return Fence(np.where(numbers, low, -np.inf), np.where(numbers, high, np.inf), least, most, numbers)

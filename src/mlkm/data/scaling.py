@@ -51,37 +51,80 @@ def check_near(Z: Array, why: str) -> Array:
     return Z
 
 
+@dataclass(frozen=True)
+class Stats:
+    """Statistics of columns that merge over blocks of rows: the two least and the two largest values of every column
+    (2, p), each in increasing order, its weighted mean and standard deviation, and the weight of the rows."""
+
+    low: Array
+    high: Array
+    mean: Array
+    sd: Array
+    weight: float
+
+    @property
+    def ends(self) -> Array:
+        """The two least and the two largest values, in increasing order (4, p)."""
+        return np.vstack([self.low, self.high])
+
+    def standardiser(self, constant: float | None = None, left: BoolArray | None = None) -> Standardiser:
+        """Return the scaling to mean 0 and standard deviation 1.
+
+        A column that does not vary gets the sd `constant`, by default what rounding error would be. Columns that are to
+        be `left` as they are have mean 0 and sd 1.
+        """
+        low, high = self.low[0], self.high[1]
+        size = np.maximum(np.abs(low), np.abs(high))
+        unit = np.where(size > 0, size, 1.0)
+        varies = high / unit - low / unit > ROUNDING
+        none = np.maximum(ROUNDING * np.abs(self.mean), 1e-290) if constant is None else np.full(len(low), constant)
+        mean, sd = np.where(low == high, low, self.mean), np.where(varies, self.sd, none)
+        rounded = ~varies & (low < high)
+        if left is not None:
+            mean, sd, rounded = np.where(left, 0.0, mean), np.where(left, 1.0, sd), rounded & ~left
+        return Standardiser(mean, sd, rounded)
+
+
 def standardiser(
     X: Array, weights: Array, constant: float | None = None, left: BoolArray | None = None
 ) -> Standardiser:
-    """Weighted mean and standard deviation of each column; `weights` average to one.
+    """Return the scaling of rows in memory, by their weighted mean and standard deviation (`Stats.standardiser`)."""
+    return stats_of(np.asarray(X, np.float64), weights).standardiser(constant, left)
 
-    Columns are first divided by a power of two near their largest magnitude and shifted by their first value, both of
-    which are exact: no square overflows or vanishes, and no digits are lost to a mean far from zero. A column that does
-    not vary gets the sd `constant`, by default what rounding error would be. Columns that are to be `left` as they are
-    have mean 0 and sd 1.
+
+def stats_of(X: Array, weights: Array) -> Stats:
+    """Return the statistics of the rows of a block.
+
+    Columns are first divided by a power of two near their largest magnitude, which is exact, so that no square
+    overflows, and the mean is corrected once, so that no digits are lost where it is far from zero.
     """
-    X = np.asarray(X, np.float64)
-    kept = np.zeros(X.shape[1], bool) if left is None else left
-    columns = [(0.0, 1.0, False) if k else _moments(x, weights, constant) for x, k in zip(X.T, kept, strict=True)]
-    mean, sd, rounded = (np.array([column[k] for column in columns]) for k in range(3))
-    return Standardiser(mean, sd, rounded.astype(bool))
+    last = len(X) - 1
+    places = [0, min(1, last), max(last - 1, 0), last]
+    ends = np.partition(X, places, axis=0)[places]
+    exponents = np.frexp(np.abs(ends).max(axis=0))[1]
+    U, total = np.ldexp(X, -exponents), weights.sum()
+    mean = weights @ U / total
+    U -= mean
+    mean += weights @ U / total
+    sd = np.sqrt(weights @ U**2 / total)
+    low, high = ends[:2], ends[2:]
+    if len(X) == 1:  # there is no second value
+        low, high = np.stack([low[0], np.full(len(mean), np.inf)]), np.stack([np.full(len(mean), -np.inf), high[0]])
+    return Stats(low, high, np.ldexp(mean, exponents), np.ldexp(sd, exponents), float(total))
 
 
-def _moments(x: Array, weights: Array, constant: float | None) -> tuple[float, float, bool]:
-    """Mean, sd, and whether the column varies, but by rounding error only."""
-    exponent = int(np.frexp(np.abs(x).max())[1])
-    u = np.ldexp(x, -exponent)
-    first = float(u[0])
-    u -= first
-    spread = float(np.abs(u).max())
-    varies = spread > ROUNDING
-    inner = int(np.frexp(spread)[1]) if varies else 0
-    u = np.ldexp(u, -inner)
-    mean = float(weights @ u) / len(u)
-    sd = float(np.sqrt(weights @ (u - mean) ** 2 / len(u)))
-    centre = float(np.ldexp(first + np.ldexp(mean, inner), exponent))
-    if varies:
-        return centre, float(np.ldexp(sd, inner + exponent)), False
-    least = max(ROUNDING * abs(centre), 1e-290)
-    return (float(x[0]) if spread == 0 else centre), least if constant is None else constant, spread > 0
+def merged_stats(a: Stats, b: Stats) -> Stats:
+    """Return the statistics of two sets of rows together: sd^2 is the mean of theirs, and what the difference of their
+    means adds."""
+    total = a.weight + b.weight
+    p, q = a.weight / total, b.weight / total
+    low, high = np.sort(np.vstack([a.low, b.low]), axis=0)[:2], np.sort(np.vstack([a.high, b.high]), axis=0)[2:]
+    with np.errstate(over="ignore", invalid="ignore"):  # the standardiser refuses such values
+        apart = b.mean - a.mean
+        within = np.hypot(np.sqrt(p) * a.sd, np.sqrt(q) * b.sd)
+        return Stats(low, high, a.mean + q * apart, np.hypot(within, np.sqrt(p * q) * apart), total)
+
+
+def merged_if_any(a: Stats | None, b: Stats | None) -> Stats | None:
+    """Return the statistics of two sets of rows together, where None stands for no rows."""
+    return merged_stats(a, b) if a is not None and b is not None else a or b

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Array
-from .distinct import mix
-from .source import ROWS, Block, Source
-from .stats import Stats, merged_stats, stats_of
+from .distinct import NO_WEIGHT, mix
+from .rows import ROWS, Block, Rows
+from .scaling import Stats, merged_stats, stats_of
 from .tables.cells import RawColumn
 from .tables.columns import Column, column_of, distinct
 from .tables.frames import Table, as_words, check_finite, is_dates, is_words
@@ -40,6 +40,20 @@ def row_hashes(table: Table, Y: Array, seed: int) -> Hashes:
 def parts(hashes: Hashes, n_parts: int) -> NDArray[np.intp]:
     """The part of every row, of so many equal ones."""
     return (hashes % np.uint64(n_parts)).astype(np.intp)
+
+
+@dataclass(frozen=True)
+class PartOf:
+    """The rows of a block whose hashes, as shares of the largest, lie in [begin, end): a row belongs to the same part
+    in every pass, whatever its place."""
+
+    salt: int
+    begin: float
+    end: float
+
+    def __call__(self, block: Block[Table]) -> Block[Table]:
+        share = row_hashes(block.X, block.Y, self.salt) / 2.0**64
+        return block.rows((self.begin <= share) & (share < self.end))
 
 
 def _numbers(column: RawColumn) -> Hashes:
@@ -67,40 +81,29 @@ def sample_size(n_columns: int) -> int:
 
 @dataclass(frozen=True)
 class Sample:
-    """Distinct rows in the order of their hashes, and the weight of all that are equal to each."""
+    """Distinct rows in the order of their hashes, with the weight of all that are equal to each."""
 
     hashes: Hashes
-    table: Table
-    Y: Array
-    weights: Array
-
-    def __len__(self) -> int:
-        return len(self.weights)
+    block: Block[Table]
 
 
-def sample_of(hashes: Hashes, table: Table, Y: Array, weights: Array, most: int) -> Sample:
-    """Of the rows given."""
+def sample_of(hashes: Hashes, block: Block[Table], most: int) -> Sample:
+    """Return the sample of the rows of a block."""
     order = np.argsort(hashes, kind="stable")
     h = hashes[order]
     begins = np.flatnonzero(np.concatenate([[True], h[1:] != h[:-1]]))
-    total = np.add.reduceat(weights[order], begins)[:most]
+    total = np.add.reduceat(block.weights[order], begins)[:most]
     at = order[begins[:most]]
-    return Sample(hashes[at], table.take(at), Y[at], total)
+    return Sample(hashes[at], Block(block.X[at], block.Y[at], total))
 
 
 def merged_samples(a: Sample, b: Sample, most: int) -> Sample:
-    """Of the rows of both."""
-    pairs = zip(a.table.columns, b.table.columns, strict=True)
-    table = Table(tuple(_joined(x, y) for x, y in pairs), a.table.names, a.table.zones)
-    hashes, weights = np.concatenate([a.hashes, b.hashes]), np.concatenate([a.weights, b.weights])
-    return sample_of(hashes, table, np.vstack([a.Y, b.Y]), weights, most)
-
-
-def _joined(a: RawColumn, b: RawColumn) -> RawColumn:
-    """One column; of two forms where one has nothing but missing values."""
-    if is_words(a) != is_words(b) or a.dtype.kind != b.dtype.kind:
-        a, b = (as_form_of(x, y) for x, y in ((a, b), (b, a)))
-    return np.concatenate([a, b])
+    """Return the sample of the rows of two samples together."""
+    one, other = a.block, b.block
+    pairs = zip(one.X.columns, other.X.columns, strict=True)
+    table = Table(tuple(joined_columns([*pair]) for pair in pairs), one.X.names, one.X.zones)
+    both = Block(table, np.vstack([one.Y, other.Y]), np.concatenate([one.weights, other.weights]))
+    return sample_of(np.concatenate([a.hashes, b.hashes]), both, most)
 
 
 def nothing_there(column: RawColumn) -> bool:
@@ -137,13 +140,12 @@ class Scan:
     targets: Stats | None
     sample: Sample
 
-    def fitted_columns(self, categorical: Sequence[bool]) -> tuple[Column, ...]:
-        """What every column is."""
-        table, weights = self.sample.table, self.sample.weights
-        named = enumerate(zip(self.columns, table.columns, categorical, strict=True))
+    def fitted_columns(self) -> tuple[Column, ...]:
+        """Return what every column is."""
+        table, weights = self.sample.block.X, self.sample.block.weights
         return tuple(
-            column_of(raw, as_level, weights, sorted(seen.words), seen.missing, table.zone(j))
-            for j, (seen, raw, as_level) in named
+            column_of(raw, seen.form == "levels", weights, sorted(seen.words), seen.missing, table.zone(j))
+            for j, (seen, raw) in enumerate(zip(self.columns, table.columns, strict=True))
         )
 
 
@@ -154,28 +156,26 @@ class ScanOf:
     categorical: tuple[bool, ...]
     seed: int
 
-    def __call__(self, block: Block) -> Scan | None:
-        counted = block.weights > 0
-        if not counted.any():
+    def __call__(self, block: Block[Table]) -> Scan | None:
+        block = block.counted()
+        if not len(block):
             return None
-        if not counted.all():
-            block = Block(block.table.take(counted), block.Y[counted], block.weights[counted])
-        check_finite(block.table)
-        table, Y, weights = block.table, block.Y, block.weights
+        table, Y, weights = check_finite(block.X), block.Y, block.weights
         columns = tuple(_seen(x, level) for x, level in zip(table.columns, self.categorical, strict=True))
         plain = all(seen.form == "numbers" and not seen.missing for seen in columns)
         numbers = stats_of(np.stack(table.columns, axis=1), weights) if plain else None
         hashes = row_hashes(table, Y, self.seed)
-        sample = sample_of(hashes, table, Y, weights, sample_size(len(columns)))
+        sample = sample_of(hashes, block, sample_size(len(columns)))
         targets = stats_of(Y, weights) if Y.shape[1] else None
         return Scan(len(weights), float(weights.sum()), columns, numbers, targets, sample)
 
 
-def scan(source: Source, categorical: Sequence[bool], seed: int) -> Scan:
-    """One pass over all rows."""
-    found: Scan | None = source.reduce(ScanOf(tuple(categorical), seed), partial(_merged, names=source.names))
+def scan(rows: Rows[Table], categorical: Sequence[bool], seed: int) -> Scan:
+    """Return what one pass over all rows tells; `categorical` columns are categories though they hold numbers, and the
+    seed is that of the sample."""
+    found: Scan | None = rows.map_reduce(ScanOf(tuple(categorical), seed), partial(_merged, names=rows.names))
     if found is None:
-        raise ValueError("Found array with 0 sample(s): there is no row with a positive weight to fit.")
+        raise ValueError(NO_WEIGHT)
     return found
 
 
@@ -205,22 +205,6 @@ def _both(a: Seen, b: Seen, name: str) -> Seen:
     if a.form and b.form and a.form != b.form:
         raise ValueError(f"Column {name} holds {a.form} in some blocks and {b.form} in others; give it one type.")
     return Seen(a.form or b.form, a.words | b.words, a.missing or b.missing)
-
-
-def gathered(source: Source) -> tuple[Table, Array, Array]:
-    """All rows in memory: the table, targets and weights."""
-    every = source.reduce(_as_list, _extended)
-    columns = tuple(joined_columns([block.table.columns[j] for block in every]) for j in range(source.n_columns))
-    table = Table(columns, source.names, every[0].table.zones)
-    return table, np.vstack([block.Y for block in every]), np.concatenate([block.weights for block in every])
-
-
-def _as_list(block: Block) -> list[Block]:
-    return [block]
-
-
-def _extended(a: list[Block], b: list[Block]) -> list[Block]:
-    return a + b
 
 
 def joined_columns(parts: list[RawColumn]) -> RawColumn:

@@ -15,9 +15,8 @@ from .._types import Array
 from ..runtime.checks import brief, file_path
 from ..runtime.progress import is_listened_to
 from .delimited import as_text, csv_format, text_columns
-from .pieces import piece_rows
+from .rows import Block, LocalRows, block_rows, checked_block_weights, checked_targets
 from .schemas import check_goes_with, fragments_of, index_of, schemas_of, told_with, unified
-from .source import Block, LocalSource, checked_block_weights, checked_targets
 from .tables.frames import check_names, read_frame
 
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".arrow": "feather", ".csv": "csv"}
@@ -87,7 +86,7 @@ _NUMBER, _WORD = 8, 64  # bytes of a cell in memory
 
 
 @dataclass(frozen=True)
-class FileSource(LocalSource):
+class FileRows(LocalRows[Any]):
     """A PyArrow dataset, the types of its columns in all files, the columns that are inputs, targets, none where there
     are none, and weights; the folders whose files it has; and whether pieces are unconverted cells."""
 
@@ -111,12 +110,18 @@ class FileSource(LocalSource):
 
         return pa.schema([self.types.field(name) for name in self.names])
 
+    @property
+    def n(self) -> int:
+        """The number of rows, by a pass over them if the files do not store it."""
+        stored = self.stored_rows()
+        return sum(map(len, self.blocks())) if stored is None else stored
+
     def n_blocks(self) -> int | None:
         """By the files' own count of rows; a CSV has none."""
-        n = self.n_rows() if is_listened_to() else None
-        return None if n is None else -(-n // piece_rows(self.n_columns))
+        n = self.stored_rows() if is_listened_to() else None
+        return None if n is None else -(-n // block_rows(self.n_columns))
 
-    def n_rows(self) -> int | None:
+    def stored_rows(self) -> int | None:
         """Return the number of rows, or None if the files do not store it."""
         counted = type(getattr(self.dataset, "format", None)).__name__ in ("ParquetFileFormat", "IpcFileFormat")
         return int(self.dataset.count_rows()) if counted else None
@@ -126,20 +131,20 @@ class FileSource(LocalSource):
         size."""
         import pyarrow as pa
 
-        n = self.n_rows()
+        n = self.stored_rows()
         if n is None:
             return float(sum(Path(file).stat().st_size for file in getattr(self.dataset, "files", ())))
         plain = (pa.types.is_primitive(self.types.field(name).type) for name in wanted)
         return float(n * sum(_NUMBER if is_number else _WORD for is_number in plain))
 
-    def narrowed(self, names: tuple[str, ...] | None) -> "FileSource":
+    def narrowed(self, names: tuple[str, ...] | None) -> "FileRows":
         """With these columns alone, for a model that needs no others."""
         if names is None:
             return self
         check_names(tuple(self.types.names), names)
         return replace(self, names=names)
 
-    def as_cells(self) -> "FileSource":
+    def as_cells(self) -> "FileRows":
         """Return the source with PyArrow tables as pieces, the inputs of CSV files as text: the types of cells are
         those of the model's fit and do not depend on the other rows of the file."""
         import pyarrow as pa
@@ -155,11 +160,11 @@ class FileSource(LocalSource):
         folders = [folder.resolve() for folder in self.folders]
         return own in files or any(own.is_relative_to(one) and not is_hidden(own, one) for one in folders)
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[Block[Any]]:
         import pyarrow as pa
 
         wanted = list(dict.fromkeys([*self.names, *self.targets, *([self.weight] if self.weight else [])]))
-        size = piece_rows(self.n_columns)
+        size = block_rows(self.n_columns)
         kept: list[Any] = []
         n = 0
         for batch in self.batches(wanted, size):
@@ -199,7 +204,7 @@ class FileSource(LocalSource):
                     whole = _with_said(batch, said, schema) if said else batch
                     yield whole.cast(schema) if whole.schema != schema else whole
 
-    def _block(self, table: Any) -> Block:
+    def _block(self, table: Any) -> Block[Any]:
         cells = table.select(list(self.names))
         Y = np.zeros((len(table), 0))
         if self.targets:
@@ -214,7 +219,7 @@ def open_table(
     *,
     features: Sequence[str] | None = None,
     weights: str | None = None,
-) -> FileSource:
+) -> FileRows:
     """A table in files, for `fit`, `predict_table` and bands: rows are read a piece at a time, as often as needed.
 
     Parameters
@@ -250,7 +255,7 @@ def open_table(
     if not names:
         raise ValueError("The table has no column beside its targets; inputs are needed.")
     single, folders = isinstance(target, str) or target is None, () if found is None else found.folders
-    return FileSource(dataset, types, names, targets, weights, single, folders)
+    return FileRows(dataset, types, names, targets, weights, single, folders)
 
 
 def names_given(what: str, given: Any) -> tuple[str, ...]:

@@ -25,12 +25,13 @@ from ..conformal.resampling import BootstrapBand, CrossBand, JackknifeBand
 from ..conformal.scores import FittedRegressor, ScoredRegressor, ScoreSettings
 from ..conformal.threshold import Threshold
 from ..data.distinct import Rows
-from ..data.input_range import Fence
+from ..data.input_range import InputRange
 from ..data.inputs import Inputs
+from ..data.levels import LevelNumbers, LevelValues
+from ..data.preparation import Preparation
 from ..data.scaling import Standardiser
 from ..data.tables.columns import CategoryColumn, DateColumn, NumberColumn
 from ..data.tables.encoder import TableEncoder
-from ..data.tables.means import LevelNumbers, LevelValues
 from ..data.tables.reading import Reader
 from ..data.tables.text import TextBasis
 from ..estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
@@ -68,11 +69,11 @@ _DATA: dict[type, dict[str, str]] = {
     CrossBand: {"fit_of_row": "n"},
     DateColumn: {},
     FeatureMap: {"frequencies": "dD", "phases": "D", "amplitudes": "D"},
-    Fence: {"low": "d", "high": "d", "least": "d", "most": "d", "numbers": "d"},
     FittedRegressor: {},
     Gaussian: {},
     GaussianMap: {"points": "Md", "matrix": "rd", "unlike": "d", "texts": "qd"},
     Geometric: {},
+    InputRange: dict.fromkeys(("low", "high", "clip_low", "clip_high", "numbers"), "d"),
     Inputs: {"kinds": "d", "owners": "d"},
     JointMap: {},
     JackknifeBand: {"fit_of_row": "n", "least": "k"},
@@ -90,12 +91,13 @@ _DATA: dict[type, dict[str, str]] = {
     NumberColumn: {},
     Part: {},
     Power: dict.fromkeys(("power", "centre", "spread", "mean", "sd", "low", "high"), "k"),
+    Preparation: {"low": "k", "high": "k"},
     Prior: {"linear": "d"},
     QuantileBand: {"lower": "pk", "upper": "pk"},
     Reader: {"columns": "d", "names": "d"},
     RidgeUncertainty: {"error": "k", "loo_error": "k"},
     RowFacts: {"reach": "k"},
-    Rows: {"X": "nd", "Y": "nk", "weights": "n", "copies": "n", "fold": "n"},
+    Rows: {"X": "nd", "Y": "nk", "weights": "n", "repeats": "n", "fold": "n"},
     ScoreSettings: {},
     ScoredRegressor: {},
     SelectedBand: {},
@@ -124,19 +126,9 @@ _MACHINE = {
     "loss_curve_": list[float],
     "loo_error_": float,
     "feature_relevance_": Array,
-    "x_scaler_": Standardiser,
-    "y_scaler_": Standardiser,
-    "_beyond": float,
-    "_careful": bool,
-    "_fence": Fence,
     "_kept_layer": LearnedKernel | Prior,
-    "_kinds": Inputs,
     "_learned": bool,
-    "_limits": tuple[Array, Array],
-    "_numbers": LevelNumbers | None,
-    "_reader": Reader,
-    "_single_output": bool,
-    "_span": tuple[Array, Array],
+    "_preparation": Preparation,
     "_total_weight": float,
     "_uncertainty": RidgeUncertainty | StackUncertainty,
 }

@@ -14,11 +14,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array
-from ..data.dask import DaskSource, chunks_of, columns_of, is_dask, known_lengths
-from ..data.pieces import in_order
-from ..data.source import Block, Source, check_predicted, is_source
-from ..data.stats import Stats, merged_if_any, stats_of
-from ..data.table_files import FileSource, open_table
+from ..data.dask import chunks_of, columns_of, is_dask, known_lengths
+from ..data.rows import Block, Rows, check_predicted, in_order
+from ..data.scaling import Stats, merged_if_any, stats_of
+from ..data.table_files import FileRows, open_table
 from ..data.tables.frames import Table, is_words
 from ..data.tables.odd import one_warning
 from ..runtime.atomic import atomic_write
@@ -30,7 +29,7 @@ Tails = Sequence[tuple[int, ...]]  # the shape of a row of every result
 
 def is_elsewhere(X: Any) -> bool:
     """Whether the rows of X are in files or on a cluster."""
-    return is_dask(X) or is_source(X)
+    return is_dask(X) or isinstance(X, Rows)
 
 
 def apply_rows(f: Callable[[Any], tuple[Array, ...]], X: Any, tails: Tails, model: Any) -> tuple[Any, ...]:
@@ -40,12 +39,12 @@ def apply_rows(f: Callable[[Any], tuple[Array, ...]], X: Any, tails: Tails, mode
     if isinstance(model, FrozenEstimator):
         return apply_rows(f, X, tails, model.estimator)
     X = later_rows(X, model)
-    if hasattr(model, "_reader"):
-        model._reader.check(model, *(columns_of(X) if is_dask(X) else (X.names, X.n_columns)))
+    if hasattr(model, "_preparation"):
+        model._preparation.reader.check(model, *(columns_of(X) if is_dask(X) else (X.names, X.n_columns)))
     if is_dask(X):
         return _lazily(f, X, tails)
     with one_warning():
-        parts = list(in_order(lambda block: f(block.table), X.blocks()))
+        parts = list(in_order(lambda block: f(block.X), X.blocks()))
     if not parts:
         raise ValueError(f"Found array with 0 sample(s) (shape=(0, {X.n_columns})) while a minimum of 1 is required.")
     return tuple(np.concatenate(own) for own in zip(*parts, strict=True))
@@ -54,11 +53,12 @@ def apply_rows(f: Callable[[Any], tuple[Array, ...]], X: Any, tails: Tails, mode
 def later_rows(X: Any, model: Any) -> Any:
     """Return a source of rows for a fitted model: of a table in files only the columns of the model, and for models of
     this package unconverted cells, which they read by the types of the fit."""
-    if isinstance(X, FileSource):
-        X = X.narrowed(names_of(model))
+    if not isinstance(X, Rows):
+        return X
     inner = getattr(model, "estimator_", model)
     inner = inner.estimator if isinstance(inner, FrozenEstimator) else inner
-    return X.as_cells() if hasattr(inner, "_reader") and isinstance(X, (FileSource, DaskSource)) else X
+    rows = X.narrowed(names_of(model))
+    return rows.as_cells() if hasattr(inner, "_preparation") else rows
 
 
 def _lazily(f: Callable[[Any], tuple[Array, ...]], X: Any, tails: Tails) -> tuple[Any, ...]:
@@ -93,7 +93,7 @@ def sendable(model: Any, return_std: bool = False) -> Any:
     """Return a model as it is sent to rows: without its training rows, unless standard deviations need them."""
     if isinstance(model, FrozenEstimator):
         return sendable(model.estimator, return_std)
-    if not hasattr(model, "_reader"):
+    if not hasattr(model, "_preparation"):
         return OfTables(model)
     if not hasattr(model, "_uncertainty"):
         return model
@@ -118,7 +118,7 @@ class OfTables:
 def taken(model: Any, table: Any) -> Any:
     """Return rows in the form that a model takes: unchanged for models of this package and for unconverted cells, and
     for other models as a frame, or as an array if they were fitted to columns without names."""
-    if hasattr(model, "_reader") or not isinstance(table, Table):
+    if hasattr(model, "_preparation") or not isinstance(table, Table):
         return table
     unnamed = hasattr(model, "n_features_in_") and not hasattr(model, "feature_names_in_")
     if table.names is None or unnamed:
@@ -158,20 +158,20 @@ class ErrorsOf:
 
     model: Any
 
-    def __call__(self, block: Block) -> Stats | None:
+    def __call__(self, block: Block[Any]) -> Stats | None:
         counted = block.weights > 0
         if not block.Y.shape[1]:
             raise ValueError("A score needs targets; name them, as in open_table(path, target='price'), or pass y.")
-        f = np.asarray(self.model.predict(block.table))
+        f = np.asarray(self.model.predict(block.X))
         f = f[:, None] if f.ndim == 1 else f
         check_predicted(block.Y, f)
         both = np.hstack([block.Y, block.Y - f])[counted]
         return stats_of(both, block.weights[counted]) if counted.any() else None
 
 
-def r2(source: Source, model: Any) -> float:
+def r2(rows: Rows[Any], model: Any) -> float:
     """The coefficient of determination, averaged over outputs, as scikit-learn has it."""
-    found = later_rows(source, model).reduce(ErrorsOf(sendable(model)), merged_if_any)
+    found = later_rows(rows, model).map_reduce(ErrorsOf(sendable(model)), merged_if_any)
     if found is None:
         raise ValueError(NO_WEIGHT)
     k = len(found.sd) // 2
@@ -220,7 +220,7 @@ def predict_table(model: Any, source: Any, out: Any, *, confidence_level: float 
     check_is_fitted(model)
     if confidence_level is not None and not hasattr(model, "predict_interval"):
         raise ValueError("confidence_level is for models with a band, and this one has none.")
-    table = source if isinstance(source, FileSource) else open_table(source)
+    table = source if isinstance(source, FileRows) else open_table(source)
     table = later_rows(table, model)
     if table.reads(path):
         raise ValueError(f"{str(path)!r} is, or would be, one of the files that are read; give it another name.")
@@ -228,7 +228,7 @@ def predict_table(model: Any, source: Any, out: Any, *, confidence_level: float 
         writer = None
         try:
             for block in table.blocks():
-                columns = pa.table(_columns(model, block.table, confidence_level))
+                columns = pa.table(_columns(model, block.X, confidence_level))
                 writer = writer or _writer(file, columns.schema, path.suffix.lower())
                 writer.write_table(columns)
         finally:

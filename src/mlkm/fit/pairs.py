@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
-from ..data.dask import DaskSource, client_in_use, compute, tree_of
-from ..data.source import Source
+from ..data.dask import DaskRows, client_in_use, compute, tree_of
+from ..data.rows import Rows
 from ..runtime.sizes import PRODUCT_TASKS
 from ..runtime.threads import limited
 from ..solve.dual_matrix import Pairs, pairs_elsewhere, some_pairs
 
 
-def pairs_on(source: Source | None) -> AbstractContextManager[None]:
+def pairs_on(source: Rows[Any]) -> AbstractContextManager[None]:
     """Products with kernel matrices are computed where the rows of the source are."""
-    return pairs_elsewhere(ClusterPairs()) if isinstance(source, DaskSource) else nullcontext()
+    return pairs_elsewhere(ClusterPairs()) if isinstance(source, DaskRows) else nullcontext()
 
 
 @dataclass(frozen=True)

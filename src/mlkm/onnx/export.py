@@ -44,7 +44,7 @@ def graph_of(model: Any, dtype: str) -> Graph:
             f" with one of them; got {type(last).__name__}."
         )
     mean = regressor_mean(last, source, double)
-    _output(graph, "mean", mean, dtype, () if last._single_output else (len(last.y_scaler_.mean),))
+    _output(graph, "mean", mean, dtype, () if last._preparation.single_output else (last._preparation.n_outputs,))
     return graph
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from .._types import Array
 from ..data.input_range import OVERSHOOT, units_of
+from ..data.preparation import Preparation
 from ..model.machine import Machine
 from .graph import Graph
 from .maps import cosines, dtype_of, part_features, parts_of
@@ -32,18 +33,19 @@ def average(graph: Graph, machines: Sequence[Machine], Z: str, double: bool) -> 
 
 def in_units(graph: Graph, model: Any, f: str, Z: str) -> str:
     """Predictions (n, k) at standardised inputs in the units of y, clipped to their limits."""
-    scaler, (least, most), beyond = model.y_scaler_, model.prediction_limits_, model._beyond
+    preparation = model._preparation
+    scaler, (least, most), beyond = preparation.y_scaler, preparation.limits, preparation.beyond
     Y = graph("Add", graph("Mul", f, scaler.sd), scaler.mean)
     if np.isinf(most).all():
         return Y
-    ranges = graph("Max", graph("Sub", np.array(beyond), prediction_room(graph, model, Z)), np.array(0.0))
+    ranges = graph("Max", graph("Sub", np.array(beyond), prediction_room(graph, preparation, Z)), np.array(0.0))
     less = graph("Mul", ranges, (most - least) / (1 + 2 * beyond))
     return graph("Min", graph("Max", Y, graph("Add", least, less)), graph("Sub", most, less))
 
 
-def prediction_room(graph: Graph, model: Any, Z: str) -> str:
-    """The same as `Fence.room`: (n, 1)."""
-    ends = model.x_scaler_.forward(np.stack([model._fence.low, model._fence.high]))
+def prediction_room(graph: Graph, preparation: Preparation, Z: str) -> str:
+    """Return by how many ranges predictions may exceed the targets, (n, 1), as `InputRange.room` does."""
+    ends = preparation.x_scaler.forward(np.stack([preparation.input_range.low, preparation.input_range.high]))
     far = graph("Div", graph("Max", graph("Sub", ends[0], Z), graph("Sub", Z, ends[1])), units_of(*ends))
     return graph("Add", graph.row_sums(graph("Max", far, np.array(0.0))), np.array(OVERSHOOT))
 

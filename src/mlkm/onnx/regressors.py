@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import KernelMachine
-from ..data import Fence
+from ..data import InputRange
 from .graph import Graph
 from .inline import other_regressor
 from .machines import average, in_units
@@ -22,18 +22,19 @@ def regressor_mean(model: Any, source: Source, double: bool) -> str:
 
 
 def standard_inputs(model: KernelMachine, source: Source) -> str:
-    """The inputs as machines see them: no further out than where they are held, standardised."""
+    """The inputs as machines see them: clipped to their limits, and standardised."""
     check_is_fitted(model)
     graph = source.graph
-    X = level_numbers(graph, source.inputs(model._reader), model._numbers)
-    if model._careful:
-        X = _held(graph, model._fence, X)
-    return standardised(graph, X, model.x_scaler_)
+    preparation = model._preparation
+    X = level_numbers(graph, source.inputs(preparation.reader), preparation.levels)
+    if preparation.automatic:
+        X = _clipped(graph, preparation.input_range, X)
+    return standardised(graph, X, preparation.x_scaler)
 
 
-def _held(graph: Graph, fence: Fence, X: str) -> str:
-    """The same as `Fence.held`."""
-    down, up = fence.steps
-    above = graph.held(graph("Sub", X, fence.most + up), np.zeros_like(up), up)
-    below = graph.held(graph("Sub", fence.least - down, X), np.zeros_like(down), down)
-    return graph("Add", graph("Sub", graph.held(X, fence.least, fence.most), above), below)
+def _clipped(graph: Graph, limits: InputRange, X: str) -> str:
+    """Return inputs far out replaced as `InputRange.clip` does."""
+    down, up = limits.steps
+    above = graph.held(graph("Sub", X, limits.clip_high + up), np.zeros_like(up), up)
+    below = graph.held(graph("Sub", limits.clip_low - down, X), np.zeros_like(down), down)
+    return graph("Add", graph("Sub", graph.held(X, limits.clip_low, limits.clip_high), above), below)

@@ -263,7 +263,7 @@ def _effects(inner: ReportedModel, fit: FitFacts, table: Table, notes: list[str]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return tuple(curves(inner.effects(table.take(at)), inner.feature_relevance_, fit.rows or 0))
+            return tuple(curves(inner.effects(table[at]), inner.feature_relevance_, fit.rows or 0))
     except ValueError as problem:
         notes.append(f"Effects are not shown: {problem}")
         return ()

@@ -134,6 +134,8 @@ def fits(value: Any, hint: Any) -> bool:
     >>> fits((1.0, None), tuple[float, int | None]), fits([1, "a"], list[int]), fits(True, int)
     (True, False, False)
     """
+    if isinstance(hint, TypeVar):
+        return fits(value, hint.__bound__)
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return any(fits(value, one) for one in inner)

@@ -23,7 +23,6 @@ class Purpose(IntEnum):
     WEIGHTS = 7  # initial weights, by rotation
     PARTS = 8  # subsamples of cross-fitting
     FOLDS = 9  # of penalty="cv"
-    LEVELS = 10  # folds for means of y at levels
     FINAL = 30  # features of the layer that was learned
     STACK = 31  # bootstraps of the weights of a stack
     QUANTILES = 40  # features of quantile fits

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.pieces import piece_rows
+from ..data.rows import block_rows
 from ..runtime import sizes
 from ..runtime.memory import memory_budget
 from ..runtime.threads import blas_threads, limited
@@ -131,7 +131,7 @@ def cost_of_features(
     parts = 1 + _parts(n, policy) if n <= policy.stack_rows else 1
     search = searched * parts * (_search(n, d, once) + _weigh(n, d, once) + left_seconds)
     rows = 8.0 * n * (2 * d + 4) if in_memory else 8.0 * 40_000 * d
-    block = 8.0 * piece_rows(d) * (4 * d + 4) + 3 * 4 * 2048 * D
+    block = 8.0 * block_rows(d) * (4 * d + 4) + 3 * 4 * 2048 * D
     memory = sizes.LIBRARY_BYTES + rows + 4 * block + sizes.MATRICES_HELD * 8.0 * D**2 + searched * left_memory
     passes = 1 if in_memory or n <= EXACT_ROWS else 2
     return Cost(memory, search + pass_over + solve, f"{D} features on {n:,} rows", passes, pass_over + solve)

@@ -8,7 +8,8 @@ import numpy as np
 
 from .._types import Array
 from ..data import Rows, blocks
-from ..data.pieces import BLOCK, Piece, Pieces
+from ..data.rows import BLOCK, Block
+from ..data.rows import Rows as BlockRows
 from ..model.last import LastInputs
 from ..model.machine import Machine, predict_average
 from ..model.prior import Prior
@@ -121,7 +122,7 @@ def loo_error_of_last_layer(machine: Machine, rows: Rows, penalty: float) -> Arr
     """Return the mean squared leave-one-out error of every output, by the ridge on the last layer's inputs."""
     features = LastInputs(machine)
     smoother = primal_without_rounding(features, sums_of_rows(features, rows), penalty)
-    errors = SquaredErrors((), (smoother,))(Piece(rows.X, rows.Y, rows.counts))
+    errors = SquaredErrors((), (smoother,))(Block(rows.X, rows.Y, rows.counts))
     return np.asarray(errors[1] / rows.counts.sum())
 
 
@@ -133,7 +134,7 @@ class SquaredErrors:
     machines: tuple[Machine, ...]
     smoothers: tuple[Primal, ...]
 
-    def __call__(self, piece: Piece) -> Array:
+    def __call__(self, piece: Block) -> Array:
         """Return the sums, in blocks of rows."""
         total = np.zeros((1 + len(self.smoothers), piece.Y.shape[1]))
         for at in blocks(len(piece), BLOCK):
@@ -146,9 +147,9 @@ class SquaredErrors:
         return total
 
 
-def mean_errors(machines: Sequence[Machine], smoothers: Sequence[Primal], pieces: Pieces) -> tuple[Array, Array]:
+def mean_errors(machines: Sequence[Machine], smoothers: Sequence[Primal], rows: BlockRows) -> tuple[Array, Array]:
     """Return the mean squared error of an average of machines, and the leave-one-out error averaged over smoothers,
     both (k,); the second is NaN without smoothers."""
-    total: Array = pieces.reduce(SquaredErrors(tuple(machines), tuple(smoothers)), np.add)
-    total = total / pieces.n_rows  # weights average to one
+    total: Array = rows.map_reduce(SquaredErrors(tuple(machines), tuple(smoothers)), np.add)
+    total = total / rows.n  # weights average to one
     return total[0], total[1:].mean(axis=0) if smoothers else np.full(total.shape[1], np.nan)

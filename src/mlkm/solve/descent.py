@@ -21,14 +21,13 @@ from contextlib import closing
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from .._types import Array, BoolArray, IntArray
-from ..data import Rows
-from ..data.pieces import Piece, Pieces, in_order
+from ..data.rows import Block, Rows, in_order
 from ..model.machine import InputMap, Machine, flatten, positions, with_layers
 from ..runtime.progress import advance, stage
 from ..runtime.seeds import Purpose, generator
@@ -125,40 +124,47 @@ class CensusOf:
 
     n_parts: int
 
-    def __call__(self, piece: Piece) -> Census:
+    def __call__(self, piece: Block) -> Census:
         piece = piece.counted()
-        of_part = [piece.weights if piece.part is None else piece.weights[piece.part == k] for k in range(self.n_parts)]
+        of_part = [piece.weights if piece.fold is None else piece.weights[piece.fold == k] for k in range(self.n_parts)]
         counts, weights = np.array([len(w) for w in of_part]), np.array([w.sum() for w in of_part])
         return Census(1, counts, weights, np.asarray(piece.Y.any(axis=0)))
 
 
-def census(pieces: Pieces, n_parts: int) -> Census:
+def census(pieces: Rows, n_parts: int) -> Census:
     """Count all rows in one pass; `n_parts` is 0 where they are not split."""
-    return pieces.reduce(CensusOf(max(n_parts, 1)), Census.__add__)
+    return pieces.map_reduce(CensusOf(max(n_parts, 1)), Census.__add__)
 
 
 @dataclass(frozen=True)
-class OneBlock:
+class OneBlock(Rows[Array]):
     """Rows in memory, as the case of one block."""
 
-    piece: Piece
+    piece: Block
 
     @classmethod
-    def of(cls, rows: Rows, parts: Sequence[IntArray]) -> "OneBlock":
+    def of(cls, rows: Block, parts: Sequence[IntArray]) -> "OneBlock":
         """Return rows as one block, where `parts` has the rows of each part, if there are any."""
         part = np.zeros(len(rows), np.intp)
         for number, at in enumerate(parts):
             part[at] = number
-        return cls(Piece(rows.X, rows.Y, rows.weights, part if len(parts) else None))
+        return cls(Block(rows.X, rows.Y, rows.weights, fold=part if len(parts) else None))
+
+    names: ClassVar[None] = None
+    single_output: ClassVar[bool] = True
 
     @property
-    def n_rows(self) -> int:
+    def n(self) -> int:
         return len(self.piece)
 
-    def reduce(self, f: Callable[[Piece], T], add: Callable[[T, T], T]) -> T:
+    @property
+    def n_columns(self) -> int:
+        return int(self.piece.X.shape[1])
+
+    def map_reduce(self, f: Callable[[Block], T], add: Callable[[T, T], T]) -> T:
         return f(self.piece)
 
-    def each(self) -> Iterator[Piece]:
+    def blocks(self) -> Iterator[Block]:
         return iter((self.piece,))
 
 
@@ -169,9 +175,9 @@ class AsTrainingRows:
     phi: InputMap
     unit: Array
 
-    def __call__(self, piece: Piece) -> TrainingRows:
+    def __call__(self, piece: Block) -> TrainingRows:
         piece = piece.counted()
-        return training_rows(piece, self.phi, unit=self.unit, part=piece.part)
+        return training_rows(piece, self.phi, unit=self.unit, part=piece.fold)
 
 
 def rows_of_part(data: TrainingRows, part: int) -> IntArray | slice:
@@ -192,7 +198,7 @@ class SumsOf:
     visit: Visit | None
     with_error: bool
 
-    def __call__(self, piece: Piece) -> list[list[Array]]:
+    def __call__(self, piece: Block) -> list[list[Array]]:
         data = self.as_rows(piece)
         with np.errstate(over="ignore", invalid="ignore"):
             return [self._of_rotation(data, j) for j in range(len(self.machines))]
@@ -256,7 +262,7 @@ class _Descent:
     def __init__(
         self,
         starts: Sequence[Machine],
-        pieces: Pieces,
+        pieces: Rows,
         n_parts: int,
         counted: Census,
         unit: Array,
@@ -267,7 +273,7 @@ class _Descent:
         self.pieces, self.census, self.step, self.seed = pieces, counted, step, seed
         self.visits = visits(starts[0].depth, n_parts, step.passes)
         self.as_rows = AsTrainingRows(starts[0].maps[0], unit)
-        self.only = self.as_rows(next(iter(pieces.each()))) if counted.n_blocks == 1 else None
+        self.only = self.as_rows(next(iter(pieces.blocks()))) if counted.n_blocks == 1 else None
         # gradients are summed up where the blocks are
         self.in_place = self.only is None and all(map(self.one_batch, range(len(counted.counts))))
         self.total_weight = counted.weights.sum()
@@ -310,7 +316,7 @@ class _Descent:
         """Make a pass whose sums come from where the blocks are."""
         machines = tuple(rotation.machine for rotation in self.rotations)
         work = SumsOf(self.as_rows, machines, self.census.weights, visit, with_error)
-        sums = self.pieces.reduce(work, _added)
+        sums = self.pieces.map_reduce(work, _added)
         errors = np.array([of_rotation.pop(0) if with_error else 0.0 for of_rotation in sums])
         if visit is not None:
             for rotation, gradient in zip(self.rotations, sums, strict=True):
@@ -327,7 +333,7 @@ class _Descent:
         if self.only is not None:
             return np.array([work(self.only, j) for j in every])
         errors = np.zeros(len(every))
-        for data in map(self.as_rows, self.pieces.each()):
+        for data in map(self.as_rows, self.pieces.blocks()):
             stop_if_asked()
             on_block = partial(work, data)
             errors += list(in_order(on_block, every) if len(every) > 1 else map(on_block, every))
@@ -350,7 +356,7 @@ class _Descent:
 
 def train(
     starts: Sequence[Machine],
-    pieces: Pieces,
+    pieces: Rows,
     n_parts: int,
     counted: Census,
     unit: Array,
@@ -368,7 +374,7 @@ def train(
     ----------
     starts : sequence of Machine
         Initial weights of every rotation.
-    pieces : Pieces
+    pieces : Rows
         The rows; each says which part it belongs to, where there are parts.
     n_parts : int
         The number of parts K; 0 trains all layers jointly on all rows.

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._types import Array, BoolArray
 from ..data import Standardiser
-from ..data.pieces import Pieces
+from ..data.rows import Rows
 from ..model.machine import Machine, with_last
 from ..runtime import checks as check
 from .closed_form import loo_error_of_last_layer
@@ -134,7 +134,7 @@ class GradientDescent(Solver):
     def descend(
         self,
         starts: Sequence[Machine],
-        pieces: Pieces,
+        pieces: Rows,
         n_parts: int,
         penalty: float | None,
         units: Standardiser,

@@ -24,7 +24,7 @@ import scipy.linalg
 from scipy.linalg import cho_solve, lapack, solve_triangular
 
 from .._types import Array, BoolArray
-from ..data.pieces import Piece
+from ..data.rows import Block
 from ..model.last import Features
 from .penalty import best_near, best_on_grid, candidates
 from .sums import Gram, Sums, gram
@@ -266,7 +266,7 @@ def system_of_rows(rows_of_features: Callable[[slice], Array], Y: Array, weights
     return RidgeSystem.of(products, sample, Y[last], weights[last])
 
 
-def system_of_sums(sums: Sums, features: Features, sample: Piece) -> RidgeSystem:
+def system_of_sums(sums: Sums, features: Features, sample: Block) -> RidgeSystem:
     """Make a system of sums over all rows, with weights that are made to average to one, and sampled rows."""
     factor = sums.n / sums.weight
     F = features.rows_of_features(features.inputs(sample.X))

@@ -19,7 +19,8 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from .._types import Array
 from ..data import Rows
-from ..data.pieces import BLOCK, Piece, Pieces
+from ..data.rows import BLOCK, Block
+from ..data.rows import Rows as BlockRows
 from ..model.last import Features
 from ..runtime.threads import side_by_side, stop_if_asked
 
@@ -172,20 +173,20 @@ class SumsByPart:
     of: tuple["SumsOf", ...]
     parts: tuple[int | None, ...]
 
-    def __call__(self, piece: Piece) -> list[Sums]:
+    def __call__(self, piece: Block) -> list[Sums]:
         """Return the sums inside and outside of the parts in turn."""
         piece, result = piece.counted(), []
         for sums, part in zip(self.of, self.parts, strict=True):
-            inside = np.full(len(piece), True) if part is None else np.asarray(piece.part == part)
-            result += [sums(piece.take(inside)), sums(piece.take(~inside))]
+            inside = np.full(len(piece), True) if part is None else np.asarray(piece.fold == part)
+            result += [sums(piece.rows(inside)), sums(piece.rows(~inside))]
         return result
 
 
 def sums_by_part(
-    layers: Sequence[Features], parts: Sequence[int | None], pieces: Pieces, X: Array
+    layers: Sequence[Features], parts: Sequence[int | None], rows: BlockRows, X: Array
 ) -> list[tuple[Sums, Sums]]:
     """Return for every layer the sums over its part and over all rows; features are shifted by their mean at X."""
-    sums = pieces.reduce(SumsByPart(tuple(sums_of(layer, X) for layer in layers), tuple(parts)), _add_each)
+    sums = rows.map_reduce(SumsByPart(tuple(sums_of(layer, X) for layer in layers), tuple(parts)), _add_each)
     return [(inside, inside + others) for inside, others in zip(sums[::2], sums[1::2], strict=True)]
 
 
@@ -215,9 +216,9 @@ class SumsOf:
     shift: Array
     double: bool = False
 
-    def __call__(self, piece: Piece) -> Sums:
+    def __call__(self, block: Block) -> Sums:
         """Return the sums: products of at most `BLOCK` rows in the precision of the features, added in float64."""
-        inputs, Y, weights = piece.X if self.double else self.features.inputs(piece.X), piece.Y, piece.weights
+        inputs, Y, weights = block.X if self.double else self.features.inputs(block.X), block.Y, block.weights
         shift, every = self.shift.astype(inputs.dtype), range(0, len(Y), BLOCK)
         FF, FY, F = shifted_sums(lambda at: self.features.rows_of_features(inputs[at]), Y, weights, shift, every)
         return Sums(self.shift, float(len(Y)), float(weights.sum()), F, weights @ Y, FF, FY, weights @ Y**2)
@@ -231,6 +232,6 @@ def sums_of(features: Features, X: Array) -> SumsOf:
 def sums_of_rows(features: Features, rows: Rows) -> Sums:
     """Return the sums over rows in memory, in float64, with a weight that is the number of rows with all copies."""
     shift = features.rows_of_features(rows.X[:_SHIFT_ROWS]).mean(axis=0)
-    sums = SumsOf(features, shift, double=True)(Piece(rows.X, rows.Y, rows.weights))
+    sums = SumsOf(features, shift, double=True)(Block(rows.X, rows.Y, rows.weights))
     n = float(rows.copies.sum())
     return replace(sums, n=n).times(n / sums.weight)

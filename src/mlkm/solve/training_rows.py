@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from .._types import Array, IntArray
 from ..data import Rows, blocks
-from ..data.pieces import Piece
+from ..data.rows import Block
 from ..model.features import features
 from ..model.machine import InputMap, Machine, backward, forward, gradients
 from ..runtime.sizes import BLOCK_ENTRIES
@@ -53,7 +53,7 @@ class TrainingRows:
 
 
 def training_rows(
-    rows: Rows | Piece,
+    rows: Rows | Block,
     phi: InputMap,
     entries: int = BLOCK_ENTRIES,
     unit: Array | float = 1.0,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..._types import Array, IntArray
-from .. import LEVEL, NUMBER, TEXT, Inputs
+from ..inputs import LEVEL, NUMBER, TEXT, Inputs
 from .cells import Odd, RawColumn, as_dates, as_levels, as_numbers, word_of
 from .dates import cycles_of, days, on_circle
 from .frames import Table, as_words, is_dates, is_words
@@ -133,7 +133,7 @@ def fit_columns(table: Table, categorical: Sequence[bool], weights: Array | None
     if weights is None:
         weights = np.ones(len(table))
     counted = weights > 0
-    table, weights = table.take(counted), weights[counted]
+    table, weights = table[counted], weights[counted]
     named = enumerate(zip(table.columns, categorical, strict=True))
     return tuple(_fit(column, as_level, weights, table.zone(j)) for j, (column, as_level) in named)
 

@@ -13,6 +13,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._types import BoolArray, IntArray
 from ...runtime.checks import check_different_names
 from .cells import DATES, REAL, SPANS, RawColumn, as_dates, as_levels, as_numbers, objects, word_of, zone_of
 
@@ -28,8 +29,13 @@ class Table:
     def __len__(self) -> int:
         return len(self.columns[0]) if self.columns else 0
 
-    def take(self, at: Any) -> "Table":
-        """Some of the rows."""
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of rows and columns."""
+        return len(self), len(self.columns)
+
+    def __getitem__(self, at: slice | IntArray | BoolArray) -> "Table":
+        """Return the rows at these places."""
         return Table(tuple(column[at] for column in self.columns), self.names, self.zones)
 
     def named(self, wanted: tuple[str, ...] | None) -> "Table":

@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from ..._types import Array
 from ...runtime.checks import as_numbers, brief, check_table
-from .. import Inputs, checked_weights
+from ..inputs import Inputs, checked_weights
 from .columns import CategoryColumn, Column, encode, fit_columns, inputs_of
-from .frames import Table, cells_of, check_finite, check_names, is_frame, read_array, read_frame
+from .frames import Table, cells_of, check_finite, check_names, is_frame, is_words, read_array, read_frame
 from .odd import OddCells, tell_odd
 
 
@@ -42,8 +42,14 @@ class Reader:
         return encode(self.columns, self.table(estimator, X))
 
     def encoded(self, table: Table) -> Array:
-        """Return the inputs of rows of the fit, without warnings."""
-        return encode(self.columns, self._formed(table.columns, table.names)[0])
+        """Return the inputs of rows of the fit, whose cells have the types of the columns, except that a column without
+        a value in a block has no type there."""
+        pairs = zip(self.columns, table.columns, strict=True)
+        typed = [
+            cells if isinstance(column, CategoryColumn) or not is_words(cells) else column.form(cells)[0]
+            for column, cells in pairs
+        ]
+        return encode(self.columns, Table(tuple(typed), table.names))
 
     def table(self, estimator: Any, X: Any) -> Table:
         """Return the columns of the fit in the types that they had there. Cells of another type are missing or new

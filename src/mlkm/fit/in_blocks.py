@@ -1,4 +1,4 @@
-"""Fits on rows that are seen a piece at a time. What looks at rows together, layer 1 and hidden layers by variable
+"""Fits on rows that are seen a block at a time. What looks at rows together, layer 1 and hidden layers by variable
 projection, sees a sample; descent and everything in closed form see all rows."""
 
 from collections.abc import Sequence
@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._types import Array
-from ..data import Rows, Standardiser
-from ..data.pieces import Piece, Pieces
+from ..data import Standardiser
+from ..data.rows import Block, Rows
+from ..data.training import Training
 from ..model.last import Features, LastInputs
 from ..model.prior import Prior
 from ..runtime.progress import stage
@@ -25,7 +26,7 @@ from .train import Fitted, descent_starts, fitted_one, parts_of, penalty_by_fold
 
 
 @dataclass(frozen=True)
-class FittedInPieces:
+class FittedInBlocks:
     """The fit; what the last layer of every machine sees, and its sums over all rows; and the mean squared error of
     their average on all rows, where the sums do not tell it."""
 
@@ -45,64 +46,62 @@ def features_summed(plan: Plan, d: int, n_rows: int) -> int:
     return plan.n_features or plan.policy.summed_features(n_rows, d)
 
 
-def train_in_pieces(
-    sample: Rows, of_all: Piece, pieces: Pieces, plan: Plan, units: Standardiser, n_parts: int = 0
-) -> FittedInPieces:
-    """Fit to all pieces; `sample` has weights of its own, `of_all` the same rows with theirs among all rows. With
-    parts, these and the pieces say which part a row belongs to; `units` are those of the outputs."""
+def train_in_blocks(training: Training, plan: Plan, units: Standardiser) -> FittedInBlocks:
+    """Fit to all rows; `units` are those of the outputs. With parts, blocks say which part a row belongs to."""
+    sample, of_all, rows, n_parts = training.sample, training.of_all, training.rows, plan.n_parts or 0
     if plan.penalties:
         plan = plan.with_penalty(penalty_by_folds(sample, plan, units))
     if isinstance(plan.solver, GradientDescent):
-        return _by_descent(sample, of_all, pieces, plan, plan.solver, units, n_parts)
+        return _by_descent(sample, of_all, rows, plan, plan.solver, units, n_parts)
     if plan.depth > 1:
-        return _deep(sample, of_all, pieces, plan, n_parts)
-    prior = with_enough_digits(first_layer(sample, plan), pieces.n_rows)
+        return _deep(sample, of_all, rows, plan, n_parts)
+    prior = with_enough_digits(first_layer(sample, plan), rows.n)
     if n_parts < 2:
-        return _one_layer(prior, sample, of_all, pieces, plan)
-    return _one_layer_by_parts(prior, sample, of_all, pieces, plan, n_parts)
+        return _one_layer(prior, sample, of_all, rows, plan)
+    return _one_layer_by_parts(prior, sample, of_all, rows, plan, n_parts)
 
 
-def _one_layer(prior: Prior, sample: Rows, of_all: Piece, pieces: Pieces, plan: Plan) -> FittedInPieces:
+def _one_layer(prior: Prior, sample: Block, of_all: Block, rows: Rows, plan: Plan) -> FittedInBlocks:
     """Sums over all rows, and the penalty by leave-one-out at some of them."""
     left_out = _last_rows(of_all, plan)
-    sums = pieces.reduce(sums_of(prior, left_out.X), add_in_place)
+    sums = rows.map_reduce(sums_of(prior, left_out.X), add_in_place)
     with stage("solve"):
         fit = system_of_sums(sums, prior, left_out).fit(plan.penalty)
     solution = one_layer_solution(prior, [fit])
-    return FittedInPieces(fitted_one(sample, solution, (prior.width,), (scale_of(prior),), prior), (prior,), (sums,))
+    return FittedInBlocks(fitted_one(sample, solution, (prior.width,), (scale_of(prior),), prior), (prior,), (sums,))
 
 
 def _one_layer_by_parts(
-    prior: Prior, sample: Rows, of_all: Piece, pieces: Pieces, plan: Plan, n_parts: int
-) -> FittedInPieces:
+    prior: Prior, sample: Block, of_all: Block, rows: Rows, plan: Plan, n_parts: int
+) -> FittedInBlocks:
     """One fit per part."""
     layers, parts = [prior] * n_parts, list(range(n_parts))
-    found = sums_by_part(layers, parts, pieces, of_all.X[-plan.policy.left_out_rows :])
+    found = sums_by_part(layers, parts, rows, of_all.X[-plan.policy.left_out_rows :])
     fits = [
         system_of_sums(own, prior, _last_rows(of_all, plan, part)).fit(plan.penalty)
         for (own, _), part in zip(found, parts, strict=True)
     ]
     solution = one_layer_solution(prior, fits)
     fitted = fitted_one(sample, solution, (prior.width,), (scale_of(prior),))
-    return _averaged(fitted, layers, [every for _, every in found], pieces)
+    return _averaged(fitted, layers, [every for _, every in found], rows)
 
 
-def _deep(sample: Rows, of_all: Piece, pieces: Pieces, plan: Plan, n_parts: int) -> FittedInPieces:
+def _deep(sample: Block, of_all: Block, rows: Rows, plan: Plan, n_parts: int) -> FittedInBlocks:
     """Hidden layers by the sample, then last layers on all rows, or with parts on all rows of the last part of every
     rotation: where one layer does as well, that one on all rows."""
     parts = parts_of(sample, plan) if n_parts else None
     found = hidden_layers(Problem(sample, (), parts, plan.penalty, seed=plan.seed, n_jobs=plan.n_jobs), plan)
     solution, widths, scales = found.solution, plan.widths or (), (scale_of(found.prior), *plan.scales[1:])
     if not found.pays:
-        prior = with_enough_digits(found.prior, pieces.n_rows)
-        alone = _one_layer(prior, sample, of_all, pieces, plan)
+        prior = with_enough_digits(found.prior, rows.n)
+        alone = _one_layer(prior, sample, of_all, rows, plan)
         own = alone.fitted.solution
         machine = with_one_layer(solution.machines[0], own.machines[0])
         solution = replace(solution, machines=(machine,), penalty=own.penalty, loo_error=own.loo_error)
         return replace(alone, fitted=fitted_one(sample, solution, widths, scales))
     layers = [LastInputs(machine) for machine in solution.machines]
     last = [part_number(j, plan.depth - 1, n_parts) if n_parts else None for j in range(len(layers))]
-    sums = sums_by_part(layers, last, pieces, of_all.X[-plan.policy.left_out_rows :])
+    sums = sums_by_part(layers, last, rows, of_all.X[-plan.policy.left_out_rows :])
     fits = [
         system_of_sums(own, layer, _last_rows(of_all, plan, part)).fit(plan.penalty)
         for layer, (own, _), part in zip(layers, sums, last, strict=True)
@@ -114,33 +113,32 @@ def _deep(sample: Rows, of_all: Piece, pieces: Pieces, plan: Plan, n_parts: int)
         loo_error=np.mean([fit.loo_error for fit in fits], axis=0),
     )
     fitted = fitted_one(sample, solution, widths, scales)
-    return _averaged(fitted, layers, [every for _, every in sums], pieces)
+    return _averaged(fitted, layers, [every for _, every in sums], rows)
 
 
 def _by_descent(
-    sample: Rows, of_all: Piece, pieces: Pieces, plan: Plan, solver: GradientDescent, units: Standardiser, n_parts: int
-) -> FittedInPieces:
+    sample: Block, of_all: Block, rows: Rows, plan: Plan, solver: GradientDescent, units: Standardiser, n_parts: int
+) -> FittedInBlocks:
     """The paper's method on all rows; errors of rows left out are those of all of them."""
     starts, scales = descent_starts(sample, plan, solver, max(n_parts, 1))
-    solution = solver.descend(starts, pieces, n_parts, plan.penalty, units, plan.seed)
+    solution = solver.descend(starts, rows, n_parts, plan.penalty, units, plan.seed)
     layers = [LastInputs(machine) for machine in solution.machines]
     sums = [
-        every for _, every in sums_by_part(layers, [None] * len(layers), pieces, of_all.X[-plan.policy.left_out_rows :])
+        every for _, every in sums_by_part(layers, [None] * len(layers), rows, of_all.X[-plan.policy.left_out_rows :])
     ]
     ridges = [primal_without_rounding(layer, own, solution.penalty) for layer, own in zip(layers, sums, strict=True)]
-    error, loo_error = mean_errors(solution.machines, ridges, pieces)
+    error, loo_error = mean_errors(solution.machines, ridges, rows)
     fitted = fitted_one(sample, replace(solution, loo_error=loo_error), plan.widths or (), scales)
-    return FittedInPieces(fitted, tuple(layers), tuple(sums), error)
+    return FittedInBlocks(fitted, tuple(layers), tuple(sums), error)
 
 
-def _averaged(fitted: Fitted, layers: Sequence[Features], sums: Sequence[Sums], pieces: Pieces) -> FittedInPieces:
+def _averaged(fitted: Fitted, layers: Sequence[Features], sums: Sequence[Sums], rows: Rows) -> FittedInBlocks:
     """With the error of the average, where there are several machines."""
-    error = None if len(layers) == 1 else mean_errors(fitted.solution.machines, [], pieces)[0]
-    return FittedInPieces(fitted, tuple(layers), tuple(sums), error)
+    error = None if len(layers) == 1 else mean_errors(fitted.solution.machines, [], rows)[0]
+    return FittedInBlocks(fitted, tuple(layers), tuple(sums), error)
 
 
-def _last_rows(of_all: Piece, plan: Plan, part: int | None = None) -> Piece:
-    """The last rows of the sample, or of a part of it."""
-    own = of_all if part is None or of_all.part is None else of_all.take(of_all.part == part)
-    at = slice(max(0, len(own) - plan.policy.left_out_rows), None)
-    return Piece(own.X[at], own.Y[at], own.weights[at])
+def _last_rows(of_all: Block, plan: Plan, part: int | None = None) -> Block:
+    """Return the last rows of the sample, or of a part of it."""
+    own = of_all if part is None or of_all.fold is None else of_all.rows(of_all.fold == part)
+    return own.rows(slice(max(0, len(own) - plan.policy.left_out_rows), None))

@@ -1,0 +1,284 @@
+"""From a table to standardised inputs, and from predictions back to the units of the targets.
+
+What a column is, numbers for levels, the range of every input, the scalings and the limits of predictions are decided
+here, once, by passes over blocks of rows, and applied to every later row by itself.
+"""
+
+import operator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._types import Array
+from .distinct import NO_WEIGHT, distinct_rows
+from .input_range import InputRange
+from .inputs import Inputs
+from .levels import CrossedNumbers, LevelNumbers, LevelSums, fit_numbers, level_sums, many_levels
+from .rows import NO_TARGET, Block, Rows
+from .scaling import Standardiser, Stats, check_near, merged_if_any, stats_of
+from .scan import Scan, parts, row_hashes
+from .tables.columns import CategoryColumn
+from .tables.frames import Table
+from .tables.reading import Reader
+
+_FEWEST = 4  # rows from which on an extreme value is winsorised
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What a fitted model knows of its table: how cells become standardised inputs, and how predictions become numbers
+    in the units of the targets.
+
+    Attributes
+    ----------
+    reader : what the columns are
+    levels : numbers for levels, None where the model takes levels as they are
+    input_range : the range of every input
+    x_scaler, y_scaler : the scalings of inputs and targets
+    low, high : the least and the largest training target of every output
+    beyond : by how many ranges of the training targets predictions may exceed these at most; infinite without limit
+    automatic : whether scales are automatic; inputs far out are then clipped
+    single_output : whether targets are one-dimensional
+    """
+
+    reader: Reader
+    levels: LevelNumbers | None
+    input_range: InputRange
+    x_scaler: Standardiser
+    y_scaler: Standardiser
+    low: Array
+    high: Array
+    beyond: float
+    automatic: bool
+    single_output: bool
+
+    @property
+    def kinds(self) -> Inputs:
+        """What the inputs are."""
+        return _kinds(self.reader, self.levels)
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of outputs."""
+        return len(self.y_scaler.mean)
+
+    @property
+    def limits(self) -> tuple[Array, Array]:
+        """The least and the largest number that may be predicted, for every output; infinite where there is no
+        limit."""
+        if np.isinf(self.beyond):
+            return np.full_like(self.low, -np.inf), np.full_like(self.high, np.inf)
+        with np.errstate(over="ignore"):
+            reach = self.beyond * (self.high - self.low)
+            return self.low - reach, self.high + reach
+
+    def read(self, estimator: Any, X: Any) -> Array:
+        """Return the inputs of a later table in their units; messages name the estimator."""
+        inputs = self.reader.read(estimator, X)
+        return inputs if self.levels is None else self.levels.numbers(inputs)
+
+    def standardised(self, X: Array) -> Array:
+        """Return standardised inputs; with automatic scales, values far beyond those of training are first clipped
+        (`InputRange.clip`)."""
+        if self.automatic:
+            return self.x_scaler.forward(self.input_range.clip(X))
+        why = "and a fit with given scales allows at most 1e+100; correct it, or fit with automatic scales"
+        return check_near(self.x_scaler.forward(X), why)
+
+    def inputs(self, estimator: Any, X: Any) -> Array:
+        """Return the standardised inputs of a later table."""
+        return self.standardised(self.read(estimator, X))
+
+    def to_units(self, f: Array, Z: Array) -> Array:
+        """Return predictions f at standardised inputs Z in the units of y, within their limits: (n,) or (n, k)."""
+        return self.shaped(self.within(self.y_scaler.backward(f), Z))
+
+    def within(self, Y: Array, Z: Array) -> Array:
+        """Clip predictions (n, ..., k) at standardised inputs to the training targets and the ranges beyond them that
+        `InputRange.room` allows; with given scales they are not clipped."""
+        least, most = self.limits
+        if np.isinf(most).all():
+            return Y
+        span = (most - least) / (1 + 2 * self.beyond)
+        less = np.maximum(self.beyond - self.input_range.room(Z, self.x_scaler), 0) * span
+        less = less.reshape(len(Y), *[1] * (Y.ndim - 2), -1)
+        return np.clip(Y, least + less, most - less)
+
+    def shaped(self, Y: Array) -> Array:
+        """Return numbers of every output (n, k) as (n,) where targets are one-dimensional."""
+        return Y[:, 0] if self.single_output else Y
+
+    def rescaled(self, of_inputs: Stats, of_targets: Stats) -> "Preparation":
+        """Return the preparation with the scalings by these statistics; inputs that are no numbers are not scaled, and
+        those that do not vary are zero."""
+        x_scaler = of_inputs.standardiser(np.inf, ~self.kinds.numbers)
+        return replace(self, x_scaler=x_scaler, y_scaler=of_targets.standardiser())
+
+    def refitted(self, X: Array, targets: Array, weights: Array | None) -> tuple[Block, "Preparation"]:
+        """Return other rows, merged and standardised, and the preparation with their targets and ranges; columns,
+        levels and the scaling of the inputs stay as they are."""
+        w = np.ones(len(X)) if weights is None else weights
+        counted = w > 0
+        if not counted.any():
+            raise ValueError(NO_WEIGHT)
+        Y, numbers = targets.reshape(len(targets), -1), self.kinds.numbers
+        of_x, of_y = (stats_of(own[counted], w[counted]) for own in (X, Y))
+        input_range = InputRange.from_ends(of_x.ends, self.automatic and int(counted.sum()) >= _FEWEST, numbers)
+        rows = distinct_rows(input_range.winsorise(X) if self.automatic else X, Y, w, None, self.kinds)
+        why = "where the kernel that refit keeps has no value; correct it, or call fit"
+        check_near(self.x_scaler.forward(rows.X, out=rows.X), why)
+        y_scaler = of_y.standardiser()
+        y_scaler.forward(rows.Y, out=rows.Y)
+        single, low, high = targets.ndim == 1, of_y.low[0], of_y.high[1]
+        return rows, replace(self, input_range=input_range, y_scaler=y_scaler, low=low, high=high, single_output=single)
+
+    def outside(self, X: Array) -> Array:
+        """Return how far every row is outside the training data, in ranges of an input (`InputRange.outside`)."""
+        return self.input_range.outside(X)
+
+
+def _kinds(reader: Reader, levels: LevelNumbers | None) -> Inputs:
+    return reader.inputs if levels is None else Inputs(np.zeros(len(levels.owners), np.intp), levels.owners)
+
+
+@dataclass(frozen=True)
+class TrainingInputs:
+    """From blocks of training rows to their inputs, not yet standardised: as later rows, but that means of y at levels
+    are those of other rows, and that extreme values are winsorised."""
+
+    reader: Reader
+    levels: CrossedNumbers | None = None
+    winsorised: InputRange | None = None
+
+    @property
+    def kinds(self) -> Inputs:
+        """What the inputs are."""
+        return _kinds(self.reader, None if self.levels is None else self.levels.whole)
+
+    def __call__(self, block: Block[Table]) -> Array:
+        X = self.reader.encoded(block.X)
+        if self.levels is not None:
+            X = self.levels.numbers(X, block.Y)
+        return X if self.winsorised is None else self.winsorised.winsorise(X)
+
+
+@dataclass(frozen=True)
+class _InputStats:
+    """The statistics of the inputs of a block, without rows of weight zero."""
+
+    inputs: TrainingInputs
+
+    def __call__(self, block: Block[Table]) -> Stats | None:
+        counted = block.weights > 0
+        return stats_of(self.inputs(block)[counted], block.weights[counted]) if counted.any() else None
+
+
+@dataclass(frozen=True)
+class _SumsOfLevels:
+    """The sums by level of a block."""
+
+    reader: Reader
+    y_scaler: Standardiser
+    many: dict[int, int]
+
+    def __call__(self, block: Block[Table]) -> LevelSums:
+        X, Y = self.reader.encoded(block.X), self.y_scaler.forward(block.Y)
+        return level_sums(X, block.Y, Y, block.weights, self.many)
+
+
+def fit_preparation(
+    rows: Rows[Table], found: Scan, *, with_levels: bool, automatic: bool, beyond: float
+) -> tuple[Preparation, TrainingInputs]:
+    """Return the preparation of later rows and that of the training rows themselves.
+
+    What a scan of the rows tells is enough where all columns are numbers; further passes are made where inputs are not
+    the columns as they are, or where a value is winsorised.
+
+    Parameters
+    ----------
+    rows : the training rows
+    found : what one pass over them has told
+    with_levels : whether the model takes levels as they are
+    automatic : whether scales are automatic
+    beyond : by how many ranges of the targets predictions may exceed these
+    """
+    if found.targets is None:
+        raise ValueError(NO_TARGET)
+    targets, y_scaler = found.targets, found.targets.standardiser()
+    reader = Reader(found.fitted_columns(), rows.names)
+    inputs = TrainingInputs(reader)
+    if reader.inputs.levels.any() and not with_levels:
+        inputs = replace(inputs, levels=_fit_levels(rows, found.n, reader, y_scaler))
+    numbers = inputs.kinds.numbers
+    stats = found.numbers if found.numbers is not None and inputs.levels is None else _stats(rows, inputs)
+    input_range = InputRange.from_ends(stats.ends, automatic and found.n >= _FEWEST, numbers)
+    extreme = (input_range.low > stats.low[0]) | (input_range.high < stats.high[1])
+    if extreme[numbers].any():
+        inputs = replace(inputs, winsorised=input_range)
+        stats = _stats(rows, inputs)
+    levels = None if inputs.levels is None else inputs.levels.whole
+    x_scaler = stats.standardiser(np.inf, ~numbers)
+    low, high = targets.low[0], targets.high[1]
+    preparation = Preparation(
+        reader, levels, input_range, x_scaler, y_scaler, low, high, beyond if automatic else np.inf, automatic,
+        rows.single_output,
+    )  # fmt: skip
+    return preparation, inputs
+
+
+def _fit_levels(rows: Rows[Table], n: int, reader: Reader, y_scaler: Standardiser) -> CrossedNumbers:
+    """Return numbers for levels, by one pass over the rows where an input has many."""
+    n_levels = _numbers_of_levels(reader)
+    many = many_levels(n_levels, n)
+    sums = rows.map_reduce(_SumsOfLevels(reader, y_scaler, many), operator.add) if many else None
+    return fit_numbers(reader.inputs, n_levels, sums)
+
+
+def _numbers_of_levels(reader: Reader) -> dict[int, int]:
+    """Return the number of levels of every input that is a level."""
+    owners = reader.inputs.owners
+    columns = {int(j): reader.columns[owners[j]] for j in np.flatnonzero(reader.inputs.levels)}
+    return {
+        j: len(column.levels) + column.missing if isinstance(column, CategoryColumn) else 2
+        for j, column in columns.items()
+    }
+
+
+def _stats(rows: Rows[Table], inputs: TrainingInputs) -> Stats:
+    found = rows.map_reduce(_InputStats(inputs), merged_if_any)
+    if found is None:
+        raise ValueError(NO_WEIGHT)
+    return found
+
+
+@dataclass(frozen=True)
+class Unscaled:
+    """From blocks of training rows to their inputs in their units."""
+
+    inputs: TrainingInputs
+
+    def __call__(self, block: Block[Table]) -> Block:
+        return Block(self.inputs(block), block.Y, block.weights, kinds=self.inputs.kinds)
+
+
+@dataclass(frozen=True)
+class Standardised:
+    """From blocks of training rows to standardised inputs and targets.
+
+    Weights are multiplied by `weight`, so that they average to one; rows of weight zero have no part in any sum. With a
+    number of parts, every row belongs to one by its content and the salt, the same in every pass.
+    """
+
+    preparation: Preparation
+    inputs: TrainingInputs
+    weight: float
+    n_parts: int = 0
+    salt: int = 0
+
+    def __call__(self, block: Block[Table]) -> Block:
+        X, scaled = self.inputs(block), self.preparation
+        scaled.x_scaler.forward(X, out=X)
+        Y, weights = scaled.y_scaler.forward(block.Y), block.weights * self.weight
+        fold = parts(row_hashes(block.X, block.Y, self.salt), self.n_parts) if self.n_parts > 1 else None
+        return Block(X, Y, weights, fold=fold, kinds=self.inputs.kinds)

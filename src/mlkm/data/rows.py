@@ -1,0 +1,414 @@
+"""Rows in blocks: what a fit, a score or a band looks at, wherever the rows are.
+
+Rows are in memory, in files or on a cluster. They are seen a block at a time, as often as asked, and what is computed
+of every block is added up (`map_reduce`), so that memory does not grow with the number of rows. A block is the next so
+many rows, counted from the first, whatever chunks they are stored in, and results are added in a fixed tree: eight of
+one level are one of the next. So a sum has the same bits from an array, from a file and from any number of workers.
+"""
+
+import operator
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._types import Array, BoolArray, IntArray
+from ..runtime.progress import stage
+from ..runtime.threads import blas_threads, limited, stopping, submitted
+from .inputs import Inputs, checked_weights
+from .tables.frames import Table
+from .tables.odd import one_warning
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Cells = TypeVar("Cells", default=Array)
+else:
+    from typing import TypeVar
+
+    Cells = TypeVar("Cells", bound=Array)  # what a model file holds
+
+T = TypeVar("T")
+S = TypeVar("S")
+Others = TypeVar("Others")
+
+BLOCK = 2048  # rows whose products are taken in one go, in the precision of their features
+FAN = 8  # results that are added one after the other before they count as one
+ROWS = 20_000  # as many as kernels are solved on
+_ENTRIES = 2**22  # numbers of a block: 32 MB
+_MOST_ROWS = 8 * BLOCK
+_MOST_THREADS = 8
+
+NO_TARGET = "The table has no target; name it, as in open_table(path, target='price'), or pass y."
+
+
+@dataclass(frozen=True)
+class Block(Generic[Cells]):
+    """Rows that are in memory together.
+
+    Attributes
+    ----------
+    X : inputs (n, d), standardised; before they are prepared, the cells of a table
+    Y : targets (n, k), k being 0 where there are none
+    weights : the weight of every row
+    repeats : how many copies every row stands for, None for one each
+    fold : the part of the rows that each belongs to, None where they are not split
+    kinds : what the inputs are, None for numbers
+    """
+
+    X: Cells
+    Y: Array
+    weights: Array
+    repeats: Array | None = None
+    fold: IntArray | None = None
+    kinds: Inputs | None = None
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    @property
+    def inputs(self) -> Inputs:
+        """What the inputs are."""
+        return self.kinds or Inputs.numbers_only(self.X.shape[1])  # type: ignore[attr-defined]
+
+    @property
+    def copies(self) -> Array:
+        """How many copies every row stands for."""
+        return np.ones(len(self)) if self.repeats is None else self.repeats
+
+    @property
+    def counts(self) -> Array:
+        """The weights, scaled so that they add up to the number of rows with all their copies."""
+        return np.asarray(self.weights * (self.copies.sum() / len(self)))
+
+    def rows(self, at: slice | IntArray | BoolArray) -> "Block[Cells]":
+        """Return the rows at these places, with the weights that they have."""
+        repeats = None if self.repeats is None else self.repeats[at]
+        fold = None if self.fold is None else self.fold[at]
+        X = self.X[at]  # type: ignore[index]
+        return Block(X, self.Y[at], self.weights[at], repeats, fold, self.kinds)
+
+    def take(self, at: slice | IntArray) -> "Block[Cells]":
+        """Return the rows at these places, with weights that average to one again."""
+        taken = self.rows(at)
+        return Block(taken.X, taken.Y, taken.weights / taken.weights.mean(), taken.repeats, taken.fold, self.kinds)
+
+    def counted(self) -> "Block[Cells]":
+        """Return the rows with a weight."""
+        counted = self.weights > 0
+        return self if counted.all() else self.rows(counted)
+
+    def blocks(self, size: int) -> Iterator[slice]:
+        """Return slices of at most `size` rows each, in order."""
+        return blocks(len(self), size)
+
+
+def blocks(n: int, size: int) -> Iterator[slice]:
+    """Return slices of at most `size` of n rows, in order."""
+    return (slice(begin, min(begin + size, n)) for begin in range(0, n, size))
+
+
+def joined(several: list[Block[Array]]) -> Block[Array]:
+    """Return the rows of all blocks, in order, as one block."""
+    if len(several) == 1:
+        return several[0]
+    X, Y = (np.vstack([getattr(block, name) for block in several]) for name in ("X", "Y"))
+    return Block(X, Y, np.concatenate([block.weights for block in several]), kinds=several[0].kinds)
+
+
+def block_rows(n_columns: int) -> int:
+    """Return how many rows are one block."""
+    return max(1, min(_MOST_ROWS, _ENTRIES // max(n_columns, 1)) // BLOCK) * BLOCK
+
+
+class Rows(ABC, Generic[Cells]):
+    """Rows that need not fit into memory."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def names(self) -> tuple[str, ...] | None:
+            """The names of the columns, if they have any."""
+
+        @property
+        def n_columns(self) -> int:
+            """The number of columns."""
+
+        @property
+        def single_output(self) -> bool:
+            """Whether targets are one-dimensional."""
+
+        @property
+        def n(self) -> int:
+            """The number of rows."""
+
+    in_memory: ClassVar[bool] = False  # whether all rows are in the memory of this process anyway
+
+    @abstractmethod
+    def map_reduce(self, f: Callable[[Block[Cells]], T], add: Callable[[T, T], T]) -> T:
+        """Return f of every block, added up in the order of `Tree`; f is called where the rows are."""
+
+    @abstractmethod
+    def blocks(self) -> Iterator[Block[Cells]]:
+        """Return the blocks, in order."""
+
+    def map(self, f: Callable[[Block[Cells]], Block[Others]], n: int | None = None) -> "Rows[Others]":
+        """Return rows whose blocks are f of these, made anew in every pass; blocks without rows are left out."""
+        return MappedRows(self, f, n)
+
+    def gathered(self, f: Callable[[Block[Cells]], Block[Array]]) -> Block[Array]:
+        """Return f of all blocks, which are computed where the rows are, as one block in memory."""
+        several: list[Block[Array]] = self.map_reduce(_Listed(f), list.__add__)
+        return joined(several)
+
+    def as_cells(self) -> "Rows[Any]":
+        """Return the rows with unconverted cells, which a model reads by the types of its fit."""
+        return self
+
+    def narrowed(self, names: tuple[str, ...] | None) -> "Rows[Cells]":
+        """Return the rows with these columns alone, where others need not be read."""
+        return self
+
+
+@dataclass(frozen=True)
+class _Listed(Generic[Cells]):
+    f: Callable[[Block[Cells]], Block[Array]]
+
+    def __call__(self, block: Block[Cells]) -> list[Block[Array]]:
+        return [self.f(block)]
+
+
+class LocalRows(Rows[Cells]):
+    """Rows whose blocks are read in this process, in order, and worked on by threads."""
+
+    def n_blocks(self) -> int | None:
+        """Return how many blocks there are, where that is known without reading them."""
+        return None
+
+    def map_reduce(self, f: Callable[[Block[Cells]], T], add: Callable[[T, T], T]) -> T:
+        with one_warning():
+            if self.n_blocks() == 1:  # with all threads in its products
+                return f(next(iter(self.blocks())))
+            return tree_sum(in_order(f, self.blocks()), add, self.n_blocks())
+
+
+@dataclass(frozen=True)
+class MemoryRows(LocalRows[Cells]):
+    """A block in memory as rows."""
+
+    in_memory: ClassVar[bool] = True
+    block: Block[Cells]
+    names: tuple[str, ...] | None = None
+    single_output: bool = True
+
+    @property
+    def n_columns(self) -> int:
+        X: Any = self.block.X
+        return int(X.shape[1])
+
+    @property
+    def n(self) -> int:
+        return len(self.block)
+
+    def n_blocks(self) -> int:
+        return -(-self.n // block_rows(self.n_columns))
+
+    def blocks(self) -> Iterator[Block[Cells]]:
+        return (self.block.rows(at) for at in blocks(self.n, block_rows(self.n_columns)))
+
+
+def table_rows(table: Table, y: Array, weights: Array | None) -> MemoryRows[Table]:
+    """Return a table in memory with its targets, one-dimensional or not, and weights as rows."""
+    Y = y.astype(np.float64).reshape(len(y), -1)
+    return MemoryRows(Block(table, Y, np.ones(len(Y)) if weights is None else weights), table.names, y.ndim == 1)
+
+
+@dataclass(frozen=True)
+class ArrayRows(LocalRows[Table]):
+    """An array of numbers, which may be a memmap: columns are made a block at a time."""
+
+    X: NDArray[Any]
+    Y: NDArray[Any]
+    weights: Array
+    single_output: bool
+    names: tuple[str, ...] | None = None
+
+    @property
+    def n_columns(self) -> int:
+        return int(self.X.shape[1])
+
+    @property
+    def n(self) -> int:
+        return len(self.X)
+
+    def n_blocks(self) -> int:
+        return -(-len(self.X) // block_rows(self.n_columns))
+
+    def blocks(self) -> Iterator[Block[Table]]:
+        for at in blocks(len(self.X), block_rows(self.n_columns)):
+            # row by row in memory, so that columns are read at once
+            columns = np.ascontiguousarray(np.asarray(self.X[at]).T, np.float64)
+            Y = np.asarray(self.Y[at], np.float64).reshape(at.stop - at.start, -1)
+            yield Block(Table(tuple(columns), self.names), Y, self.weights[at])
+
+
+def mapped_rows(X: NDArray[Any], y: ArrayLike | None, sample_weight: ArrayLike | None) -> ArrayRows | None:
+    """Return an array of numbers in a file as rows, where it has many; a smaller one is read as a whole."""
+    if X.ndim != 2 or X.dtype.kind not in "fiub" or len(X) <= ROWS or y is None:
+        return None
+    Y = checked_targets(y)
+    if len(Y) != len(X):
+        raise ValueError(f"X has {len(X)} rows and y has {len(Y)}; they must be the same.")
+    weights = checked_weights(sample_weight, len(X))
+    return ArrayRows(X, Y, np.ones(len(X)) if weights is None else weights, np.ndim(y) == 1)
+
+
+@dataclass(frozen=True)
+class MappedRows(Rows[Others], Generic[Others, Cells]):
+    """Blocks that are made of those of other rows in every pass, without those that have no rows then."""
+
+    given: Rows[Cells]
+    f: Callable[[Block[Cells]], Block[Others]]
+    counted: int | None = None
+
+    @property
+    def n(self) -> int:
+        return self.map_reduce(len, operator.add) if self.counted is None else self.counted
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        return self.given.names
+
+    @property
+    def n_columns(self) -> int:
+        return self.given.n_columns
+
+    @property
+    def single_output(self) -> bool:
+        return self.given.single_output
+
+    def map_reduce(self, f: Callable[[Block[Others]], T], add: Callable[[T, T], T]) -> T:
+        found = self.given.map_reduce(_Composed(self.f, f), _AddedIfAny(add))
+        if found is None:
+            raise ValueError("A part of the rows is empty; give more rows.")
+        return found[0]
+
+    def blocks(self) -> Iterator[Block[Others]]:
+        return (block for block in map(self.f, self.given.blocks()) if len(block))
+
+
+@dataclass(frozen=True)
+class _Composed(Generic[Others, T, Cells]):
+    """g(f(block)); None where f leaves no rows."""
+
+    f: Callable[[Block[Cells]], Block[Others]]
+    g: Callable[[Block[Others]], T]
+
+    def __call__(self, block: Block[Cells]) -> tuple[T] | None:
+        made = self.f(block)
+        return (self.g(made),) if len(made) else None
+
+
+@dataclass(frozen=True)
+class _AddedIfAny(Generic[T]):
+    """The sum of two results, where None stands for no rows."""
+
+    add: Callable[[T, T], T]
+
+    def __call__(self, a: tuple[T] | None, b: tuple[T] | None) -> tuple[T] | None:
+        return (self.add(a[0], b[0]),) if a is not None and b is not None else a or b
+
+
+class Tree(Generic[T]):
+    """Results added in the order in which they come, as the leaves of a tree with `FAN` branches."""
+
+    def __init__(self, add: Callable[[T, T], T]) -> None:
+        self.add = add
+        self.levels: list[list[T]] = []  # of every level what was added so far, if anything
+        self.counts: list[int] = []
+
+    def put(self, result: T, level: int = 0) -> None:
+        """Add the next result."""
+        if level == len(self.levels):
+            self.levels.append([])
+            self.counts.append(0)
+        so_far = self.levels[level]
+        total = self.add(so_far[0], result) if so_far else result
+        self.counts[level] += 1
+        if self.counts[level] < FAN:
+            self.levels[level] = [total]
+            return
+        self.levels[level], self.counts[level] = [], 0
+        self.put(total, level + 1)
+
+    def total(self) -> T:
+        """Return the sum of all results so far."""
+        result: list[T] = []
+        for so_far in self.levels:
+            result = [self.add(so_far[0], result[0])] if so_far and result else so_far or result
+        if not result:
+            raise ValueError("There are no rows.")
+        return result[0]
+
+
+def in_order(f: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
+    """Yield f of every item, in their order, on as many threads as BLAS may use, each with one thread for its products.
+    No more items are looked at than are worked on, and one more."""
+    n_threads = min(blas_threads(), _MOST_THREADS)
+    if n_threads == 1:
+        yield from map(f, items)
+        return
+    waiting: deque[Future[T]] = deque()
+    with limited(1), ThreadPoolExecutor(n_threads) as pool, stopping() as stops:
+        for item in items:
+            waiting.append(submitted(pool, stops, partial(f, item)))
+            if len(waiting) > n_threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def tree_sum(results: Iterable[T], add: Callable[[T, T], T], n_results: int | None = None) -> T:
+    """Return the sum of all results as the tree has it; `n_results` is for those who ask how far this is."""
+    tree = Tree(add)
+    with stage("rows", n_results) as step:
+        for result in results:
+            tree.put(result)
+            step()
+        return tree.total()
+
+
+def checked_targets(Y: ArrayLike) -> Array:
+    """Return the targets of a block as finite numbers (n, k)."""
+    result = np.asarray(Y, np.float64)
+    if np.isnan(result).any():
+        raise ValueError("Input y contains NaN; every row needs a target that is a number.")
+    if not np.isfinite(result).all():
+        raise ValueError("Input y contains infinity; every row needs a target that is a number.")
+    return result.reshape(len(result), -1)
+
+
+def check_predicted(Y: Array, f: Array) -> None:
+    """Refuse targets of a block that are none, or not as many as a model predicts."""
+    if not Y.shape[1]:
+        raise ValueError(NO_TARGET)
+    if Y.shape[1] != f.shape[1]:
+        raise ValueError(
+            f"Targets must be those that the model predicts, which are {f.shape[1]}; got {Y.shape[1]} of every row."
+        )
+
+
+def checked_block_weights(weights: ArrayLike | None, n: int) -> Array:
+    """Return the weights of a block, which are finite numbers, none negative."""
+    if weights is None:
+        return np.ones(n)
+    result = np.asarray(weights, np.float64)
+    if not np.isfinite(result).all() or (result < 0).any():
+        raise ValueError("Sample weights must be finite numbers, none negative.")
+    return result
