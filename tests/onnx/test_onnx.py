@@ -179,10 +179,10 @@ def test_skl2onnx_takes_words_by_its_own_encoders():
 def test_points_are_stored_once(tmp_path):
     """One table for all terms that see the inputs, and one for those that see ranks."""
     model = of_table("kernels")
-    parts = [(warp, phi) for warp, phi in model.machines_[0].maps[0].parts if hasattr(phi, "points")]
+    parts = [(ranks, phi) for ranks, phi in model.machines_[0].maps[0].parts if hasattr(phi, "points")]
     exported = mlkm.to_onnx(model, tmp_path / "model.onnx")
     tables = [tensor for tensor in exported.graph.initializer if list(tensor.dims) == list(parts[0][1].points.T.shape)]
-    assert len(tables) == len({warp is None for warp, _ in parts}) < len(parts)
+    assert len(tables) == len({ranks is None for ranks, _ in parts}) < len(parts)
     assert (tmp_path / "model.onnx").read_bytes() == exported.SerializeToString()
 
 

@@ -38,17 +38,19 @@ from ..data.tables.reading import Reader
 from ..data.tables.text import TextBasis
 from ..estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from ..kernels import Cauchy, Gaussian, Laplacian, Matern
-from ..model.features import FeatureMap, JointMap, LinearMap
-from ..model.gaussian import GaussianMap
-from ..model.laplace import LandmarkMap
+from ..model.features import FeatureMap, JointMap
 from ..model.last import LastInputs
-from ..model.levels import LevelMap
 from ..model.machine import Machine
 from ..model.prior import Part, Prior, SumPart
-from ..model.rank_transform import Warp
+from ..model.rank_transform import RankTransform
 from ..model.scales import Geometric
-from ..model.sum_kernel import SumKernel, Term, WarpedKernel
-from ..model.target_transform import Link, Power
+from ..model.sum_kernel import SumKernel, TransformedKernel
+from ..model.target_transform import BackTransform, TargetTransform
+from ..model.terms.base import Term
+from ..model.terms.gaussian import GaussianMap
+from ..model.terms.laplace import LaplaceMap
+from ..model.terms.levels import LevelMap
+from ..model.terms.linear import LinearMap
 from ..random_features import RandomFeatures
 from ..search.kernel_search import LearnedKernel
 from ..solve.closed_form import Kernels, Ridge
@@ -81,7 +83,7 @@ _DATA: dict[type, dict[str, str]] = {
     Inputs: {"kinds": "d", "owners": "d"},
     JointMap: {},
     Kept: {},
-    LandmarkMap: {"points": "Md", "relevance": "d", "unlike": "d", "texts": "qd"},
+    LaplaceMap: {"points": "Md", "relevance": "d", "unlike": "d", "texts": "qd"},
     Laplacian: {},
     LastInputs: {},
     LayersSummary: {"error": "k", "loo_error": "k"},
@@ -91,14 +93,15 @@ _DATA: dict[type, dict[str, str]] = {
     LevelNumbers: {},
     LevelValues: {"values": "Lr", "unseen": "r"},
     LinearMap: {"slopes": "d"},
-    Link: {"knots": "qk", "means": "qk", "deviations": "qk"},
+    BackTransform: {"knots": "qk", "means": "qk", "deviations": "qk"},
     Machine: {},
     Matern: {},
     NumberColumn: {},
     Part: {},
-    Power: dict.fromkeys(("power", "centre", "spread", "mean", "sd", "low", "high"), "k"),
+    TargetTransform: dict.fromkeys(("power", "centre", "spread", "mean", "sd", "low", "high"), "k"),
     Prior: {"linear": "d"},
     QuantileBand: {"lower": "pk", "upper": "pk"},
+    RankTransform: {"knots": "d", "values": "d"},
     Reader: {"columns": "d", "names": "d"},
     Recipe: {},
     RowFacts: {"reach": "k"},
@@ -116,8 +119,7 @@ _DATA: dict[type, dict[str, str]] = {
     SumsSummary: {"loo_error": "k"},
     Term: {},
     TextBasis: {"runs": "r", "rarity": "r", "directions": "qr"},
-    Warp: {"knots": "d", "values": "d"},
-    WarpedKernel: {},
+    TransformedKernel: {},
     _Waiting: {},
 }
 
@@ -194,7 +196,7 @@ _INVARIANTS: dict[type, Any] = {
     LevelNumbers: lambda numbers: len(numbers.encoders) == np.count_nonzero(numbers.inputs.levels),
     Machine: lambda machine: len(machine.maps) == len(machine.layers) >= 1 and all(machine.layers),
     Matern: lambda kernel: kernel.nu > 0,
-    Warp: lambda warp: [k.shape for k in warp.knots] == [v.shape for v in warp.values],
+    RankTransform: lambda ranks: [k.shape for k in ranks.knots] == [v.shape for v in ranks.values],
     **_INVARIANTS_OF_OTHERS,
 }
 

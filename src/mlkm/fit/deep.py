@@ -12,7 +12,7 @@ import numpy as np
 from .._types import Array
 from ..data import Rows
 from ..kernels import Gaussian
-from ..model.features import FeatureMap, draw_features, features
+from ..model.features import FeatureMap, draw_features
 from ..model.machine import Layers, Machine, averaged, layer_shapes, predict, with_last
 from ..model.prior import Prior
 from ..runtime.seeds import Purpose, generator
@@ -66,7 +66,7 @@ def starts_near(one_layer: Machine, maps: Sequence[Any], X: Array, n_runs: int, 
     matrices of residual blocks are zero. The last layer also sees phi_1."""
     W = one_layer.layers[0][0]
     shapes = layer_shapes(maps, W.shape[1], plan.residual, skip=True, linear=plan.linear, n_inputs=X.shape[1])
-    F = features(maps[0], X[:2000])
+    F = maps[0].features(X[:2000])
     return tuple(
         Machine(
             tuple(maps),

@@ -14,8 +14,14 @@ import numpy as np
 from .._types import Array, IntArray
 from ..data import Rows
 from ..model.machine import Machine, averaged, predict_average
-from ..model.sum_kernel import SumKernel, WarpedKernel
-from ..model.target_transform import Power, fit_power, link_of, share_of_spread, straightness
+from ..model.sum_kernel import SumKernel, TransformedKernel
+from ..model.target_transform import (
+    TargetTransform,
+    fit_back_transform,
+    fit_target_transform,
+    share_of_spread,
+    straightness,
+)
 from ..runtime.deadline import search_is_late
 from ..runtime.progress import advance, stage
 from ..runtime.seeds import Purpose, generator
@@ -57,7 +63,7 @@ class KernelFit:
     missed: Array
     shares: tuple[float, float, float] = (1.0, 0.0, 0.0)
     ridge_penalty: float = 0.0
-    warped: WarpedKernel | None = None
+    warped: TransformedKernel | None = None
 
 
 def fit_kernel(rows: Rows, plan: Plan, found: LearnedKernel | None = None) -> KernelFit:
@@ -92,11 +98,13 @@ def _kernels(rows: Rows, plan: Plan, found: LearnedKernel | None) -> KernelFit:
     return _on_both_scales(raw, other, power, some, there, plan)
 
 
-def _on_both_scales(raw: Solved, other: Solved, power: Power, rows: Rows, there: Rows, plan: Plan) -> KernelFit:
+def _on_both_scales(
+    raw: Solved, other: Solved, power: TargetTransform, rows: Rows, there: Rows, plan: Plan
+) -> KernelFit:
     """By predictions of the last rows without them; `there` has the targets on the other scale."""
     m = min(len(raw.missed), len(other.missed))
     last, on_other = rows.take(slice(len(rows) - m, None)), there.Y[-m:] - other.missed[-m:]
-    link = link_of(power, other.missed[-m:], last.weights)
+    link = fit_back_transform(power, other.missed[-m:], last.weights)
     predictions = np.stack([last.Y - raw.missed[-m:], link.mean(on_other)])
     rng = generator(plan.seed, Purpose.STACK)
     shares = shared_weights(predictions, last.Y, last.weights, rng, plan.policy.bootstraps)
@@ -105,7 +113,7 @@ def _on_both_scales(raw: Solved, other: Solved, power: Power, rows: Rows, there:
     missed = last.Y - np.tensordot(shares, predictions, axes=1)
     machines = averaged((raw.machine, replace(other.machine, link=link)), shares.tolist())
     noise_share = share_of_spread(missed, link.deviation(on_other), last.weights)
-    warped = WarpedKernel(other.kernel, other.noise, power, link, float(shares[1]), noise_share)
+    warped = TransformedKernel(other.kernel, other.noise, power, link, float(shares[1]), noise_share)
     fit = _fit_of(replace(raw, missed=missed), rows)
     return replace(fit, machines=machines, shares=(float(shares[0]), 0.0, 0.0), warped=warped)
 
@@ -117,11 +125,11 @@ def _fit_of(raw: Solved, rows: Rows) -> KernelFit:
     return KernelFit((raw.machine,), raw.kernel, raw.noise, error, len(rows), raw.missed)
 
 
-def _power(rows: Rows) -> Power | None:
+def _power(rows: Rows) -> TargetTransform | None:
     """A scale on which targets are nearly normal, where they are not on theirs."""
     if len(rows) < _LEAST_TO_WARP:
         return None
-    power = fit_power(rows.Y, rows.weights)
+    power = fit_target_transform(rows.Y, rows.weights)
     same = straightness(rows.Y, power.forward(rows.Y), rows.weights) > _STRAIGHT
     return None if same else power
 

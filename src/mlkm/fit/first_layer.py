@@ -48,7 +48,7 @@ def _drawn(rows: Rows, plan: Plan, relative: Array) -> Prior:
     phi, _ = drawn_features(rows, plan, plan.n_features or width_of(plan.n_rows or n, plan.policy), relative)
     given = plan.scales[0] if plan.origin is not None else None
     slopes = np.ones(d) if given is None else np.broadcast_to(given, (d,)).astype(np.float64)
-    return Prior((Part(None, phi, 1.0),), slopes if plan.linear else None, 1e-2)
+    return Prior((Part(phi, 1.0),), slopes if plan.linear else None, 1e-2)
 
 
 def scale_of(first: Prior) -> Array:

@@ -9,9 +9,9 @@ from joblib import Parallel, delayed
 
 from .._types import Array, IntArray
 from ..data import Rows, Standardiser
+from ..model.features import JointMap
 from ..model.machine import Machine, input_gradient, predict_average
 from ..model.prior import Prior
-from ..model.rank_transform import coarser
 from ..runtime.deadline import fit_is_late, without_search_end
 from ..runtime.progress import stage
 from ..runtime.seeds import Purpose, generator
@@ -181,9 +181,8 @@ def relevance_of_kernels(machines: Sequence[Machine], X: Array, n_outputs: int) 
 
 
 def _coarser(machine: Machine) -> Machine:
-    joint = machine.maps[0]
-    parts = tuple((None if warp is None else coarser(warp), phi) for warp, phi in joint.parts)
-    return replace(machine, maps=(replace(joint, parts=parts),))
+    maps = tuple((None if ranks is None else ranks.coarser(), phi) for ranks, phi in machine.maps[0].parts)
+    return replace(machine, maps=(JointMap(maps),))
 
 
 def relevance_by_exchange(machines: Sequence[Machine], rows: Rows) -> Array:

@@ -19,7 +19,6 @@ from ..solve import BY_NAME, GradientDescent, Kernels, Ridge, Solver, VariablePr
 from ..solve.solver import as_solver
 from .policy import Policy, current_policy
 
-PARTS = ("amplitude1", "full", "rough")  # amplitudes of single inputs, of the smooth kernel of all, of the rough one
 _LARGEST_ANGLE = 1e100  # far above where cosines lose all digits (1e16), far below where squares overflow (1e154)
 DESCENT_WIDTHS = (256, 16)  # the paper's shape from 16 inputs on
 PENALTIES = tuple(10.0**k for k in range(-7, 1))  # candidates of penalty="cv", as in the paper's searches
@@ -71,11 +70,11 @@ class Plan:
         return bool(self.slopes)
 
     def parts(self, d: int) -> tuple[str, ...]:
-        """Return the names of the amplitudes of the kernels that a search of d inputs learns."""
-        if self.rough:
-            return PARTS
+        """Return the names of the kernel terms that a search of d inputs learns."""
         several = max(self.orders) > 1 or d == 1
-        return ("amplitude1",) * (1 in self.orders) + ("full",) * several
+        asked = ("additive",) * (1 in self.orders) + ("gaussian",) * several
+        names = (term.name for term in self.policy.terms)
+        return tuple(name for name in names if (self.linear if name == "linear" else self.rough or name in asked))
 
     @property
     def automatic(self) -> bool:

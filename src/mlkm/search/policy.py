@@ -24,6 +24,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..model.terms import SearchTerm, default_terms
 from ..runtime.checks import number
 
 __all__ = ["EFFORTS", "LEAST", "Policy", "between", "check_effort", "current_policy", "policy_context", "with_effort"]
@@ -75,6 +76,11 @@ class Policy:
     scale_search: tuple[int, int, tuple[float, ...]] = (1000, 300, (0.1, 0.25, 0.5, 1.0, 2.0, 4.0))
     hidden_rows: int = 0  # rows by which hidden layers beside the kernels are trained and weighed
     worth_depth: float = 0.9  # share of the one-layer error, on many rows held out, below which hidden layers are used
+
+    @property
+    def terms(self) -> tuple[SearchTerm, ...]:
+        """The kernels that a search learns."""
+        return default_terms(self.joint_frequencies)
 
 
 # what a fit with next to no time takes

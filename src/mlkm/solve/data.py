@@ -9,7 +9,6 @@ import numpy as np
 
 from .._types import Array, IntArray
 from ..data import Rows
-from ..model.features import features
 
 ENTRIES = 2**20  # of a block of features: 8 MB in float64
 
@@ -29,7 +28,7 @@ class Data:
 
     def first(self, at: slice | IntArray) -> Array:
         """phi_1 at some rows."""
-        return features(self.phi, self.rows.X[at]) if self.kept is None else self.kept[at]
+        return self.phi.features(self.rows.X[at]) if self.kept is None else self.kept[at]
 
     def take(self, at: slice | IntArray) -> "Data":
         return replace(self, rows=self.rows.take(at), kept=None if self.kept is None else self.kept[at])
@@ -44,4 +43,4 @@ class Data:
 def seen_by(rows: Rows, phi: Any, entries: int = ENTRIES, unit: Array | float = 1.0) -> Data:
     """Rows in blocks whose features have at most so many entries; phi_1 is kept if all rows are one block."""
     block = max(1, entries // int(phi.n_features))
-    return Data(rows, phi, block, features(phi, rows.X) if len(rows) <= block else None, unit)
+    return Data(rows, phi, block, phi.features(rows.X) if len(rows) <= block else None, unit)

@@ -19,7 +19,6 @@ import numpy as np
 from .._types import Array, BoolArray, IntArray
 from ..data import Rows
 from ..data.pieces import Piece, Pieces, in_order
-from ..model.features import features
 from ..model.machine import Machine, flatten, positions, with_layers
 from ..runtime.seeds import Purpose, generator
 from ..runtime.threads import blas_threads, stop_if_asked
@@ -72,7 +71,7 @@ class View:
 
     def __call__(self, piece: Piece) -> Data:
         phi, none = self.machine.maps[0], np.ones(len(piece))
-        kept = features(phi, piece.X) if len(piece) * phi.n_features <= _KEPT else None
+        kept = phi.features(piece.X) if len(piece) * phi.n_features <= _KEPT else None
         block = max(1, ENTRIES // int(phi.n_features))
         return Data(Rows(piece.X, piece.Y, piece.weights, none, piece.part), phi, block, kept, self.unit)
 

@@ -6,7 +6,6 @@ from typing import Protocol
 import numpy as np
 
 from .._types import Array
-from ..model.features import features
 from ..model.machine import Factors, Machine, affine, forward, jacobian, last_inputs, output_factors
 from ..model.prior import Prior
 from ..runtime.seeds import Purpose, generator
@@ -46,7 +45,7 @@ class OneLayer:
         return len(self.machine.layers[0][0]) - 1
 
     def rows(self, X: Array) -> tuple[Array, Array]:
-        phi = features(self.machine.maps[0], X)
+        phi = self.machine.maps[0].features(X)
         F = last_inputs(self.machine, X, phi, phi)
         return affine(self.machine.layers[0][0], F), F
 

@@ -25,7 +25,7 @@ import numpy as np
 from .._types import Array
 from ..data import Rows
 from ..model.machine import Machine, predict, predict_average, predict_linked
-from ..model.sum_kernel import SumKernel, WarpedKernel
+from ..model.sum_kernel import SumKernel, TransformedKernel
 from ..solve.dual import EXACT
 from .functionals import Functionals
 from .pieces import row_blocks
@@ -48,7 +48,7 @@ class StackSummary:
     shares: tuple[float, float, float]
     ridge_penalty: float
     loo_error: Array
-    warped: WarpedKernel | None = None
+    warped: TransformedKernel | None = None
     facts: RowFacts | None = None
     solved: int | None = None
 
@@ -111,7 +111,7 @@ class StackVariance:
             noise = noise * (1 - v + v * self._spread(warped, X) / self.spread)
         return np.asarray(np.sqrt(noise + self.of_fit * relative[:, None] / self.usual))
 
-    def _spread(self, warped: WarpedKernel, X: Array) -> Array:
+    def _spread(self, warped: TransformedKernel, X: Array) -> Array:
         """The variance of y that noise of one size on the other scale has, y being within its range."""
         spread = np.minimum(warped.link.deviation(predict_linked(self.machines[1], X)), self.facts.reach)
         return np.asarray(spread**2 + 1e-300)
@@ -152,14 +152,14 @@ class StackVariance:
             members.append((fit.of_warped, shrunk * self._led_back(fit.warped, self.warped, of)))
         return _together(members)
 
-    def _led_back(self, warped: WarpedKernel, smoother: KernelSmoother, of: Functionals) -> Array:
+    def _led_back(self, warped: TransformedKernel, smoother: KernelSmoother, of: Functionals) -> Array:
         """What the rows leave of functionals of g^{-1}(f), with f the kernel for targets on another scale: those of f
         with weights times the slope of the way back, in units of the noise there."""
         slopes = warped.link.slope(predict_linked(self.machines[1], of.X))
         each = [smoother.covariance(replace(of, weights=of.weights * s.reshape(of.weights.shape))) for s in slopes.T]
         return np.asarray(self._size_there(warped, smoother)[:, None, None] * np.stack(each))
 
-    def _size_there(self, warped: WarpedKernel, smoother: KernelSmoother) -> Array:
+    def _size_there(self, warped: TransformedKernel, smoother: KernelSmoother) -> Array:
         """The noise on the other scale that rows left out tell, in units of that of the solve; found once."""
         if self._there is None:
             some = self.some
@@ -230,7 +230,7 @@ class StackVariance:
 class WarpedSmoother:
     """A kernel for z = g(y): its smoother, z, and what it misses of the z of a row that it has not seen."""
 
-    warped: WarpedKernel
+    warped: TransformedKernel
     smoother: KernelSmoother
     Z: Array
     missed: Array
