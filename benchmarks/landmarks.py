@@ -21,7 +21,7 @@ from mlkm.model.prior import Prior
 from mlkm.model.sum_kernel import SumKernel
 from mlkm.search.first_layer import features_of, landmarks_of, with_role
 from mlkm.search.kernel_search import LearnedKernel, learn_kernel
-from mlkm.search.plan import Plan, make_plan
+from mlkm.search.plan import Plan
 from mlkm.search.policy import Policy
 from mlkm.search.residual_search import with_residual_search
 from mlkm.solve.blocked import blocked_ridge
@@ -32,11 +32,7 @@ _SAMPLE = 20_000
 
 
 def plan_of(n: int, d: int) -> Plan:
-    return make_plan(
-        d, np.ones(d), widths="auto", kernels="auto", scales="auto", interactions="auto", relevance="auto",
-        linear="auto", penalty="auto", solver="auto", seed=0, landmarks=True, policy=replace(Policy(), draws=1),
-        n_rows=n,
-    )  # fmt: skip
+    return replace(Plan.parse({}, landmarks=True).at(d, n_rows=n), policy=replace(Policy(), draws=1))
 
 
 def candidates(learned: LearnedKernel, sample: Rows, plan: Plan, D: int) -> Iterator[tuple[str, Prior]]:

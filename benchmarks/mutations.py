@@ -177,6 +177,11 @@ def described(content: bytes, rng: Random) -> bytes:
             break
         one, key = every[rng.integers(len(every))]
         named = [(where, what) for where, what in every if what in ("make", "call", "name")]
+        named += [
+            (where["record"], 0)
+            for where, what in every
+            if what == "record" and isinstance(where[what], list) and where[what]
+        ]
         numbers = [(where, what) for where, what in every if type(where[what]) in (int, float)]
         kind = rng.choice(["odd", "delete", "swap", "name", "number", "key", "copy"])
         if kind == "odd":
@@ -195,7 +200,8 @@ def described(content: bytes, rng: Random) -> bytes:
             old = where[what]
             where[what] = [-old, old + 1, old - 1, old * 10**6, 10**9, -1, 0, float(old)][rng.integers(8)]
         elif kind == "key" and isinstance(one, dict):
-            one[["make", "call", "state", "arguments", "array", "tuple", "dict"][rng.integers(7)]] = one.pop(key)
+            keys = ["make", "call", "state", "arguments", "array", "tuple", "dict", "record"]
+            one[keys[rng.integers(len(keys))]] = one.pop(key)
         elif kind == "copy" and isinstance(one, list):
             one.insert(rng.integers(len(one) + 1), json.loads(json.dumps(one[key])))
     entries["model.json"] = json.dumps(tree).encode()

@@ -6,13 +6,14 @@ on some numeric sets. Fits whose targets are straight are the same, and are not 
 
 import argparse
 import os
+from dataclasses import replace
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
 from mlkm import MLKMRegressor
-from mlkm.fit import default as kernel
+from mlkm.search.policy import Policy, policy_context
 
 from . import real, tables
 
@@ -34,11 +35,8 @@ def ratio(name: str, split: int) -> float | None:
     both, machines = error()
     if machines == 1:
         return None
-    usual, kernel._STRAIGHT = kernel._STRAIGHT, -1.0
-    try:
+    with policy_context(replace(Policy(), straight=-1.0)):
         return both / error()[0]
-    finally:
-        kernel._STRAIGHT = usual
 
 
 def main() -> None:

@@ -19,7 +19,6 @@ from .model.prior import Prior
 from .report import Reporting
 from .runtime.checks import as_targets, check_given, whole, yes_no
 from .search.cost import Cost
-from .search.policy import check_effort
 from .variance import (
     LARGEST,
     AnyVariance,
@@ -220,9 +219,8 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         >>> cost.passes, cost.memory < 2e9
         (2, True)
         """
-        check_effort(self._effort)
-        n, d = whole("n", n), whole("d", d)
-        return self._cost(n, d, self._policy(n, d, yes_no("in_memory", in_memory)), in_memory)
+        plan, n, d, in_memory = self._plan(), whole("n", n), whole("d", d), yes_no("in_memory", in_memory)
+        return plan.sized(n, d, in_memory=in_memory).cost(n, d, in_memory=in_memory)
 
     def outside(self, X: ArrayLike) -> Array:
         """How far every row is outside the training data: the largest distance of an input from the range of its

@@ -35,7 +35,7 @@ def example1_truth(X: Array) -> Array:
 def make_example1(
     n: int, d: int, *, t: float = 1.0, noise: float = 1.0, random_state: RandomState = None
 ) -> tuple[Array, Array, Array]:
-    """Example 1: four additive components, inputs X_j = (E_j + t U) / (1 + t) with E_j, U uniform on [0, 1].
+    """Draw Example 1: four additive components, inputs X_j = (E_j + t U) / (1 + t) with E_j, U uniform on [0, 1].
 
     >>> X, y, f = make_example1(n=100, d=8, random_state=0)
     >>> X.shape, y.shape, f.shape
@@ -61,7 +61,7 @@ def example2_truth(X: Array, exponent: float = -1.0) -> Array:
 def make_example2(
     n: int, d: int, *, noise: float = 1.0, exponent: float = -1.0, random_state: RandomState = None
 ) -> tuple[Array, Array, Array]:
-    """Example 2: interactions with x_1; inputs uniform on [0, 1].
+    """Draw Example 2: interactions with x_1, inputs uniform on [0, 1].
 
     `exponent` is the constant in f_4(x) = e^x + e^exponent - 1: -1 as the paper writes it, +1 as its experiments were
     coded.
@@ -94,7 +94,7 @@ def make_example3(
     coefficients: RandomState = 0,
     random_state: RandomState = None,
 ) -> tuple[Array, Array, Array]:
-    """Example 3: d additive components, trigonometric polynomials, sine ratios, or half of each.
+    """Draw Example 3: d additive components, trigonometric polynomials, sine ratios, or half of each.
 
     Inputs are uniform on [-2, 2]^d or normal with covariance 0.5^|j-k|. The random coefficients, uniform on [1, 2], are
     drawn from `coefficients`, so that a training and a test sample with different `random_state` share one truth.
@@ -121,8 +121,8 @@ def make_example3(
 def make_example4(
     n: int, d: int, *, n_active: int | None = None, noise: float = 0.0, random_state: RandomState = None
 ) -> tuple[Array, Array, Array]:
-    """Example 4: components x_j + 2 exp(-16 x_j^2) of the first `n_active` inputs (by default at most 10), uniform on
-    [0, 1]."""
+    """Draw Example 4: components x_j + 2 exp(-16 x_j^2) of the first `n_active` inputs (by default at most 10), uniform
+    on [0, 1]."""
     noise = _check(n, d, noise)
     n_active = min(d, 10) if n_active is None else n_active
     whole("n_active", n_active, 1, int(d))

@@ -14,6 +14,7 @@ from .model.features import Interactions
 from .model.scales import Geometric
 from .refitting import refit
 from .runtime.checks import brief, is_auto, named_parameters, whole
+from .search.plan import Plan
 from .solve import BY_NAME, GradientDescent, Solver
 
 Auto: TypeAlias = Literal["auto"]
@@ -76,6 +77,8 @@ class RandomFeatureRidge(Incremental, KernelMachine):
     True
     """
 
+    _widths_name = "n_features"
+
     @named_parameters
     def __init__(
         self,
@@ -102,25 +105,19 @@ class RandomFeatureRidge(Incremental, KernelMachine):
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit to inputs X (n, d) and targets y (n,) or (n, k)."""
-        return self._fit(
-            X,
-            y,
-            sample_weight,
-            widths="auto" if is_auto(self.n_features) else (whole("n_features", self.n_features),),
-            kernels=self.kernel,
-            scales="auto" if is_auto(self.scale) else (self.scale,),
-            interactions=self.interactions,
-            relevance=self.relevance,
-            linear=self.linear,
-            penalty=self.penalty,
-            solver="ridge",
-        )
+    def _plan(self) -> Plan:
+        """Return what is asked for, checked: one layer in closed form."""
+        asked = {
+            "widths": "auto" if is_auto(self.n_features) else (whole("n_features", self.n_features),),
+            "kernels": self.kernel,
+            "scales": "auto" if is_auto(self.scale) else (self.scale,),
+            "solver": "ridge",
+        }
+        return Plan.parse(vars(self) | asked)
 
 
 class _MultiLayer(KernelMachine):
-    """Constructor and `fit` of MLKM and RKM, which differ in the machine only."""
+    """Constructor, `fit` and `refit` of MLKM and RKM, which differ in the machine only."""
 
     _residual = False
 
@@ -207,10 +204,6 @@ class _MultiLayer(KernelMachine):
         super().set_params(**params)
         return self
 
-    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit to inputs X (n, d) and targets y (n,) or (n, k)."""
-        return self._fit(X, y, sample_weight, self.cv, **self._choices())
-
     def refit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Solve on other rows of the same columns with the first layer that `fit` has learned, without a search:
         relevances, directions, ranks and the scalings of the inputs are kept; variances, noise, penalty and weights are
@@ -229,22 +222,11 @@ class _MultiLayer(KernelMachine):
         >>> bool(model.refit(X, y).loo_error_ < before)
         True
         """
-        return cast(Self, refit(self, X, y, sample_weight, self._choices()))
+        return cast(Self, refit(self, X, y, sample_weight, self._plan()))
 
-    def _choices(self) -> dict[str, Any]:
-        return {
-            "widths": self.widths,
-            "kernels": self.kernels,
-            "scales": self.scales,
-            "interactions": self.interactions,
-            "relevance": self.relevance,
-            "linear": self.linear,
-            "penalty": self.penalty,
-            "solver": self.solver,
-            "residual": self._residual,
-            "landmarks": True,
-            "n_jobs": self.n_jobs,
-        }
+    def _plan(self) -> Plan:
+        """Return what is asked for, checked."""
+        return Plan.parse(vars(self), residual=self._residual, landmarks=True)
 
 
 _PARAMETERS = """

@@ -27,7 +27,7 @@ class OutsideWarning(UserWarning):
 
 
 def warn(words: str, category: type[Warning] = UserWarning) -> None:
-    """A warning at the line that called this package."""
+    """Issue a warning that points at the line that called this package."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PASSED):
         frame, level = frame.f_back, level + 1

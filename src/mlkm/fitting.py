@@ -1,16 +1,16 @@
 """From rows as they are given to a fitted machine: read, plan, train, store."""
 
-from contextlib import AbstractContextManager
-from numbers import Real
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import perf_counter
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from ._types import Array, RandomState
-from .data import Inputs, Rows, checked_weights, distinct_rows, fit_fence, folds_of, parts_elsewhere, standardiser
+from .data import Inputs, Rows, checked_weights, distinct_rows, fit_fence, standardiser
 from .data.prepare import as_source, prepared, split
 from .data.scan import Scan, gathered, scan
 from .data.source import NO_TARGET, Source, TableSource
@@ -24,125 +24,91 @@ from .fit.pairs import pairs_on
 from .fit.train import Fitted, train
 from .runtime.atomic import all_or_nothing
 from .runtime.callbacks import CallbackSupportMixin, listening, tasks_of, with_callbacks
-from .runtime.checks import check_given, is_auto
-from .runtime.deadline import Deadline, ending
+from .runtime.checks import check_given
+from .runtime.deadline import ending
 from .runtime.memory import check_memory, memory_budget
 from .runtime.progress import announce
 from .runtime.seeds import Purpose, generator, root_seed
-from .search.cost import Cost, cost_of_default, cost_of_features, within
-from .search.first_layer import width_of
-from .search.plan import Plan, in_closed_form, is_automatic, make_plan, policy_for, takes_levels
-from .search.policy import Policy, check_effort, current_policy, with_effort
+from .runtime.sizes import MATRICES_HELD, ROW_COPIES
+from .search.plan import Plan
+from .search.policy import Policy
 from .solve.ridge import EXACT_ROWS
 from .variance import SHOWN, FitSummary, StackSummary, summed_up
-
-_SQUARES = 6  # matrices of features, or of their products, that a fit holds at the same time, about
-_ENOUGH = 30  # rows from which on it is said that a fit is useless
-_USELESS = 0.99  # of the variance of y: error of rows left out from which on it is
-_COPIES = 4  # of the rows that a fit in memory holds at the same time, about
 
 
 def _memory(source: Source, found: Scan) -> float:
     """Bytes that the rows of a source take in a fit in memory."""
-    return float(_COPIES * 8 * found.n * (source.n_columns + found.sample.Y.shape[1]))
+    return float(ROW_COPIES * 8 * found.n * (source.n_columns + found.sample.Y.shape[1]))
+
+
+@contextmanager
+def _timed(plan: Plan, begin: float, n: int, d: int, *, in_memory: bool) -> Iterator[None]:
+    """Announce what the fit inside takes, where that is long and can be estimated, and end it by its deadline."""
+    if plan.closed_form:
+        announce(lambda: plan.cost(n, d, in_memory=in_memory).announcement)
+    with ending(plan.deadline(begin, n, d, in_memory=in_memory)):
+        yield
 
 
 class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """How a regressor is fitted to rows in memory, in files and on clusters."""
 
+    _widths_name: ClassVar[str] = "widths"  # the parameter for the number of features
     random_state: RandomState
     categorical_features: Any
     n_features_in_: int
 
+    def _plan(self) -> Plan:
+        """Return what the constructor's values ask for, checked."""
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit to inputs X (n, d) and targets y (n,) or (n, k)."""
+        return self._fit(self._plan(), X, y, sample_weight)
+
     @with_callbacks
-    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, cv: Any = None, **choices: Any) -> Self:
-        """Read, plan, train, store: all of it or nothing, as a task of which callbacks are told."""
-        check_effort(self._effort)
+    def _fit(self, plan: Plan, X: Any, y: Any, sample_weight: ArrayLike | None) -> Self:
+        """Read, plan, train, store: all of it or nothing, as a task that callbacks are notified of."""
         tasks = tasks_of(self, X, y, sample_weight)
         with all_or_nothing(self), listening(getattr(self, "verbose", 0), tasks):
-            self._fit_to(X, y, sample_weight, cv, choices)
+            self._fit_to(plan, X, y, sample_weight)
         if tasks is not None:
             tasks.finish()
         return self
 
-    def _fit_to(self, X: Any, y: Any, sample_weight: ArrayLike | None, cv: Any, choices: dict[str, Any]) -> Self:
-        seed, source = root_seed(self.random_state), as_source(X, y, sample_weight)
-        begin, summed = perf_counter(), in_closed_form(cv=cv, **choices)
+    def _fit_to(self, plan: Plan, X: Any, y: Any, sample_weight: ArrayLike | None) -> Self:
+        begin, seed, source = perf_counter(), root_seed(self.random_state), as_source(X, y, sample_weight)
         if source is not None:
             categorical, found = self._scanned(source, seed)
-            policy = choices["policy"] = self._policy(found.n, source.n_columns, False)
-            many = summed and found.n > policy.kernel_rows[0]
-            with self._begun(begin, found.n, source.n_columns, policy, summed, False):
-                if many or (parts_elsewhere(cv, 1) is not None and _memory(source, found) > memory_budget()):
-                    return self._fit_in_pieces(source, found, categorical, choices, seed, cv)
+            n, d = found.n, source.n_columns
+            plan = plan.sized(n, d, in_memory=False)
+            with _timed(plan, begin, n, d, in_memory=False):
+                if plan.sums(n) or (plan.n_parts is not None and _memory(source, found) > memory_budget()):
+                    return self._fit_in_pieces(source, found, categorical, plan, seed)
                 with pairs_on(source):
-                    return self._fit_rows(self._gathered(source, found), cv, choices, seed)
+                    return self._fit_rows(self._gathered(source, found), plan, seed)
         check_given(self, y)
         given = checked_table(self, X, y, sample_weight)
         n, d = len(given[0]), len(given[0].columns)
-        policy = choices["policy"] = self._policy(n, d, True)
-        with self._begun(begin, n, d, policy, summed, True):
-            if summed and n > policy.kernel_rows[0]:
-                return self._fit_many(*given, choices, seed)
-            return self._fit_rows(given, cv, choices, seed)
+        plan = plan.sized(n, d)
+        with _timed(plan, begin, n, d, in_memory=True):
+            return self._fit_many(*given, plan, seed) if plan.sums(n) else self._fit_rows(given, plan, seed)
 
-    def _fit_rows(self, given: tuple[Table, Array, Array | None], cv: Any, choices: Any, seed: int) -> Self:
-        """Rows in memory, as they are."""
-        rows = self._rows(*given, cv, choices, seed)
-        plan = self._plan(rows.X.shape[1], cv, seed, choices)
+    def _fit_rows(self, given: tuple[Table, Array, Array | None], plan: Plan, seed: int) -> Self:
+        """Fit to rows in memory, as they are."""
+        rows = self._rows(*given, plan, seed)
+        plan = plan.at(rows.X.shape[1], self.x_scaler_, seed=seed)
         D = max(plan.widths or (0,))
-        needed = _SQUARES * 8.0 * D * min(len(rows), max(D, EXACT_ROWS))
+        needed = MATRICES_HELD * 8.0 * D * min(len(rows), max(D, EXACT_ROWS))
         check_memory(needed, f"{D} features of {len(rows)} rows", "give fewer features")
         fitted = train(rows, plan, self.y_scaler_)
         weight = float(len(given[1]) if given[2] is None else given[2].sum())
         return self._store(fitted, self._range(rows), plan, (rows, self._summary(fitted)), weight)
 
     @property
-    def _effort(self) -> Any:
-        return getattr(self, "effort", None)
-
-    @property
     def _searches(self) -> bool:
         """Whether a fit learns the scale of layer 1."""
-        return is_automatic(getattr(self, "scale", getattr(self, "scales", "auto")), getattr(self, "solver", "auto"))
-
-    def _policy(self, n: int, d: int, in_memory: bool) -> Policy:
-        """That of the effort asked for; by its cost, where that is a time."""
-        if not isinstance(self._effort, Real):
-            return policy_for(with_effort(current_policy(), self._effort), getattr(self, "solver", None))
-        return within(float(self._effort), current_policy(), lambda policy: self._cost(n, d, policy, in_memory))
-
-    def _begun(
-        self, begin: float, n: int, d: int, policy: Policy, summed: bool, in_memory: bool
-    ) -> AbstractContextManager[None]:
-        """With a word on its cost, where it is long and known, and until when, where a time was given: at least a
-        fourth of that is the search's."""
-        if summed:
-            announce(lambda: self._announced(n, d, policy, in_memory))
-        if not isinstance(self._effort, Real):
-            return ending(Deadline())
-        seconds, cost = float(self._effort), self._cost(n, d, policy, in_memory)
-        return ending(Deadline(begin + max(seconds - cost.after_search, seconds / 4), begin + seconds))
-
-    def _cost(self, n: int, d: int, policy: Policy, in_memory: bool) -> Cost:
-        """What a fit takes with this policy: of kernels where nothing is given, else of the features of layer 1."""
-        given = getattr(self, "n_features", getattr(self, "widths", "auto"))
-        if is_auto(given) and hasattr(self, "widths"):
-            return cost_of_default(n, d, policy, in_memory)
-        D = width_of(n, policy) if is_auto(given) else int(np.atleast_1d(given)[0])
-        return cost_of_features(
-            n, d, D, given=not is_auto(given), in_memory=in_memory, searched=self._searches, policy=policy
-        )
-
-    def _announced(self, n: int, d: int, policy: Policy, in_memory: bool) -> tuple[str, float]:
-        cost = self._cost(n, d, policy, in_memory)
-        return str(cost), cost.seconds
-
-    def _plan(self, d: int, cv: Any, seed: int, choices: Any, n_rows: int | None = None) -> Plan:
-        """What was asked for; in closed form features of a given scale are held where the inputs' origin is."""
-        unit = np.where(np.isfinite(self.x_scaler_.sd), self.x_scaler_.sd, 1.0)
-        origin = self.x_scaler_.mean / unit if in_closed_form(cv=cv, **choices) else None
-        return make_plan(d, unit, rotate=cv is not None, seed=seed, n_rows=n_rows, origin=origin, **choices)
+        return self._plan().automatic
 
     def _scanned(self, source: Source, seed: int) -> tuple[list[bool], Scan]:
         """What the columns of a source are, where they are categories by choice, and what a pass over them finds."""
@@ -160,55 +126,53 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         targets = Y[:, 0] if source.single_output else Y
         return table, targets, checked_weights(weights, len(weights))
 
-    def _fit_many(self, table: Table, targets: Array, weights: Array | None, choices: Any, seed: int) -> Self:
+    def _fit_many(self, table: Table, targets: Array, weights: Array | None, plan: Plan, seed: int) -> Self:
         """Rows in memory, but so many that they are summed up."""
         Y = targets.astype(np.float64).reshape(len(targets), -1)
         weights = np.ones(len(Y)) if weights is None else weights
         source = TableSource(table, Y, weights, targets.ndim == 1)
         categorical = category_mask(self.categorical_features, table.names, len(table.columns))
-        return self._fit_in_pieces(source, scan(source, categorical, seed), categorical, choices, seed, None, True)
+        return self._fit_in_pieces(source, scan(source, categorical, seed), categorical, plan, seed, keep=True)
 
     def _fit_in_pieces(
-        self, source: Source, found: Scan, categorical: list[bool], choices: Any, seed: int, cv: Any, keep: bool = False
+        self, source: Source, found: Scan, categorical: list[bool], plan: Plan, seed: int, keep: bool = False
     ) -> Self:
         """What needs rows together from a sample, then sums or descent over all of them."""
-        with_levels = takes_levels(cv=cv, **choices)
-        self._careful = is_automatic(choices["scales"], choices["solver"])
-        ready = prepared(source, found, categorical, with_levels=with_levels, careful=self._careful, keep=keep)
+        self._careful = plan.automatic
+        ready = prepared(source, found, categorical, with_levels=plan.takes_levels, careful=plan.automatic, keep=keep)
         recipe = ready.recipe
         self._single_output, self._reader, self._kinds = source.single_output, recipe.reader, recipe.kinds
         self._numbers, self._fence = None if recipe.numbers is None else recipe.numbers.whole, ready.fence
         self.x_scaler_, self.y_scaler_ = recipe.in_use, recipe.y_scaler
         if self.x_scaler_.rounded.any():
             self._warn_dropped()
-        plan = self._plan(ready.sample.X.shape[1], cv, seed, choices, ready.pieces.n_rows)
+        plan = plan.at(ready.sample.X.shape[1], self.x_scaler_, seed=seed, n_rows=ready.pieces.n_rows)
         n_features = features_summed(plan, ready.sample.X.shape[1], ready.pieces.n_rows)
-        fewer = f"give fewer features ({'n_features' if hasattr(self, 'n_features') else 'widths'})"
-        check_memory(_SQUARES * 8.0 * n_features**2, f"The sums of {n_features} features", fewer)
-        n_parts = parts_elsewhere(cv, plan.depth) or 0
+        fewer = f"give fewer features ({self._widths_name})"
+        check_memory(MATRICES_HELD * 8.0 * n_features**2, f"The sums of {n_features} features", fewer)
+        n_parts = plan.n_parts or 0
         ready = split(ready, found, n_parts, seed)
         trained = train_in_pieces(ready.sample, ready.of_all, ready.pieces, plan, self.y_scaler_, n_parts)
         fitted, solution, some = trained.fitted, trained.fitted.solution, ready.sample.take(slice(0, SHOWN))
         summary = summed_up(trained.layers, solution.penalty, trained.sums, trained.error, solution.loo_error, some)
         return self._store(fitted, (ready.low, ready.high), plan, (ready.rows, summary), found.weight)
 
-    def _rows(self, table: Table, targets: Array, weights: Array | None, cv: Any, choices: Any, seed: int) -> Rows:
+    def _rows(self, table: Table, targets: Array, weights: Array | None, plan: Plan, seed: int) -> Rows:
         """Merged and standardised rows; stores the scalings. With automatic scales, numbers far beyond all others
         are held."""
         self._reader = reader_of(table, weights, self.categorical_features)
         inputs = encode(self._reader.columns, table)
         self._single_output, Y = targets.ndim == 1, targets.astype(np.float64).reshape(len(targets), -1)
         kinds, self._numbers = self._reader.inputs, None
-        if kinds.levels.any() and not takes_levels(cv=cv, **choices):
+        if kinds.levels.any() and not plan.takes_levels:
             rng = generator(seed, Purpose.LEVELS)
             self._numbers, inputs = fit_numbers(inputs, Y, kinds, weights, rng)
             kinds = Inputs(np.zeros(inputs.shape[1], np.intp), self._numbers.owners)
-        self._kinds, self._careful = kinds, is_automatic(choices["scales"], choices["solver"])
+        self._kinds, self._careful = kinds, plan.automatic
         self._fence = fit_fence(inputs, self._careful, kinds.numbers, weights)
         if self._careful:
             inputs = np.clip(inputs, self._fence.low, self._fence.high)
-        fold = folds_of(cv, inputs, targets)
-        rows = distinct_rows(inputs, Y, weights, fold, kinds)
+        rows = distinct_rows(inputs, Y, weights, plan.folds(inputs, targets), kinds)
         self.x_scaler_ = standardiser(rows.X, rows.weights, constant=np.inf, left=~kinds.numbers)
         self.y_scaler_ = standardiser(rows.Y, rows.weights)
         if self.x_scaler_.rounded.any():
@@ -232,11 +196,12 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             "constant near them where their differences mean something."
         )
 
-    def _warn_useless(self, n: int, error: Array) -> None:
+    def _warn_useless(self, n: int, error: Array, policy: Policy) -> None:
         """Where rows left out are predicted no better than by the mean, on average over outputs that vary; `error` is
         in units of the targets' variance."""
         varies = error > 0
-        if n >= _ENOUGH and varies.any() and error[varies].mean() >= _USELESS:
+        enough, most = policy.useless
+        if n >= enough and varies.any() and error[varies].mean() >= most:
             with np.errstate(over="ignore", under="ignore"):
                 variance = float(np.mean(self.y_scaler_.sd**2))
             warn(
@@ -274,7 +239,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         self._rows_of_fit, self._total_weight, self._learned = training, weight, plan.learned
         for name in ("_variance", "_seen", "_kept_layer"):
             self.__dict__.pop(name, None)
-        self._warn_useless(plan.n_rows or len(training[0]), solution.loo_error)
+        self._warn_useless(plan.n_rows or len(training[0]), solution.loo_error, plan.policy)
         return self
 
     @staticmethod

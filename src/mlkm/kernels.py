@@ -25,14 +25,15 @@ __all__ = ["Cauchy", "Gaussian", "Kernel", "KernelLike", "Laplacian", "Matern", 
 
 @runtime_checkable
 class Kernel(Protocol):
-    """What a kernel must offer: its value, and its spectral law."""
+    """A kernel has a value between two rows, and a spectral law."""
 
     def __call__(self, X: Array, Y: Array) -> Array:
-        """The matrix K(x_i, y_j); for two vectors, where it is to serve other packages as well, the number K(x, y)."""
+        """Return the matrix K(x_i, y_j); for two vectors, where it is to serve other packages as well, the number K(x,
+        y)."""
         ...
 
     def frequencies(self, normal: Array, rng: np.random.Generator) -> Array:
-        """Frequencies omega, one per column, made from standard normal draws of the same shape (d, D)."""
+        """Return frequencies omega, one per column, made from standard normal draws of the same shape (d, D)."""
         ...
 
 
@@ -51,6 +52,7 @@ class _Callable:
     """
 
     def __call__(self, X: Array, Y: Array) -> Array:
+        """Return the matrix K(x_i, y_j), or the number K(x, y) for two vectors."""
         X = finite_array("X", X, "a vector or a table", (None,), (None, None))
         Y = finite_array("Y", Y, "a vector or a table as wide as X", (*(None,) * (X.ndim - 1), X.shape[-1]))
         if X.ndim == 1:
@@ -59,7 +61,7 @@ class _Callable:
         return self.matrix(X, Y)
 
     def matrix(self, X: Array, Y: Array) -> Array:
-        """The matrix K(x_i, y_j)."""
+        """Return the matrix K(x_i, y_j)."""
         raise NotImplementedError
 
 
@@ -68,9 +70,11 @@ class Gaussian(_Callable):
     """K(x, x') = exp(-|x - x'|^2 / 2), with omega ~ N(0, I)."""
 
     def matrix(self, X: Array, Y: Array) -> Array:
+        """Return exp(-|x - y|^2 / 2)."""
         return np.exp(-0.5 * cdist(X, Y, "sqeuclidean"))
 
     def frequencies(self, normal: Array, rng: np.random.Generator) -> Array:
+        """Return the normal draws themselves."""
         return normal
 
 
@@ -90,6 +94,7 @@ class Matern(_Callable):
         object.__setattr__(self, "nu", nu)
 
     def matrix(self, X: Array, Y: Array) -> Array:
+        """Return the Matérn kernel of the distances, by Bessel functions where nu has no simple formula."""
         nu = max(self.nu, _TINY)  # of smaller orders SciPy's Bessel functions differ by version
         s: Array = np.sqrt(2 * nu) * cdist(X, Y)
         if self.nu == 0.5:
@@ -104,6 +109,7 @@ class Matern(_Callable):
         return np.where(np.isfinite(bessel), np.exp(np.where(np.isfinite(bessel), logarithm, 0)), 1.0)
 
     def frequencies(self, normal: Array, rng: np.random.Generator) -> Array:
+        """Return draws of the multivariate t distribution with 2 nu degrees of freedom."""
         squares = rng.chisquare(2 * self.nu, size=normal.shape[1])  # rounded to 0 for a small nu
         with np.errstate(divide="ignore", over="ignore"):
             lengths: Array = np.minimum(np.sqrt(2 * self.nu / squares), _LONGEST)
@@ -115,9 +121,11 @@ class Laplacian(_Callable):
     """K(x, x') = exp(-|x - x'|_1), with independent Cauchy frequencies (the paper's "Cauchy random features")."""
 
     def matrix(self, X: Array, Y: Array) -> Array:
+        """Return exp(-|x - y|_1)."""
         return np.exp(-cdist(X, Y, "cityblock"))
 
     def frequencies(self, normal: Array, rng: np.random.Generator) -> Array:
+        """Return independent Cauchy draws."""
         return np.sign(normal) / np.tan(np.pi * np.exp(log_ndtr(-np.abs(normal))))
 
 
@@ -126,9 +134,11 @@ class Cauchy(_Callable):
     """K(x, x') = prod_j 1 / (1 + (x_j - x'_j)^2), with independent Laplace frequencies."""
 
     def matrix(self, X: Array, Y: Array) -> Array:
+        """Return prod_j 1 / (1 + (x_j - y_j)^2)."""
         return np.exp(-sum(np.log1p((X[:, [j]] - Y[:, j]) ** 2) for j in range(X.shape[1])))
 
     def frequencies(self, normal: Array, rng: np.random.Generator) -> Array:
+        """Return independent Laplace draws."""
         lengths: Array = -(log_ndtr(-np.abs(normal)) + np.log(2))
         return np.sign(normal) * lengths
 
@@ -142,7 +152,7 @@ _BY_NAME: dict[str, Callable[[], Kernel]] = {
 
 
 def as_kernel(kernel: KernelLike) -> Kernel:
-    """A kernel from its name, or the kernel itself.
+    """Return a kernel from its name, or the kernel itself.
 
     >>> as_kernel("gaussian")
     Gaussian()

@@ -90,7 +90,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return self
 
     def transform(self, X: ArrayLike) -> Array:
-        """phi(x) for every row x, in the floating type of X."""
+        """Return phi(x) for every row x, in the floating type of X."""
         check_is_fitted(self)
         inputs: Array = validate_data(self, _of_numbers(X), reset=False, dtype=[np.float64, np.float32])
         return self.map_.astype(inputs.dtype).features(inputs)
@@ -106,7 +106,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
 
 def _of_numbers(X: Any) -> Any:
-    """A table of numbers; a frame as it is, for the names of its columns."""
+    """Return a table of numbers, or a frame as it is, since its columns have names."""
     check_different_names(X)
     if isinstance(X, np.ndarray) and X.dtype == object and any(isinstance(x, dict) for x in X.flat):
         return X  # scikit-learn's checks of estimators ask for its own words on these

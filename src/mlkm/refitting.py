@@ -13,10 +13,11 @@ from .runtime.callbacks import listening
 from .runtime.checks import as_targets
 from .runtime.seeds import root_seed
 from .search.kernel_search import LearnedKernel
+from .search.plan import Plan
 from .variance import StackSummary
 
 
-def refit(model: Any, X: Any, y: Any, sample_weight: Any, choices: dict[str, Any]) -> Any:
+def refit(model: Any, X: Any, y: Any, sample_weight: Any, plan: Plan) -> Any:
     """The model, solved anew; it stays as it was where something is wrong."""
     check_is_fitted(model)
     if is_elsewhere(X):
@@ -36,8 +37,7 @@ def refit(model: Any, X: Any, y: Any, sample_weight: Any, choices: dict[str, Any
         why = "where the kernel that refit keeps has no value; correct it, or call fit"
         check_near(model.x_scaler_.forward(rows.X, out=rows.X), why)
         y_scaler.forward(rows.Y, out=rows.Y)
-        policy = model._policy(len(rows), model.n_features_in_, True)
-        plan = model._plan(rows.X.shape[1], None, seed, {**choices, "policy": policy})
+        plan = plan.sized(len(rows), model.n_features_in_).at(rows.X.shape[1], model.x_scaler_, seed=seed)
         fitted = train_again(rows, plan, first)
     model.y_scaler_, model._fence, model._single_output = y_scaler, fence, targets.ndim == 1
     weight = float(len(targets) if weights is None else weights.sum())

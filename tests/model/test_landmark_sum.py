@@ -12,18 +12,15 @@ from mlkm.model.machine import predict
 from mlkm.model.prior import SumPart
 from mlkm.search.first_layer import features_of
 from mlkm.search.kernel_search import LearnedKernel
-from mlkm.search.plan import make_plan
+from mlkm.search.plan import Plan
 from mlkm.search.policy import Policy, policy_context
 from mlkm.solve.dual import solve_dual
 from mlkm.solve.ridge import ridge
 
 
 def plan_of(d, n_landmarks):
-    return make_plan(
-        d, np.ones(d), widths="auto", kernels="auto", scales="auto", interactions="auto", relevance="auto",
-        linear="auto", penalty="auto", solver="auto", seed=0, landmarks=True,
-        policy=replace(Policy(), layer_work=(1e12, n_landmarks, n_landmarks)),
-    )  # fmt: skip
+    policy = replace(Policy(), layer_work=(1e12, n_landmarks, n_landmarks))
+    return replace(Plan.parse({}, landmarks=True).at(d), policy=policy)
 
 
 def prior_and_rows(n=60, noise=1e-4):

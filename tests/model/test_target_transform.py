@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy.stats import yeojohnson, yeojohnson_normmax
 
 from mlkm import MLKMRegressor
-from mlkm.fit import default as kernel
 from mlkm.model.machine import input_gradient, predict
 from mlkm.model.target_transform import (
     TargetTransform,
@@ -109,8 +108,7 @@ def test_a_fit_on_both_scales_beats_one_on_one():
     truth = np.exp(0.6 * new[:, 0] + 0.4 * np.sin(2 * new[:, 1]) + 0.02)
     errors = []
     for straight in (0.99, -1.0):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(kernel, "_STRAIGHT", straight)
+        with policy_context(replace(Policy(), straight=straight)):
             fits = [MLKMRegressor(random_state=0).fit(*skewed(200, seed)).predict(new) for seed in range(4)]
         errors.append(np.mean([np.mean((f - truth) ** 2) for f in fits]))
     assert errors[0] < 0.85 * errors[1]
@@ -183,7 +181,7 @@ def test_the_other_scale_leaves_a_stack_of_which_it_has_next_to_nothing():
     y[:3] = 1e8
     model = MLKMRegressor(random_state=0).fit(X, y)
     fit = model._rows_of_fit[1]
-    assert fit.warped is None or fit.of_warped >= kernel._LITTLE
+    assert fit.warped is None or fit.of_warped >= Policy().least_share
     assert len(model.machines_) == 1 + (fit.warped is not None)
     f, std = model.predict(X, return_std=True)
     assert np.isfinite(f).all()

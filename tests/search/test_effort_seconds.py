@@ -10,6 +10,7 @@ import mlkm.runtime.deadline as deadline
 from mlkm import MLKMRegressor
 from mlkm.datasets import make_example2
 from mlkm.search.cost import cost_of_default, within
+from mlkm.search.plan import Plan
 from mlkm.search.policy import EFFORTS, LEAST, Policy, between, policy_context, with_effort
 
 X, Y, F = make_example2(n=1500, d=4, noise=0.3, random_state=0)
@@ -84,13 +85,12 @@ def test_between_two_efforts():
 
 def test_fields_that_were_replaced_stay():
     with policy_context(Policy(draws=3)):
-        model = MLKMRegressor(effort=0.01, random_state=0)
-        assert model._policy(100, 4, True).draws == 3
+        assert Plan.parse({"effort": 0.01}, landmarks=True).policy_for(100, 4).draws == 3
 
 
 def test_a_search_that_is_late_ends_with_what_it_has(monkeypatch):
     """Where the estimate is wrong by far: sizes of "best", and a second."""
-    monkeypatch.setattr("mlkm.fitting.within", lambda seconds, policy, cost: with_effort(policy, "best"))
+    monkeypatch.setattr("mlkm.search.plan.within", lambda seconds, policy, cost: with_effort(policy, "best"))
     events = []
     begin = perf_counter()
     model = MLKMRegressor(effort=0.3, random_state=0, verbose=events.append).fit(X[TRAIN], Y[TRAIN])

@@ -14,13 +14,10 @@ from mlkm.model.rank_transform import fit_rank_transform
 from mlkm.model.terms import Additive, Placement, SearchRows
 from mlkm.search.evidence import gaussian_evidence
 from mlkm.search.input_selection import select_inputs, still_telling, telling_inputs
-from mlkm.search.plan import make_plan
+from mlkm.search.plan import Plan
 from mlkm.search.policy import Policy, policy_context
 
-PLAN = make_plan(
-    30, np.ones(30), widths="auto", kernels="auto", scales="auto", interactions="auto", relevance="auto", linear="auto",
-    penalty="auto", solver="auto", seed=0, landmarks=True,
-)  # fmt: skip
+PLAN = Plan.parse({}, landmarks=True).at(d=30)
 
 
 def sample_of(X, Y):

@@ -7,7 +7,6 @@ import pytest
 from kernel_rows import TERMS, searched
 
 from mlkm.data import plain_rows
-from mlkm.kernels import Gaussian
 from mlkm.model.machine import predict
 from mlkm.model.sum_kernel import SumKernel
 from mlkm.model.terms import GaussianMap, Term
@@ -17,17 +16,14 @@ from mlkm.search.kernel_parameters import start
 from mlkm.search.kernel_search import LearnedKernel
 from mlkm.search.plan import Plan
 from mlkm.search.policy import Policy
-from mlkm.search.residual_search import left_samples, left_share, with_residual_search
+from mlkm.search.residual_search import with_residual_search
 from mlkm.solve.dual import solve_dual
 
 SMALL = replace(Policy(), draws=1, joint_rows=200, weigh_rows=300, left_samples=8)
 
 
 def plan(policy):
-    return Plan(
-        widths=None, kernels=(Gaussian(),), scales=(None,), orders=(1, 4), slopes=(1.0,), penalty=None, penalties=(),
-        solver=None, residual=False, learned=True, rough=True, rotate=False, seed=0, n_jobs=None, policy=policy,
-    )  # fmt: skip
+    return replace(Plan.parse({"linear": True}, landmarks=True).at(d=4), policy=policy)
 
 
 def two_pairs(n, second, seed=0):
@@ -98,7 +94,7 @@ def test_where_nothing_is_missed_nothing_is_lost():
     ],
 )
 def test_how_many_samples_there_are(n, d, policy, number):
-    assert left_samples(n, d, policy) == (number, 800)
+    assert policy.residual_samples(n, d) == (number, 800)
 
 
 @pytest.mark.parametrize(
@@ -106,8 +102,8 @@ def test_how_many_samples_there_are(n, d, policy, number):
     [(20_000, None, 0.0), (20_001, None, 1.0), (100_000, 1000, 0.1), (10**6, 1000, 1.0), (10**7, 1000, 1.0)],
 )
 def test_the_second_search_is_in_proportion_to_the_work_on_given_features(n, n_features, share):
-    assert left_share(n, n_features, Policy()) == pytest.approx(share)
-    assert left_samples(n, 5, Policy(), share)[0] == (8 if share == 1 else 0)
+    assert Policy().residual_share(n, n_features) == pytest.approx(share)
+    assert Policy().residual_samples(n, 5, share)[0] == (8 if share == 1 else 0)
 
 
 def test_features_are_shared_by_standard_deviations():

@@ -11,9 +11,10 @@ Outcomes may come late: each predicted row waits with the interval that was give
 its outcome is judged by.
 """
 
+from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,7 +36,8 @@ from .threshold import End
 from .wrapped_estimator import check_regressor
 
 
-class _Waiting(NamedTuple):
+@dataclass(frozen=True)
+class _Waiting:
     """A predicted row whose outcome is not known yet: its base, and how far each end reached."""
 
     lower: float

@@ -1,7 +1,7 @@
 """What a fit sees of its data: distinct weighted rows, standardised."""
 
 from .distinct import Rows, blocks, distinct_rows, midranks, plain_rows, tie_numbers
-from .folds import folds_of, parts_elsewhere, splits_of
+from .folds import as_splitter, splits_of
 from .input_range import Fence, fence_of, fit_fence
 from .inputs import LEVEL, NUMBER, TEXT, Inputs
 from .scaling import Standardiser, check_near, standardiser
@@ -15,16 +15,15 @@ __all__ = [
     "Inputs",
     "Rows",
     "Standardiser",
+    "as_splitter",
     "blocks",
     "check_near",
     "checked_weights",
     "distinct_rows",
     "fence_of",
     "fit_fence",
-    "folds_of",
     "given_weights",
     "midranks",
-    "parts_elsewhere",
     "plain_rows",
     "scale_of",
     "splits_of",

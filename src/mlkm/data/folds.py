@@ -11,13 +11,6 @@ from .._types import Array, IntArray
 from ..runtime.checks import brief, whole
 
 
-def folds_of(cv: Any, X: Array, y: Array) -> IntArray | None:
-    """The part of every row under a splitter: the number of the test fold it is in; None where there is no splitter."""
-    if cv is None or (isinstance(cv, str) and cv == "rotate"):
-        return None
-    return splits_of(as_splitter(cv, "None, 'rotate'"), X, y)[0]
-
-
 def as_splitter(cv: Any, others: str) -> Any:
     """Return `cv` as a number of folds, a splitter or a list of splits; messages name `others` as allowed, too."""
     if isinstance(cv, Integral) and not isinstance(cv, (bool, np.bool_)):
@@ -33,16 +26,6 @@ def as_splitter(cv: Any, others: str) -> Any:
             f"cv must be {others}, a number of folds, a splitter or an iterable of splits; got {brief(cv)}."
         )
     return pairs
-
-
-def parts_elsewhere(cv: Any, depth: int) -> int | None:
-    """The number of parts of rows that are seen a piece at a time, 0 where they are not split; None for a splitter,
-    which has to see all rows."""
-    if cv is None:
-        return 0
-    if isinstance(cv, str) and cv == "rotate":
-        return depth
-    return int(cv) if isinstance(cv, (int, np.integer)) and cv >= 2 else None
 
 
 def splits_of(cv: Any, X: Any, y: Array, groups: Any = None) -> tuple[IntArray, list[IntArray]]:

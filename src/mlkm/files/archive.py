@@ -15,6 +15,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from ..runtime.records import RefusedError
+
 NOTE, DESCRIPTION = "mlkm.json", "model.json"
 _ARRAY = re.compile(r"[0-9]{1,6}\.npy")
 _MAGIC = b"\x93NUMPY\x01\x00"  # beginning of an array in version 1.0 of numpy's format
@@ -32,12 +34,8 @@ PLAIN: dict[str, np.dtype[Any]] = {
 }
 
 
-class RefusedError(ValueError):
-    """A file is refused; the message is the end of a sentence that begins with the name of the file."""
-
-
 def is_plain(dtype: np.dtype[Any]) -> bool:
-    """Whether an array of this type holds numbers, dates or words alone, in this machine's order of bytes."""
+    """Return whether an array of this type holds numbers, dates or words alone, in this machine's order of bytes."""
     return dtype.str in PLAIN or (dtype.kind in "US" and dtype.isnative and dtype.itemsize > 0)
 
 
@@ -90,10 +88,12 @@ class Archive:
 
     @property
     def note(self) -> Any:
+        """Return the note of the version that wrote the file."""
         return json.loads(self._read(self._zip.getinfo(NOTE), _LONGEST_NOTE))
 
     @property
     def description(self) -> Any:
+        """Return the description of the model, if it is within the bounds of a model file."""
         entry = self._zip.getinfo(DESCRIPTION)
         text = self._read(entry, _most(_WORDS, entry.compress_size))
         if text.count(b"[") + text.count(b"{") > _LISTS + len(text) // 8:
@@ -101,6 +101,7 @@ class Archive:
         return json.loads(text)
 
     def _read(self, entry: ZipInfo, most: int) -> bytes:
+        """Read an entry; refuse one that claims to be larger than allowed."""
         if entry.file_size > most:
             raise RefusedError(
                 f"its entry {entry.filename!r} takes {entry.file_size:,} bytes, and {most:,} are allowed"

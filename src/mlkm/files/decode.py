@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .archive import PLAIN, Archive, RefusedError, plain_type
+from ..runtime.records import RefusedError, from_record, is_record
+from .archive import PLAIN, Archive, plain_type
 from .schema import NUMBER_TYPES, class_named, is_own, made, resolved
 
 _MOST_PARTS = 10**6  # objects of a model, each counted as often as it is referred to
@@ -41,6 +42,7 @@ class Decoder:
             "object": self._object,
             "objects": self._objects,
             "random": self._random,
+            "record": self._record,
             "records": self._records,
             "slice": lambda content: slice(*map(self.value, content)),
             "tuple": lambda content: tuple(map(self.value, content)),
@@ -68,6 +70,7 @@ class Decoder:
         return self._kinds[kind](content)
 
     def _made(self, node: Any) -> Any:
+        """Make one object of the description, of a class on the list or of a trusted one."""
         key = "make" if "make" in node else "call"
         name = node[key]
         cls = class_named(name)
@@ -114,6 +117,7 @@ class Decoder:
         return self._known[name]
 
     def _object(self, place: Any) -> Any:
+        """Return an object that was made before, by its index."""
         if type(place) is not int or not 0 <= place < len(self.objects):
             raise RefusedError(f"it refers to object {place!r:.50}, which does not come before it")
         self._count += self._parts[place]
@@ -122,6 +126,7 @@ class Decoder:
         return self.objects[place]
 
     def _array(self, place: Any) -> NDArray[Any]:
+        """Return an array of the archive by its number."""
         if type(place) is not int:
             raise RefusedError(f"it refers to array {place!r:.50}, which is not a whole number")
         if place not in self._arrays:
@@ -129,6 +134,7 @@ class Decoder:
         return self._arrays[place]
 
     def _objects(self, content: Any) -> NDArray[Any]:
+        """Make an array of Python objects from its shape and its entries."""
         shape, items = content
         if len(shape) > 8 or not all(type(side) is int and 0 <= side <= 10**6 for side in shape):
             raise RefusedError(f"an array of objects has the shape {shape!r:.100}, which is not allowed")
@@ -137,10 +143,18 @@ class Decoder:
             array[k] = self.value(one)
         return array.reshape(shape)
 
+    def _record(self, content: Any) -> Any:
+        """Make an object of this package from the plain name of its record and the values of its fields."""
+        name, values = content
+        if not is_record(str(name)):
+            raise RefusedError(f"it has a record {name!r:.50}, which no model file has")
+        return from_record(name, {key: self.value(one) for key, one in values.items()})
+
     def _bytes(self, content: Any) -> bytes:
         return bytes(self.value(content).astype(np.uint8, casting="no"))
 
     def _random(self, content: Any) -> np.random.RandomState:
+        """Make a random number generator from its state."""
         name, key, place, has_normal, normal = map(self.value, content)
         if name != "MT19937" or key.dtype != np.uint32 or key.shape != (_STATE,) or not 0 <= int(place) <= _STATE:
             raise RefusedError("the state of its random number generator is not valid")
@@ -168,7 +182,7 @@ def _shown(name: str) -> str:
 
 
 def _is_checked(node: Any) -> bool:
-    """Whether a node describes an object of a class on the list, by its class and state alone."""
+    """Return whether a node describes an object of a class on the list, by its class and state alone."""
     return isinstance(node, dict) and set(node) == {"make", "state"} and class_named(str(node["make"])) is not None
 
 

@@ -1,8 +1,9 @@
 """A model is written as a description of plain values and a list of arrays.
 
-A description is a list of objects, each with the name of its class and its state, and each after the objects that it
-holds: objects are referred to by their index in the list, and none can refer to itself. Equal arrays are written once,
-since the points of all kernels of a fit are the same rows. With `keep_rows=False`, training rows are left out except
+A description is a list of estimators, each with its name and state, and each after those that it holds: they are
+referred to by their index in the list, and none can refer to itself. What a fit has found is written as records, by
+plain names (`mlkm.runtime.records`). Equal arrays are written once, since the points of all kernels of a fit are the
+same rows. With `keep_rows=False`, training rows are left out except
 for the values that standard deviations need (`mlkm.variance.kept`).
 """
 
@@ -20,9 +21,10 @@ from ..base import KernelMachine
 from ..conformal.leave_one_out import LeaveOneOut
 from ..conformal.scores import Scored
 from ..conformal.wrapped_estimator import last_step
+from ..runtime.records import RefusedError, is_record, to_record
 from ..variance import kept_without_rows
-from .archive import PLAIN, RefusedError, is_plain
-from .schema import NUMBER_TYPES, check_state, check_whole, is_checked, is_own, name_of, resolved, state_of
+from .archive import PLAIN, is_plain
+from .schema import NUMBER_TYPES, check_consistent, check_state, is_own, listed_name, name_of, resolved
 
 _CALLBACKS = "_skl_callbacks"  # the attribute in which scikit-learn keeps callbacks
 _COLUMNS = "sklearn.compose._column_transformer"
@@ -77,9 +79,18 @@ class Encoder:
         if isinstance(obj, UserList) and kind.__module__ == _COLUMNS:
             # scikit-learn 1.6 has the remaining columns in a private list type; newer versions read a plain list.
             return self.value(obj.data)
+        if is_record(obj):
+            return self._record(obj)
         return {"object": self._place(obj)}
 
+    def _record(self, obj: Any) -> Any:
+        if not self.keep_rows and isinstance(obj, (Scored, LeaveOneOut)):
+            _check_band(obj)
+        name, values = to_record(obj)
+        return {"record": [name, {key: self.value(one) for key, one in values.items()}]}
+
     def _array(self, array: NDArray[Any]) -> Any:
+        """Describe an array by its number in the archive, where equal arrays are stored once."""
         if array.dtype.hasobject:
             return {"objects": [list(array.shape), [self.value(one) for one in array.ravel()]]}
         if array.dtype.names is not None:
@@ -102,6 +113,7 @@ class Encoder:
         return {"records": [[list(column) for column in zip(*fields, strict=True)], self._array(raw)]}
 
     def _name(self, obj: Any) -> Any:
+        """Describe a class or a function by the name under which it can be imported."""
         if obj in NUMBER_TYPES.values():
             return {"number_type": obj.__name__}
         name = name_of(obj)
@@ -110,6 +122,7 @@ class Encoder:
         return {"name": name}
 
     def _place(self, obj: Any) -> int:
+        """Return the index of an object in the description, which is written at the first visit."""
         place, _ = self._places.setdefault(id(obj), (-1, obj))
         if place == -1:
             self._places[id(obj)] = (None, obj)
@@ -121,20 +134,19 @@ class Encoder:
         return place
 
     def _node(self, obj: Any) -> Any:
-        if not self.keep_rows and isinstance(obj, (Scored, LeaveOneOut)):
-            _check_band(obj)
-        cls = type(obj)
-        if not is_checked(cls):
+        """Describe an object by its class and state, where these are on the list, else as a pickle would."""
+        cls, name = type(obj), listed_name(type(obj))
+        if name is None:
             return self._foreign(obj)
-        state = self._without_rows(obj, state_of(obj))
+        state = self._without_rows(obj, obj.__getstate__() or {})
         try:
             check_state(cls, state)
-            check_whole(obj)
+            check_consistent(obj)
         except RefusedError:
             if is_own(cls):
                 raise
             return self._foreign(obj)  # `load` makes it if its class is trusted
-        return {"make": name_of(cls), "state": self.value(state)}
+        return {"make": name, "state": self.value(state)}
 
     def _foreign(self, obj: Any) -> Any:
         """Describe an object of another package by the parts that a pickle would have."""
@@ -173,6 +185,7 @@ class Encoder:
 
 
 def _check_band(band: Scored | LeaveOneOut) -> None:
+    """Refuse to write a band whose intervals need the training rows without them."""
     model = last_step(band.model)
     name, words = type(model).__name__, "needs the training rows for its intervals: save it with keep_rows=True, or"
     if isinstance(band, LeaveOneOut):

@@ -139,7 +139,7 @@ OTHERS: dict[type, dict[str, Any]] = {
 
 
 def _encodes(encoder: OneHotEncoder) -> bool:
-    """Whether indices of indicators are within the columns of their sparse matrix, which does not check them."""
+    """Return whether indices of indicators are within the columns of their sparse matrix, which does not check them."""
     if not hasattr(encoder, "categories_"):
         return True
     dropped, categories = encoder._drop_idx_after_grouping, encoder.categories_
@@ -153,7 +153,7 @@ def _is_among(place: Any, categories: NDArray[Any]) -> bool:
 
 
 def _is_sorted(categories: NDArray[Any]) -> bool:
-    """Whether numbers are in increasing order, NaN last, since they are looked up by bisection."""
+    """Return whether numbers are in increasing order, NaN last, since they are looked up by bisection."""
     if categories.ndim != 1 or categories.dtype.kind in "OU":
         return categories.ndim == 1
     last = categories.dtype.kind == "f" and len(categories) > 0 and np.isnan(categories[-1])
@@ -162,7 +162,7 @@ def _is_sorted(categories: NDArray[Any]) -> bool:
 
 
 def _few_products(powers: PolynomialFeatures) -> bool:
-    """Whether there are as many products of columns as the parameters say, and at most 100,000."""
+    """Return whether there are as many products of columns as the parameters say, and at most 100,000."""
     if not hasattr(powers, "n_output_features_"):
         return True
     low, high = powers._min_degree, powers._max_degree

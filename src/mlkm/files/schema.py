@@ -1,11 +1,12 @@
-"""The classes that a model file may hold, and the attributes of their objects.
+"""The classes of this package that a model file may hold: records by plain names, and estimators by public names.
 
-Fields of this package's classes are checked against their annotations, and fitted attributes of estimators against the
-tables below. There are also a few classes of scikit-learn, whose parameters are plain values: neither functions, nor
-names of files, nor objects, unless a table says so. Other classes are allowed only if `trusted` names them.
+Fields of records are checked against their annotations (`mlkm.runtime.records`), and fitted attributes of estimators
+against the tables below. There are also a few classes of scikit-learn (`mlkm.files.others`), whose parameters are plain
+values: neither functions, nor names of files, nor objects, unless a table says so. Other classes are allowed only if
+`trusted` names them.
 """
 
-from dataclasses import fields, is_dataclass
+import re
 from functools import cache
 from importlib import import_module
 from inspect import signature
@@ -52,6 +53,7 @@ from ..model.terms.laplace import LaplaceMap
 from ..model.terms.levels import LevelMap
 from ..model.terms.linear import LinearMap
 from ..random_features import RandomFeatures
+from ..runtime.records import RefusedError, check_values, record
 from ..search.kernel_search import LearnedKernel
 from ..solve.closed_form import Kernels, Ridge
 from ..solve.gradient import GradientDescent
@@ -62,10 +64,8 @@ from ..variance.layers import LayersSummary
 from ..variance.row_facts import RowFacts
 from ..variance.stack import StackSummary
 from ..variance.summed import SumsSummary
-from .archive import PLAIN, RefusedError
-from .checks import agree, fits, hints_of
-from .others import ALWAYS, OTHERS, Plain, Value
-from .others import INVARIANTS as _INVARIANTS_OF_OTHERS
+from .archive import PLAIN
+from .others import ALWAYS, INVARIANTS, OTHERS, Plain
 
 # Dataclasses and named tuples, with the shapes of their arrays: axes of the same letter have the same length.
 _DATA: dict[type, dict[str, str]] = {
@@ -189,7 +189,7 @@ _FITTED: dict[type, dict[str, Any]] = {
 }
 
 _MOST_COLUMNS = 10**6
-_INVARIANTS: dict[type, Any] = {
+_VALID: dict[type, Any] = {
     Cross: lambda band: _places(band.fold, len(band.fits)) and len(band.fold) == len(band.scores.below),
     Inputs: lambda inputs: _places(inputs.kinds, 3) and _places(inputs.owners, _MOST_COLUMNS),
     LeaveOneOut: lambda band: _places(band.place, len(band.place)) and len(band.place) == len(band.scores.below),
@@ -197,26 +197,31 @@ _INVARIANTS: dict[type, Any] = {
     Machine: lambda machine: len(machine.maps) == len(machine.layers) >= 1 and all(machine.layers),
     Matern: lambda kernel: kernel.nu > 0,
     RankTransform: lambda ranks: [k.shape for k in ranks.knots] == [v.shape for v in ranks.values],
-    **_INVARIANTS_OF_OTHERS,
 }
 
-_OWN = {**_DATA, **_FITTED}
-_BY_NAME = {f"{cls.__module__}.{cls.__qualname__}": cls for cls in (*_OWN, *OTHERS)}
+for _cls, _shapes in _DATA.items():
+    _words = re.sub(r"(?<!^)(?=[A-Z])", " ", _cls.__name__.lstrip("_")).lower()
+    record(_words, _VALID.get(_cls), **_shapes)(_cls)
+
+_NAMES = {cls: cls.__name__ for cls in _FITTED} | {cls: f"{cls.__module__}.{cls.__qualname__}" for cls in OTHERS}
+_CLASSES = {name: cls for cls, name in _NAMES.items()}
 _TYPES: list[type] = [float, int, *(dtype.type for dtype in PLAIN.values())]
 NUMBER_TYPES = {one.__name__: one for one in _TYPES}
 
 
-def is_checked(cls: type) -> bool:
-    return cls in _OWN or cls in OTHERS
-
-
 def is_own(cls: type) -> bool:
-    return cls in _OWN
+    """Return whether a class is an estimator or a solver of this package."""
+    return cls in _FITTED
+
+
+def listed_name(cls: type) -> str | None:
+    """Return the name of a class in files if it is on the list, else None."""
+    return _NAMES.get(cls)
 
 
 def class_named(name: str) -> type | None:
     """Return the class of this name if it is on the list, else None."""
-    return _BY_NAME.get(name)
+    return _CLASSES.get(name)
 
 
 def name_of(obj: Any) -> str:
@@ -238,62 +243,38 @@ def resolved(name: str) -> Any:
     return None
 
 
-def state_of(obj: Any) -> dict[str, Any]:
-    """Return the attributes of an object of a checked class."""
-    if isinstance(obj, tuple):
-        return obj._asdict()  # type: ignore[attr-defined, no-any-return]
-    state = obj.__getstate__() or {}
-    return {field.name: state[field.name] for field in fields(obj)} if is_dataclass(obj) else state
-
-
 def check_state(cls: type, state: Any) -> None:
-    """Refuse a state that no object of this class can have."""
-    hints, needed = _hints(cls)
-    if type(state) is not dict or not all(type(name) is str for name in state):
-        raise RefusedError(f"{cls.__name__} has a state that is not a dictionary of attributes")
-    surplus, missing = [name for name in state if name not in hints], sorted(needed - set(state))
-    if surplus or missing:
-        words = f"has no attribute {surplus[0]!r:.100}" if surplus else f"needs the attribute {missing[0]!r}"
-        raise RefusedError(f"{cls.__name__} {words}")
-    for name, value in state.items():
-        if not fits(value, hints[name]):
-            given = repr(value)[:100] if fits(value, Value) else f"of type {type(value).__name__}"
-            raise RefusedError(f"the attribute {name!r} of {cls.__name__} is {given}, which is not allowed")
+    """Refuse attributes that no object of this class on the list has."""
+    check_values(cls.__name__, state, *_hints(cls))
+
+
+def check_consistent(obj: Any) -> None:
+    """Refuse an object whose attributes, though each is allowed, are inconsistent with each other."""
+    if type(obj) in INVARIANTS and not INVARIANTS[type(obj)](obj):
+        raise RefusedError(f"the attributes of {type(obj).__name__} are inconsistent with each other")
 
 
 @cache
 def _hints(cls: type) -> tuple[dict[str, Any], set[str]]:
     """Return the type hints of all attributes, and the attributes that are required."""
-    if cls in _DATA:
-        return hints_of(cls), set(hints_of(cls))
     parameters = signature(cls).parameters if issubclass(cls, BaseEstimator) or cls in OTHERS else ()
-    if cls in _OWN:
-        hints = dict.fromkeys(parameters, Any) | _FITTED[cls]
-        return hints, set(_FITTED[cls]) if cls is End else set(parameters)
+    if cls in _FITTED:
+        return dict.fromkeys(parameters, Any) | _FITTED[cls], set(parameters or _FITTED[cls])
     return dict.fromkeys(parameters, Plain) | OTHERS[cls], set(parameters)
 
 
-def made(cls: type, state: dict[str, Any]) -> Any:
-    """Check a state and return an object of a checked class with it."""
+def made(cls: type, state: Any) -> Any:
+    """Check a state and return an object of a class on the list with it."""
     check_state(cls, state)
-    if issubclass(cls, tuple):
-        return cls(**state)
-    obj = object.__new__(cls)
+    obj: Any = object.__new__(cls)
     if hasattr(obj, "__setstate__"):
         obj.__setstate__(state)
     else:
         vars(obj).update(state)
-    check_whole(obj)
+    check_consistent(obj)
     return obj
 
 
-def check_whole(obj: Any) -> None:
-    """Refuse an object whose attributes, though each is allowed, are inconsistent with each other."""
-    cls = type(obj)
-    if not agree(obj, _DATA.get(cls, {})) or not (cls not in _INVARIANTS or _INVARIANTS[cls](obj)):
-        raise RefusedError(f"the attributes of {cls.__name__} are inconsistent with each other")
-
-
 def _places(array: IntArray | BoolArray, n: int) -> bool:
-    """Whether all entries are indices from 0 to n - 1."""
+    """Return whether all entries are indices from 0 to n - 1."""
     return bool(array.size == 0 or (array.min() >= 0 and array.max() < n))

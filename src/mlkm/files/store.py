@@ -1,7 +1,8 @@
 """Models as files: a zip archive of plain arrays and a description in JSON, with a note of the version that wrote it.
 
-A model file is data. It names classes of a fixed list (`mlkm.files.schema`, `mlkm.files.others`) and gives
-numbers, words and arrays for their attributes, which are checked; no other objects are made.
+A model file is data. It has records of a fixed list under plain names (`mlkm.files.schema`), a few estimators of
+scikit-learn (`mlkm.files.others`), and numbers, words and arrays for their attributes, which are checked; no other
+objects are made.
 """
 
 import os
@@ -16,11 +17,12 @@ from ..conformal.regressor import ConformalRegressor
 from ..exceptions import warn
 from ..runtime.atomic import atomic_write, check_writable
 from ..runtime.checks import brief, file_path, yes_no
-from .archive import Archive, RefusedError, archived
+from ..runtime.records import RefusedError
+from .archive import Archive, archived
 from .decode import Decoder, UntrustedError
 from .encode import Encoder, NeedsRowsError
 
-SCHEMA = 2  # raised when the format of files changes
+SCHEMA = 3  # raised when the format of files changes
 
 PathLike = str | os.PathLike[str]
 

@@ -92,9 +92,6 @@ def _near(fitted: Array, shapes: list[list[tuple[int, int]]], rng: np.random.Gen
     return tuple(layers)
 
 
-_WIDTHS, _STEPS = (300, 16), 60  # of hidden layers beside kernels: their sizes, and the iterations that train them
-
-
 @dataclass(frozen=True)
 class Hidden:
     """Trained hidden layers, phi_1, the fit of one layer, and whether rows held out say that more of them pay."""
@@ -150,10 +147,11 @@ def with_hidden(fit: KernelFit, rows: Rows, plan: Plan) -> tuple[tuple[Machine, 
 
 def _trained(rows: Rows, plan: Plan) -> Machine:
     """Hidden layers fitted to a few rows."""
-    scales = (None, np.array(1 / np.sqrt(_WIDTHS[1])))
-    solver = VariableProjection(_STEPS, max_rows=len(rows))
+    widths = plan.policy.hidden_widths
+    scales = (None, np.array(1 / np.sqrt(widths[1])))
+    solver = VariableProjection(plan.policy.hidden_steps, max_rows=len(rows))
     theirs = replace(
-        plan, widths=_WIDTHS, kernels=(Gaussian(), Gaussian()), scales=scales, rough=False, solver=solver,
+        plan, widths=widths, kernels=(Gaussian(), Gaussian()), scales=scales, rough=False, solver=solver,
         policy=replace(plan.policy, worth_depth=np.inf),
     )  # fmt: skip
     return deep(Problem(rows, (), None, None, seed=plan.seed), theirs)[0].machines[0]

@@ -25,17 +25,14 @@ from ..model.target_transform import (
 from ..runtime.deadline import search_is_late
 from ..runtime.progress import advance, stage
 from ..runtime.seeds import Purpose, generator
+from ..runtime.sizes import MATRIX_ALONE
 from ..runtime.threads import side_by_side
 from ..search.kernel_search import LearnedKernel, search_kernels, weighed
 from ..search.plan import Plan
+from ..search.policy import Policy
 from ..search.stacking import convex_weights, shared_weights
 from ..solve.dual import solvable_rows, solve_dual, usual_steps
 from ..solve.ridge import ridge
-
-_LEAST_TO_WARP = 20  # rows for a power to be told
-_LITTLE = 0.02  # share of the other scale that is not worth the time of predictions
-_ALONE = 20_000  # rows above which a matrix has the memory for itself; 2 n^2 bytes
-_STRAIGHT = 0.99  # squared correlation of targets on both scales from which on they are as good as the same
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,7 @@ class KernelFit:
 
 def fit_kernel(rows: Rows, plan: Plan, found: LearnedKernel | None = None) -> KernelFit:
     """Learn the kernels, unless they were found before, solve on all rows, and weigh what there is."""
-    if len(rows) < 3 or not rows.X.any():
+    if len(rows) < plan.policy.least_rows or not rows.X.any():
         return _only_mean(rows)
     if len(rows) > plan.policy.stack_rows:
         return _kernels(rows, plan, found)
@@ -78,7 +75,7 @@ def fit_kernel(rows: Rows, plan: Plan, found: LearnedKernel | None = None) -> Ke
 
 def _kernels(rows: Rows, plan: Plan, found: LearnedKernel | None) -> KernelFit:
     """For the targets as they are and, where it differs, for those on another scale; weighed by the last rows."""
-    found, power = search_kernels(rows, plan) if found is None else found, _power(rows)
+    found, power = search_kernels(rows, plan) if found is None else found, _power(rows, plan.policy)
     if power is None:
         with stage("weigh", plan.policy.weigh_steps):
             learned = weighed(found, rows, plan)
@@ -91,7 +88,7 @@ def _kernels(rows: Rows, plan: Plan, found: LearnedKernel | None) -> KernelFit:
     n = min(len(solvable_rows(learned.kernel, rows, learned.noise)) for learned in both)
     some, there = rows.take(slice(0, n)), there.take(slice(0, n))
     with stage("solve", 2 * usual_steps(n)):
-        if n > _ALONE:
+        if n > MATRIX_ALONE:
             raw, other = _solved(both[0], some), _solved(both[1], there)
         else:
             raw, other = side_by_side(lambda: _solved(both[0], some), lambda: _solved(both[1], there), wide=True)
@@ -108,7 +105,7 @@ def _on_both_scales(
     predictions = np.stack([last.Y - raw.missed[-m:], link.mean(on_other)])
     rng = generator(plan.seed, Purpose.STACK)
     shares = shared_weights(predictions, last.Y, last.weights, rng, plan.policy.bootstraps)
-    if shares[1] < _LITTLE:
+    if shares[1] < plan.policy.least_share:
         return _fit_of(raw, rows)
     missed = last.Y - np.tensordot(shares, predictions, axes=1)
     machines = averaged((raw.machine, replace(other.machine, link=link)), shares.tolist())
@@ -125,12 +122,12 @@ def _fit_of(raw: Solved, rows: Rows) -> KernelFit:
     return KernelFit((raw.machine,), raw.kernel, raw.noise, error, len(rows), raw.missed)
 
 
-def _power(rows: Rows) -> TargetTransform | None:
+def _power(rows: Rows, policy: Policy) -> TargetTransform | None:
     """A scale on which targets are nearly normal, where they are not on theirs."""
-    if len(rows) < _LEAST_TO_WARP:
+    if len(rows) < policy.least_transformed:
         return None
     power = fit_target_transform(rows.Y, rows.weights)
-    same = straightness(rows.Y, power.forward(rows.Y), rows.weights) > _STRAIGHT
+    same = straightness(rows.Y, power.forward(rows.Y), rows.weights) > policy.straight
     return None if same else power
 
 
@@ -207,7 +204,7 @@ def _stacked(rows: Rows, plan: Plan, fit: KernelFit, held: tuple[IntArray, Array
     kernels, line, mean = (float(share) for share in shares)
     k, warped, raw = len(fit.machines), fit.warped, kernels * fit.shares[0]
     own, *other = averaged(fit.machines, [kernels / k] * k)  # those of the kernels, with their share
-    if warped is not None and kernels * warped.share < _LITTLE:  # goes to the mean
+    if warped is not None and kernels * warped.share < plan.policy.least_share:  # goes to the mean
         mean, k, other, own = mean + kernels * warped.share, 1, [], averaged((own,), [1 / k])[0]
     own = _combined(own, linear, _mean(rows)[1], (k * line, k * mean))
     warped = None if not other or warped is None else replace(warped, share=kernels * warped.share)

@@ -9,16 +9,14 @@ from ..data import Rows
 from ..model.features import FeatureMap, draw_features
 from ..model.prior import Part, Prior, SumPart
 from ..runtime.seeds import Purpose, generator
-from ..search.first_layer import learn_first_layer, relevant_scales, scale_by_leave_one_out, scale_of_kernel, width_of
+from ..search.first_layer import learn_first_layer, relevant_scales, scale_by_leave_one_out, scale_of_kernel
 from ..search.plan import Plan
-
-_LEAST = 3  # rows from which there is something to learn
 
 
 def first_layer(rows: Rows, plan: Plan) -> Prior:
     """What the plan asks for layer 1. Orders between one and all inputs are drawn, with the inputs' learned scales."""
     d = rows.X.shape[1]
-    if not plan.learned or len(rows) < _LEAST or not rows.X.any():
+    if not plan.learned or len(rows) < plan.policy.least_rows or not rows.X.any():
         return _drawn(rows, plan, np.ones(d))
     if set(plan.orders) <= {1, d}:
         return learn_first_layer(rows, plan)
@@ -45,7 +43,7 @@ def _held(phi: FeatureMap, plan: Plan) -> FeatureMap:
 
 def _drawn(rows: Rows, plan: Plan, relative: Array) -> Prior:
     n, d = rows.X.shape
-    phi, _ = drawn_features(rows, plan, plan.n_features or width_of(plan.n_rows or n, plan.policy), relative)
+    phi, _ = drawn_features(rows, plan, plan.n_features or plan.policy.width(plan.n_rows or n), relative)
     given = plan.scales[0] if plan.origin is not None else None
     slopes = np.ones(d) if given is None else np.broadcast_to(given, (d,)).astype(np.float64)
     return Prior((Part(phi, 1.0),), slopes if plan.linear else None, 1e-2)

@@ -12,7 +12,6 @@ from ..data.pieces import Piece, Pieces
 from ..model.last import Features, LastInputs
 from ..model.prior import Prior
 from ..runtime.progress import stage
-from ..search.first_layer import summed_features
 from ..search.plan import Plan
 from ..solve import GradientDescent, Problem, streamed
 from ..solve.blocked import best_penalty, solved, summed
@@ -23,8 +22,6 @@ from ..solve.sums import Sums
 from .deep import hidden_layers, with_one_layer
 from .first_layer import first_layer, scale_of
 from .train import Fitted, descent_starts, fitted_one, parts_of, penalty_by_folds
-
-LEFT_OUT = 1000  # rows of the sample, its last ones, at which errors are measured
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ def features_summed(plan: Plan, d: int, n_rows: int) -> int:
         return widths[-1]
     if plan.depth > 1:
         return widths[0] + widths[-1] + d
-    return plan.n_features or summed_features(n_rows, d, plan.policy)
+    return plan.n_features or plan.policy.summed_features(n_rows, d)
 
 
 def train_in_pieces(
@@ -67,7 +64,7 @@ def train_in_pieces(
 
 def _one_layer(prior: Prior, sample: Rows, of_all: Piece, pieces: Pieces, plan: Plan) -> FittedInPieces:
     """Sums over all rows, and the penalty by leave-one-out at some of them."""
-    products, sums = summed(prior, pieces, _last_rows(of_all))
+    products, sums = summed(prior, pieces, _last_rows(of_all, plan))
     with stage("solve"):
         fit = best_penalty(products) if plan.penalty is None else solved(products, plan.penalty)
     solution = one_layer_solution(prior, [fit])
@@ -79,9 +76,9 @@ def _one_layer_by_parts(
 ) -> FittedInPieces:
     """One fit per part."""
     layers, parts = [prior] * n_parts, list(range(n_parts))
-    found = sums_by_part(layers, parts, pieces, of_all.X[-LEFT_OUT:])
+    found = sums_by_part(layers, parts, pieces, of_all.X[-plan.policy.left_out_rows :])
     fits = [
-        solve_by_part(prior, own, _last_rows(of_all, part), plan.penalty)
+        solve_by_part(prior, own, _last_rows(of_all, plan, part), plan.penalty)
         for (own, _), part in zip(found, parts, strict=True)
     ]
     solution = one_layer_solution(prior, fits)
@@ -104,9 +101,9 @@ def _deep(sample: Rows, of_all: Piece, pieces: Pieces, plan: Plan, n_parts: int)
         return replace(alone, fitted=fitted_one(sample, solution, widths, scales))
     layers = [LastInputs(machine) for machine in solution.machines]
     last = [(j + plan.depth - 1) % n_parts if n_parts else None for j in range(len(layers))]
-    sums = sums_by_part(layers, last, pieces, of_all.X[-LEFT_OUT:])
+    sums = sums_by_part(layers, last, pieces, of_all.X[-plan.policy.left_out_rows :])
     fits = [
-        solve_by_part(layer, own, _last_rows(of_all, part), plan.penalty)
+        solve_by_part(layer, own, _last_rows(of_all, plan, part), plan.penalty)
         for layer, (own, _), part in zip(layers, sums, last, strict=True)
     ]
     solution = replace(
@@ -134,7 +131,7 @@ def _by_descent(
     )  # fmt: skip
     machines = divided(trained.machines, sd, varies)
     layers = [LastInputs(machine) for machine in machines]
-    sums = [every for _, every in sums_by_part(layers, [None] * n_runs, pieces, of_all.X[-LEFT_OUT:])]
+    sums = [every for _, every in sums_by_part(layers, [None] * n_runs, pieces, of_all.X[-plan.policy.left_out_rows :])]
     ridges = [left_out(layer, own, step.penalty) for layer, own in zip(layers, sums, strict=True)]
     error, loo_error = mean_errors(machines, ridges, pieces)
     fitted = fitted_one(sample, solution_of(trained, machines, sd, step.penalty, loo_error), plan.widths or (), scales)
@@ -147,8 +144,8 @@ def _averaged(fitted: Fitted, layers: Sequence[Features], sums: Sequence[Sums], 
     return FittedInPieces(fitted, tuple(layers), tuple(sums), error)
 
 
-def _last_rows(of_all: Piece, part: int | None = None) -> Piece:
+def _last_rows(of_all: Piece, plan: Plan, part: int | None = None) -> Piece:
     """The last rows of the sample, or of a part of it."""
     own = of_all if part is None or of_all.part is None else of_all.take(of_all.part == part)
-    at = slice(max(0, len(own) - LEFT_OUT), None)
+    at = slice(max(0, len(own) - plan.policy.left_out_rows), None)
     return Piece(own.X[at], own.Y[at], own.weights[at])

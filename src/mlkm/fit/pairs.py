@@ -12,10 +12,9 @@ import numpy as np
 from .._types import Array
 from ..data.dask import DaskSource, client_in_use, compute, tree_of
 from ..data.source import Source
+from ..runtime.sizes import PRODUCT_TASKS
 from ..runtime.threads import limited
 from ..solve.dual_matrix import Pairs, pairs_elsewhere, some_pairs
-
-_TASKS = 64  # of a product
 
 
 def pairs_on(source: Source | None) -> AbstractContextManager[None]:
@@ -38,7 +37,7 @@ class ClusterPairs:
             self.sent[id(pairs)] = pairs, _everywhere([pairs.blocks.block(i) for i in range(pairs.blocks.n_blocks)])
         codes, own = self.sent[id(pairs)][1], _everywhere(V)
         work = delayed(_task, pure=False)
-        tasks = [work(pairs.kernel, codes, pairs.begins, own, some) for some in pairs.tasks(_TASKS)]
+        tasks = [work(pairs.kernel, codes, pairs.begins, own, some) for some in pairs.tasks(PRODUCT_TASKS)]
         return np.asarray(compute(tree_of(tasks, np.add)), np.float64)
 
 

@@ -15,6 +15,7 @@ from ..model.prior import Prior
 from ..runtime.deadline import fit_is_late, without_search_end
 from ..runtime.progress import stage
 from ..runtime.seeds import Purpose, generator
+from ..runtime.sizes import EXCHANGED_COLUMNS, RELEVANCE_ENTRIES, RELEVANCE_ROWS
 from ..search.first_layer import scale_of_kernel
 from ..search.kernel_search import LearnedKernel
 from ..search.plan import Plan
@@ -23,10 +24,6 @@ from ..solve.adds import DivergedError, random_parts
 from .deep import deep, deeper_maps, uniform_starts, with_hidden
 from .default import KernelFit, fit_kernel, held_out, mean_square
 from .first_layer import drawn_features, first_layer, scale_of
-
-_LEAST = 3  # rows from which there is something to learn
-_TOGETHER = 20  # columns that are exchanged in one go
-_ENTRIES = 4_000_000  # of features by which the gradient of kernels is looked at
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,7 @@ def train(rows: Rows, plan: Plan, units: Standardiser) -> Fitted:
         plan = plan.with_penalty(penalty_by_folds(rows, plan, units))
     fitted = _trained(rows, plan, units)
     learned = plan.automatic and fitted.stack is None and len(rows) <= plan.policy.stack_rows
-    if not learned or len(rows) < max(_LEAST, 2 * plan.depth):
+    if not learned or len(rows) < max(plan.policy.least_rows, 2 * plan.depth):
         return fitted
     at, (predictions,) = held_out(rows, plan, lambda inside: [_trained(inside, plan, units).solution.machines])
     return replace(fitted, solution=replace(fitted.solution, loo_error=mean_square(rows, at, predictions)))
@@ -163,7 +160,7 @@ def parts_of(rows: Rows, plan: Plan) -> tuple[IntArray, ...]:
     return tuple(random_parts(generator(plan.seed, Purpose.PARTS), len(rows), plan.depth))
 
 
-def relevance_of(machines: Sequence[Machine], X: Array, n_outputs: int, most: int = 1000) -> Array:
+def relevance_of(machines: Sequence[Machine], X: Array, n_outputs: int, most: int = RELEVANCE_ROWS[1]) -> Array:
     """Mean squared gradient of the average fit along each standardised input, as shares of 1."""
     X = X[:most]  # rows are in an order unrelated to their values
     total = np.zeros(X.shape[1])
@@ -176,8 +173,13 @@ def relevance_of(machines: Sequence[Machine], X: Array, n_outputs: int, most: in
 def relevance_of_kernels(machines: Sequence[Machine], X: Array, n_outputs: int) -> Array:
     """The same for kernels on ranks. Ranks of close values are steep, and a gradient there would say nothing about the
     fit: they are looked at with coarser steps."""
-    most = int(np.clip(_ENTRIES // max(machines[0].maps[0].n_features, 1), 100, 1000))
+    most = _relevance_rows(machines)
     return relevance_of([_coarser(machine) for machine in machines], X, n_outputs, most)
+
+
+def _relevance_rows(machines: Sequence[Machine]) -> int:
+    """Return how many rows relevances are computed at: fewer where there are many features."""
+    return int(np.clip(RELEVANCE_ENTRIES // max(machines[0].maps[0].n_features, 1), *RELEVANCE_ROWS))
 
 
 def _coarser(machine: Machine) -> Machine:
@@ -188,7 +190,7 @@ def _coarser(machine: Machine) -> Machine:
 def relevance_by_exchange(machines: Sequence[Machine], rows: Rows) -> Array:
     """Mean squared change of the average fit when a row takes all inputs of a column from the next row, as shares of 1,
     given to the column's first input: what numbers and levels have in common."""
-    most = int(np.clip(_ENTRIES // max(machines[0].maps[0].n_features, 1), 100, 1000))
+    most = _relevance_rows(machines)
     X, owners = rows.X[:most], rows.inputs.owners  # rows are in an order unrelated to their values
     total = np.zeros(len(owners))
 
@@ -196,13 +198,13 @@ def relevance_by_exchange(machines: Sequence[Machine], rows: Rows) -> Array:
         return predict_average(machines, Z)
 
     here, columns, first = f(X), *np.unique(owners, return_index=True)
-    for begin in range(0, len(columns), _TOGETHER):
-        some = columns[begin : begin + _TOGETHER]
+    for begin in range(0, len(columns), EXCHANGED_COLUMNS):
+        some = columns[begin : begin + EXCHANGED_COLUMNS]
         moved = np.tile(X, (len(some), 1, 1))
         for k, column in enumerate(some):
             moved[k][:, owners == column] = np.roll(X[:, owners == column], 1, axis=0)
         changed = f(moved.reshape(-1, X.shape[1])).reshape(len(some), *here.shape)
-        total[first[begin : begin + _TOGETHER]] = ((changed - here) ** 2).mean(axis=(1, 2))
+        total[first[begin : begin + EXCHANGED_COLUMNS]] = ((changed - here) ** 2).mean(axis=(1, 2))
     share = total.sum()
     return total / share if share > 0 else np.full(len(total), 1 / len(total))
 

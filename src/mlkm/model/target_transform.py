@@ -14,9 +14,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from .._types import Array
-
-_KNOTS = 400  # of the table of a back-transform; linear in between
-_ERRORS = 31  # quantiles of the errors over which a back-transform is averaged
+from ..runtime.sizes import LINK_ERRORS, LINK_KNOTS
 
 
 @dataclass(frozen=True)
@@ -108,11 +106,11 @@ def fit_target_transform(Y: Array, weights: Array) -> TargetTransform:
 
 def fit_back_transform(transform: TargetTransform, errors: Array, weights: Array) -> BackTransform:
     """Return the back-transform of a fit with these leave-one-out residuals (m, k)."""
-    shares = (np.arange(_ERRORS) + 0.5) / _ERRORS
+    shares = (np.arange(LINK_ERRORS) + 0.5) / LINK_ERRORS
     E = np.stack([_quantiles(e, weights, shares) for e in errors.T], axis=1)
     low, high = transform.low + E[0], transform.high + E[-1]
     knots = np.linspace(
-        low, np.where(high > low, high, low + 1), _KNOTS
+        low, np.where(high > low, high, low + 1), LINK_KNOTS
     )  # an output that does not vary has a range, too
     values = np.stack([transform.backward(knots + e) for e in E])
     return BackTransform(knots, values.mean(axis=0), values.std(axis=0))

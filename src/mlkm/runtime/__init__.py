@@ -1,1 +1,1 @@
-"""What every part of the package runs on: checks, seeds, threads, progress, memory, deadlines, whole files."""
+"""Checks of arguments, seeds, threads, progress, memory, deadlines, records and files for all other rooms."""

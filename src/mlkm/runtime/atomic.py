@@ -1,6 +1,5 @@
-"""Files that appear only when they are complete, and programs that clean up when they receive SIGTERM.
-
-A fit as a whole or not at all.
+"""Files that appear only when they are complete, models that change as a whole or not at all, and programs that clean
+up when they receive SIGTERM.
 """
 
 import os
@@ -138,7 +137,7 @@ def interrupted_by_sigterm() -> Iterator[None]:
 
 @contextmanager
 def all_or_nothing(model: Any) -> Iterator[None]:
-    """What fails inside, or is interrupted, leaves the attributes of the model as they were.
+    """Restore the attributes of the model if the block inside fails or is interrupted.
 
     >>> from types import SimpleNamespace
     >>> model = SimpleNamespace(fitted=1)

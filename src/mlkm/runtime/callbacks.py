@@ -1,12 +1,11 @@
-"""scikit-learn's callbacks (`model.set_callbacks(ProgressBar())`), from scikit-learn 1.9 on.
+"""Callbacks of scikit-learn (`model.set_callbacks(ProgressBar())`), from version 1.9 on, and other listeners.
 
-A fit is a task and every stage of it (`mlkm.runtime.progress`) a task inside. What a callback says of stopping is not
-followed: a stage has no result before it is over.
+A fit is a task and every stage of it (`mlkm.runtime.progress`) is a task inside. A callback cannot stop a fit, since a
+stage has no result before it is over.
 
-Who listens to a fit: a function, or stderr, with bars in a terminal and one line per stage elsewhere.
-
-Bars are those of rich where it is installed. Nothing is drawn in the first second, so that a short fit leaves no
-flicker, and what is left is said of stages that take more than five.
+Progress is also reported to a function or to stderr (`verbose`), with bars in a terminal and one line per stage
+elsewhere. Bars are those of rich if it is installed. Nothing is drawn in the first second, so that a short fit leaves
+no flicker, and the remaining time is shown for stages of more than five seconds.
 """
 
 import sys
@@ -28,7 +27,7 @@ try:
 except ImportError:  # before 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Nothing."""
+        """A class without methods, for versions of scikit-learn that have no callbacks."""
 
     def _managed(method: F) -> F:
         return method
@@ -38,12 +37,13 @@ __all__ = ["CallbackSupportMixin", "Everyone", "Tasks", "tasks_of", "with_callba
 
 
 def with_callbacks(method: F) -> F:
-    """A method after which callbacks are torn down, however it ends."""
+    """Return a method after which scikit-learn tears callbacks down, however it ends."""
     return cast(F, _managed(method))
 
 
 class Tasks:
-    """Stages as tasks of a fit. The fit itself has begun when this is made, and ends with `finish`."""
+    """The stages of a fit as tasks of scikit-learn's callbacks. The fit begins when this is made, and ends with
+    `finish`."""
 
     def __init__(self, model: Any, X: Any, y: Any, sample_weight: Any) -> None:
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
@@ -53,6 +53,7 @@ class Tasks:
         self.open: dict[str, Any] = {}
 
     def tell(self, event: Event) -> None:
+        """Begin a task at the first event of a stage, and end it at the last."""
         if event.left == 0:
             self._end(event.stage)
         elif event.stage not in self.open:
@@ -61,15 +62,15 @@ class Tasks:
             task.call_on_fit_task_begin(estimator=self.model)
 
     def say(self, line: str, event: Event) -> None:
-        """Nothing: an estimate is no task."""
+        """Ignore the line, since an estimate is no task."""
 
     def close(self) -> None:
+        """End all open tasks."""
         for name in list(self.open):
             self._end(name)
 
     def finish(self) -> None:
-        """The model is fitted as it is, and callbacks may ask it to predict: nothing of it need be put back. A stage
-        leaves no model behind, and says nothing of this."""
+        """Tell callbacks that the fit is over; the model is fitted, so that they may ask it to predict."""
         self.fit.call_on_fit_task_end(estimator=self.model, reconstruction_attributes={}, **self.data)
 
     def _end(self, name: str) -> None:
@@ -79,25 +80,28 @@ class Tasks:
 
 
 def tasks_of(model: Any, X: Any, y: Any, sample_weight: Any) -> Tasks | None:
-    """Where the model has callbacks."""
+    """Return the tasks of a fit if the model has callbacks, else None."""
     return Tasks(model, X, y, sample_weight) if getattr(model, "_skl_callbacks", None) else None
 
 
 class Everyone:
-    """Several who listen."""
+    """Several listeners as one."""
 
     def __init__(self, *listeners: Listener) -> None:
         self.listeners = listeners
 
     def tell(self, event: Event) -> None:
+        """Pass an event on to all listeners."""
         for listener in self.listeners:
             listener.tell(event)
 
     def say(self, line: str, event: Event) -> None:
+        """Pass a line on to all listeners."""
         for listener in self.listeners:
             listener.say(line, event)
 
     def close(self) -> None:
+        """Close all listeners."""
         for listener in self.listeners:
             listener.close()
 
@@ -109,13 +113,14 @@ _WIDE = 24  # characters of a bar
 
 
 def listening(verbose: Any, tasks: Tasks | None = None) -> AbstractContextManager[None]:
-    """What is asked for by `verbose`: nothing by 0, stages on stderr by 1, a function of events by itself; and tasks,
-    where there are callbacks."""
+    """Report the progress of the work inside as `verbose` asks for: not at all (0), as stages on stderr (1), or as
+    events that a function gets; and as tasks, if there are callbacks."""
     asked = _listener(verbose)
     return telling(Everyone(asked, tasks) if asked and tasks else asked or tasks)
 
 
 def _listener(verbose: Any) -> Listener | None:
+    """Return the listener that `verbose` asks for, or None."""
     if callable(verbose) and not isinstance(verbose, type):
         return Called(verbose)
     if not isinstance(verbose, Integral) or int(verbose) < 0:
@@ -130,20 +135,23 @@ class Called:
     function: Callable[[Event], object]
 
     def tell(self, event: Event) -> None:
+        """Call the function; a StopIteration would end an optimisation as if it had converged."""
         try:
             self.function(event)
         except StopIteration as stop:  # which would end a climb as if it were done
             raise RuntimeError("The function given as verbose raised StopIteration.") from stop
 
     def say(self, line: str, event: Event) -> None:
+        """Pass the event on."""
         self.tell(event)
 
     def close(self) -> None:
+        """Do nothing."""
         pass
 
 
 def _on_stderr() -> Listener:
-    """For the stderr of now."""
+    """Return the listener that suits stderr: bars in a terminal, lines elsewhere."""
     out = sys.stderr
     if not (hasattr(out, "isatty") and out.isatty()):
         return Lines(out)
@@ -155,7 +163,7 @@ def _on_stderr() -> Listener:
 
 
 def words_of(event: Event) -> str:
-    """A stage in words.
+    """Describe a stage in words.
 
     >>> words_of(Event("search", 5, 20, 4.0, 12.0))
     'search: 5 of 20, 4.0 s, about 12 s left'
@@ -170,25 +178,28 @@ def words_of(event: Event) -> str:
 
 
 def left_in_words(event: Event) -> str:
-    """What is left of a stage, where it is worth saying."""
+    """Return the time that is left of a stage in words; nothing for a short stage."""
     worth = event.left is not None and event.seconds + event.left >= _WORTH
     return f"about {event.left:.0f} s left" if worth else ""
 
 
 class Lines:
-    """One line for every stage that is over: for logs."""
+    """One line for every stage that is over, as logs have it."""
 
     def __init__(self, out: TextIO) -> None:
         self.out = out
 
     def tell(self, event: Event) -> None:
+        """Write a line when a stage is over."""
         if event.left == 0:
             self._write(words_of(event))
 
     def say(self, line: str, event: Event) -> None:
+        """Write the line."""
         self._write(line)
 
     def close(self) -> None:
+        """Do nothing."""
         pass
 
     def _write(self, line: str) -> None:
@@ -197,7 +208,7 @@ class Lines:
 
 
 class Bars(Lines):
-    """One line that is written over, without other packages."""
+    """One line that is overwritten, without other packages."""
 
     def __init__(self, out: TextIO) -> None:
         super().__init__(out)
@@ -205,6 +216,7 @@ class Bars(Lines):
         self.last, self.drawn = self.begin + _QUIET - _OFTEN, 0
 
     def tell(self, event: Event) -> None:
+        """Draw a bar, or write a line when a long stage is over."""
         if event.left == 0 and event.seconds >= _QUIET:
             self._write(words_of(event))
         elif perf_counter() - self.last >= _OFTEN:
@@ -212,6 +224,7 @@ class Bars(Lines):
             self._draw(f"mlkm: {_bar(event)}{words_of(event)}")
 
     def close(self) -> None:
+        """Erase the bar."""
         self._draw("")
 
     def _write(self, line: str) -> None:
@@ -233,7 +246,7 @@ def _bar(event: Event) -> str:
 
 
 class RichBars:
-    """Those of rich, from the first second on; a stage that was long stays."""
+    """Progress bars of rich, from the first second on; the bar of a long stage stays."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -249,6 +262,7 @@ class RichBars:
         self.progress = Progress(*columns, console=Console(stderr=True), transient=False)
 
     def tell(self, event: Event) -> None:
+        """Update the bar of a stage, which appears after the first second."""
         if not self.started:
             if perf_counter() - self.begin < _QUIET or event.left == 0:
                 return
@@ -264,8 +278,10 @@ class RichBars:
             self.progress.stop_task(self.tasks.pop(event.stage))
 
     def say(self, line: str, event: Event) -> None:
+        """Print the line above the bars."""
         self.progress.console.print(f"mlkm: {line}", highlight=False)
 
     def close(self) -> None:
+        """Stop drawing."""
         if self.started:
             self.progress.stop()

@@ -34,6 +34,7 @@ class _Brief(Repr):
         self.maxdict = self.maxset = self.maxfrozenset = 3
 
     def repr_instance(self, x: Any, level: int) -> str:
+        """Return other objects in words: arrays by their shape, functions and classes by their name."""
         if isinstance(x, np.generic) and not isinstance(x, np.void):
             x = x.item()
             if isinstance(x, np.generic):  # a longdouble, which Python has no number for
@@ -58,7 +59,7 @@ def _article(x: Any) -> str:
 
 
 def brief(value: Any) -> str:
-    """What was got, as messages show it: on one line, of ordinary length, without addresses in memory.
+    """Return a value as messages show it: on one line, of ordinary length, without addresses in memory.
 
     >>> len(brief("a" * 1000)), brief(np.zeros((3, 4))), brief(object()), brief([1.0, -1.0])
     (60, 'an array of shape (3, 4)', 'an object', '[1.0, -1.0]')
@@ -79,7 +80,7 @@ def number(
     at_most: float = np.inf,
     words: str = "",
 ) -> float:
-    """A finite number within its limits.
+    """Return a finite number within its limits, or raise.
 
     >>> number("tol", float("nan"), at_least=0)
     Traceback (most recent call last):
@@ -100,7 +101,7 @@ def number(
 
 
 def as_float(value: Any) -> float:
-    """NaN for numbers that are too large."""
+    """Return a float, NaN for numbers that are too large."""
     try:
         return float(value)
     except (OverflowError, TypeError, ValueError):
@@ -108,7 +109,7 @@ def as_float(value: Any) -> float:
 
 
 def whole(name: str, value: Any, at_least: int = 1, at_most: int = sys.maxsize, why: str = "") -> int:
-    """A whole number of at least so much and at most so much, for a reason.
+    """Return a whole number within its limits, or raise; `why` says why there is an upper one.
 
     >>> whole("patience", 0)
     Traceback (most recent call last):
@@ -124,7 +125,7 @@ def whole(name: str, value: Any, at_least: int = 1, at_most: int = sys.maxsize, 
 
 
 def steps(name: str, value: Any, at_least: int = 1) -> int:
-    """A number of passes or iterations that does not take days at the least.
+    """Return a number of passes or iterations that does not take days, or raise.
 
     >>> steps("max_iter", 10**12)
     Traceback (most recent call last):
@@ -135,7 +136,7 @@ def steps(name: str, value: Any, at_least: int = 1) -> int:
 
 
 def one_of(name: str, value: Any, choices: Sequence[str]) -> str:
-    """One of these words.
+    """Return one of these words, or raise.
 
     >>> one_of("side", "left", ("both", "lower", "upper"))
     Traceback (most recent call last):
@@ -149,24 +150,26 @@ def one_of(name: str, value: Any, choices: Sequence[str]) -> str:
 
 
 def yes_no(name: str, value: Any) -> bool:
-    """True or False, of Python or of NumPy."""
+    """Return True or False, of Python or of NumPy, as a bool, or raise."""
     if not isinstance(value, (bool, np.bool_)):
         raise ValueError(f"{name} must be True or False; got {brief(value)}.")
     return bool(value)
 
 
 def is_auto(value: Any) -> bool:
+    """Return whether a value is 'auto'."""
     return isinstance(value, str) and value == "auto"
 
 
 def yes_no_auto(name: str, value: Any) -> Any:
+    """Return True, False or 'auto', or raise."""
     if not (isinstance(value, (bool, np.bool_)) or is_auto(value)):
         raise ValueError(f"{name} must be True, False or 'auto'; got {brief(value)}.")
     return value
 
 
 def per_layer(name: str, value: Any, depth: int) -> list[Any]:
-    """One value per layer: a sequence of as many values, or one value for all."""
+    """Return one value per layer, from a sequence of as many values or one value for all."""
     array = isinstance(value, np.ndarray) and value.ndim == 1 and depth > 1
     if array or (isinstance(value, Sequence) and not isinstance(value, (str, bytes))):
         if len(value) != depth:
@@ -179,7 +182,7 @@ def per_layer(name: str, value: Any, depth: int) -> list[Any]:
 
 
 def file_path(name: str, value: Any) -> Path:
-    """The name of a file.
+    """Return the name of a file as a path, or raise.
 
     >>> file_path("path", 3)
     Traceback (most recent call last):
@@ -204,8 +207,8 @@ def check_given(estimator: Any, y: Any) -> None:
 
 
 def as_numbers(name: str, values: Any) -> Any:
-    """Values as float64, or as scikit-learn's checks convert them; what is masked is NaN. Words, dates, and numbers
-    that float64 does not hold are refused.
+    """Return values as float64, or as scikit-learn's checks convert them; masked values become NaN. Words, dates, and
+    numbers that float64 does not hold are refused.
 
     >>> as_numbers("y", ["a", "b"])
     Traceback (most recent call last):
@@ -242,7 +245,7 @@ def as_numbers(name: str, values: Any) -> Any:
 
 
 def check_table(X: Any) -> Any:
-    """What may be a table, and no frame: an array, or rows of one length. The rest is left to scikit-learn's checks.
+    """Return X if it may be a table, an array or rows of one length. The rest is left to scikit-learn's checks.
 
     >>> check_table("a.csv")
     Traceback (most recent call last):
@@ -280,7 +283,7 @@ def check_some_rows(X: Any) -> None:
 
 
 def as_targets(y: Any, at_least: int = 1) -> Array:
-    """Outcomes as finite numbers, (n,) or (n, k)."""
+    """Return targets as finite numbers, (n,) or (n, k)."""
     Y: Array = check_array(
         as_numbers("y", y), ensure_2d=False, dtype=np.float64, ensure_min_samples=at_least, input_name="y"
     )
@@ -288,7 +291,7 @@ def as_targets(y: Any, at_least: int = 1) -> Array:
 
 
 def array_of(name: str, values: Any, wanted: str, *shapes: tuple[int | None, ...]) -> Array:
-    """Real numbers, possibly infinite or missing, of one of these shapes, None being any length.
+    """Return real numbers, possibly infinite or missing, of one of these shapes; None is any length.
 
     >>> array_of("interval", [1, 2], "two ends per row", (None, 2))
     Traceback (most recent call last):
@@ -310,7 +313,7 @@ def array_of(name: str, values: Any, wanted: str, *shapes: tuple[int | None, ...
 
 
 def finite_array(name: str, values: Any, wanted: str, *shapes: tuple[int | None, ...]) -> Array:
-    """Finite real numbers of one of these shapes."""
+    """Return finite real numbers of one of these shapes."""
     array = array_of(name, values, wanted, *shapes)
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite numbers; got NaN or infinity.")

@@ -1,4 +1,4 @@
-"""When a fit that was given some seconds has to end: climbs look at it and stay where they are.
+"""Deadlines of fits that were given a number of seconds: an optimisation that is late stops where it is.
 
 A search ends earlier than the fit, so that there is time for what comes after it. The context knows both, and goes
 along into the threads of a fit (`mlkm.runtime.threads`). Without a deadline nothing is ever late.
@@ -14,7 +14,7 @@ from time import perf_counter
 
 @dataclass(frozen=True)
 class Deadline:
-    """Of the search, and of the fit, by `perf_counter`."""
+    """The times, by `perf_counter`, at which the search and the whole fit should be over."""
 
     search: float = inf
     fit: float = inf
@@ -25,7 +25,7 @@ _CURRENT: ContextVar[Deadline] = ContextVar("deadline", default=Deadline())  # n
 
 @contextmanager
 def ending(deadline: Deadline) -> Iterator[None]:
-    """Work inside ends by then, as far as it can."""
+    """Set the deadline of the work inside."""
     token = _CURRENT.set(deadline)
     try:
         yield
@@ -35,18 +35,18 @@ def ending(deadline: Deadline) -> Iterator[None]:
 
 @contextmanager
 def without_search_end() -> Iterator[None]:
-    """A search inside has what is left of the fit's time."""
+    """Give a search inside all the time that is left of the fit."""
     with ending(Deadline(_CURRENT.get().fit, _CURRENT.get().fit)):
         yield
 
 
 def search_is_late() -> bool:
-    """Whether a search should end with what it has."""
+    """Return whether a search should end with what it has."""
     end = _CURRENT.get().search
     return end < inf and perf_counter() > end
 
 
 def fit_is_late() -> bool:
-    """Whether nothing that can be left away should be begun."""
+    """Return whether no optional work should be started."""
     end = _CURRENT.get().fit
     return end < inf and perf_counter() > end

@@ -39,14 +39,14 @@ YEARS = (1922, 2011)
 
 
 def data_home_folder(data_home: str | os.PathLike[str] | None = None) -> Path:
-    """`data_home`, or the environment variable MLKM_DATA_HOME, or ~/mlkm_data."""
+    """Return `data_home`, or the environment variable MLKM_DATA_HOME, or ~/mlkm_data."""
     usual = os.environ.get("MLKM_DATA_HOME") or "~/mlkm_data"
     return file_path("data_home", usual if data_home is None else data_home).expanduser()
 
 
 def fetch_sml2010(*, data_home: str | os.PathLike[str] | None = None, download_if_missing: bool = True) -> Any:
-    """SML2010: the temperature of a room from 15 sensors every quarter of an hour, 2764 rows of spring 2012 to train
-    and the 1373 next to test.
+    """Load SML2010: the temperature of a room from 15 sensors every quarter of an hour, 2764 rows of spring 2012 to
+    train and the 1373 next to test.
 
     Target and inputs are the paper's: the room's temperature (column 4), and carbon dioxide, humidity, lighting and the
     weather outside (columns 6-18, 22, 23). Rows are in time order.
@@ -86,7 +86,7 @@ def fetch_sml2010(*, data_home: str | os.PathLike[str] | None = None, download_i
 
 
 def _read_sml(path: Path, checksum: str) -> tuple[list[list[str]], list[str]]:
-    """The rows of measurements, as text, and the names of the columns."""
+    """Return the rows of measurements, as text, and the names of the columns."""
     lines = [line.split() for line in path.read_text(encoding="ascii").splitlines() if line.strip()]
     header, rows = [word for word in lines[0] if word != "#"], lines[1:]
     found = hashlib.sha256("\n".join(" ".join(row) for row in rows).encode()).hexdigest()
@@ -104,8 +104,8 @@ def _time(date: str, clock: str) -> str:
 
 
 def fetch_year_prediction(*, data_home: str | os.PathLike[str] | None = None, download_if_missing: bool = True) -> Any:
-    """YearPredictionMSD: the release year of a song from 90 averages and covariances of its timbre; 463,715 rows to
-    train and 51,630 to test.
+    """Load YearPredictionMSD: the release year of a song from 90 averages and covariances of its timbre; 463,715 rows
+    to train and 51,630 to test.
 
     The split is the official one, in which no artist has songs on both sides; rows keep the order of the file, so that
     row numbers of the file hold in the training rows followed by the test rows. The text is read once and kept beside
@@ -143,6 +143,7 @@ def fetch_year_prediction(*, data_home: str | os.PathLike[str] | None = None, do
 
 
 def _check_year_layout(table: Array, path: Path) -> None:
+    """Refuse a file that is not laid out as YearPredictionMSD is."""
     expected = (sum(YEAR_SPLIT), YEAR_INPUTS + 1)
     if table.shape != expected:
         raise OSError(
@@ -157,7 +158,7 @@ def _check_year_layout(table: Array, path: Path) -> None:
 
 
 def _read_checksummed(path: Path) -> Array | None:
-    """The array kept at `path`, or None where it is missing or no longer what was written."""
+    """Return the array stored at `path`, or None if it is missing or damaged."""
     record = path.with_suffix(".sha256")
     if not (path.exists() and record.exists()) or _sha256(path) != record.read_text(encoding="ascii").strip():
         return None
@@ -206,7 +207,7 @@ def _require(folder: Path, names: tuple[str, ...], archive: str, page: str, down
 
 
 def _members(archive: bytes, names: list[str]) -> dict[str, bytes]:
-    """The named files of a zip archive, in whatever folder or inner zip archive they are."""
+    """Return the named files of a zip archive, in whatever folder or inner zip archive they are."""
     found: dict[str, bytes] = {}
     with zipfile.ZipFile(io.BytesIO(archive)) as file:
         for member in file.namelist():

@@ -1,6 +1,6 @@
-"""Levels in exact arithmetic: a level is the decimal number its user wrote, not the nearest binary fraction.
+"""Confidence levels in exact arithmetic, and labels of groups.
 
-Labels that put rows into groups.
+A level is the decimal number its user wrote, not the nearest binary fraction.
 """
 
 from contextlib import suppress
@@ -16,7 +16,8 @@ from .checks import brief
 
 
 def exact_level(confidence_level: Any, name: str = "confidence_level") -> Fraction:
-    """The level as the rational number that its shortest decimal form stands for; `name` is what messages call it.
+    """Return the level as the rational number that its shortest decimal form stands for; `name` is what messages call
+    it.
 
     >>> exact_level(0.95)
     Fraction(19, 20)
@@ -36,7 +37,7 @@ def exact_level(confidence_level: Any, name: str = "confidence_level") -> Fracti
 
 
 def exact_levels(confidence_level: Any, name: str = "confidence_level") -> list[Fraction]:
-    """One level or several, as a list."""
+    """Return one level or several as a list."""
     several = are_several(confidence_level)
     if several and not len(confidence_level):
         raise ValueError(f"{name} must name at least one level, as in 0.95 or [0.8, 0.95]; got none.")
@@ -44,14 +45,14 @@ def exact_levels(confidence_level: Any, name: str = "confidence_level") -> list[
 
 
 def are_several(confidence_level: Any) -> bool:
-    """Whether it is a sequence of levels rather than one."""
+    """Return whether this is a sequence of levels rather than one."""
     if isinstance(confidence_level, np.ndarray):
         return confidence_level.ndim == 1
     return isinstance(confidence_level, (list, tuple))
 
 
 def groups_of(labels: Any, n: int, name: str = "groups") -> tuple[Array, IntArray]:
-    """Distinct labels, and the place of every row's label among them.
+    """Return the distinct labels, and the place of every row's label among them.
 
     >>> groups_of(["b", "a", "b"], 3)[1].tolist()
     [1, 0, 1]
@@ -77,7 +78,7 @@ def groups_of(labels: Any, n: int, name: str = "groups") -> tuple[Array, IntArra
 
 
 def _is_missing(label: Any) -> bool:
-    """None, NaN, NaT or pandas' NA, which has no truth value."""
+    """Return whether a label is None, NaN, NaT or pandas' NA, which has no truth value."""
     try:
         return label is None or bool(label != label)
     except (TypeError, ValueError):

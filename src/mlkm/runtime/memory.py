@@ -1,4 +1,4 @@
-"""Settings of a stretch of code rather than of a model: how much memory may be taken, and which cluster works."""
+"""Settings of a block of code rather than of a model: how much memory may be used, and which cluster."""
 
 import os
 import re
@@ -30,14 +30,14 @@ _CURRENT: ContextVar[Config] = ContextVar("config", default=Config())  # noqa: B
 
 @contextmanager
 def config_context(*, max_memory: str | float | None = None, client: Any = None) -> Iterator[None]:
-    """Rows that are gathered, sums of features and stored kernel matrices inside take no more memory than this, and
-    work on collections of dask runs on this cluster.
+    """Limit the memory of gathered rows, sums of features and stored kernel matrices, and choose the Dask cluster, for
+    the work inside.
 
     Parameters
     ----------
     max_memory : number of bytes, or text such as "2GB" or "500 MiB"
-        By default the environment variable MLKM_MAX_MEMORY, or half of what is free. Threads that begin inside and
-        other processes do not hear of it, and all see the variable.
+        By default the environment variable MLKM_MAX_MEMORY, or half of the free memory. The limit holds for the
+        current thread and fits started in it; the variable holds for all processes.
     client : client of `distributed`, default: the current one
 
     >>> from mlkm import config_context
@@ -57,12 +57,12 @@ def config_context(*, max_memory: str | float | None = None, client: Any = None)
 
 
 def current_client() -> Any:
-    """The client that was asked for, if any."""
+    """Return the client that was asked for, or None."""
     return _CURRENT.get().client
 
 
 def memory_budget() -> int:
-    """How many bytes may be taken."""
+    """Return the number of bytes that may be used."""
     given = _CURRENT.get().max_memory
     if given is not None:
         return given
@@ -72,7 +72,7 @@ def memory_budget() -> int:
 
 
 def check_memory(needed: float, what: str, instead: str) -> None:
-    """Refuse before anything is done where more memory is needed than may be taken."""
+    """Raise before any work is done if more memory is needed than may be used."""
     if needed > memory_budget():
         raise MemoryError(
             f"{what} need about {_said(needed)}, and {_said(memory_budget())} may be taken; set"
@@ -85,7 +85,7 @@ def _said(size: float) -> str:
 
 
 def as_bytes(size: str | float) -> int:
-    """A number of bytes from a text with a unit.
+    """Return a number of bytes from a text with a unit.
 
     >>> as_bytes("1.5 GiB"), as_bytes("200MB"), as_bytes(1e6)
     (1610612736, 200000000, 1000000)
@@ -122,6 +122,7 @@ def _free_of_process() -> int | None:
 
 
 def _free_of_system() -> int:
+    """Return the free memory of the system in bytes, or all of it where free memory is not known."""
     try:
         with open("/proc/meminfo") as lines:
             for line in lines:

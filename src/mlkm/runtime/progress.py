@@ -1,12 +1,12 @@
-"""How far a fit is: stages that say so to whoever listens.
+"""The progress of a fit, reported in stages to a listener.
 
     with stage("search", total=30) as step:
         step()
 
-Work further down says `advance()`, which counts for the stage around it. A stage inside another is part of it and says
-nothing of its own. Who listens and which stage is open are known to the context, which goes along into the threads of a
-fit (`mlkm.runtime.threads`); what is told comes one at a time, whichever thread it comes from. Where nobody listens, a
-step costs one look at a variable.
+Functions called inside count steps of the open stage with `advance()`. A stage inside another is part of it and reports
+nothing itself. The listener and the open stage are context variables, which are copied into the threads of a fit
+(`mlkm.runtime.threads`); events are sent one at a time, from whichever thread. Without a listener a step costs one
+look-up of a variable.
 """
 
 import threading
@@ -22,8 +22,8 @@ __all__ = ["Event", "Listener", "advance", "announce", "is_listened_to", "stage"
 
 @dataclass(frozen=True)
 class Event:
-    """Where a stage is: its name, steps done, of how many (None where that is not known), the seconds it has taken, and
-    those that are left, about: None where that is not known, 0 when it is over.
+    """The progress of a stage: its name, the steps done, their total (None if unknown), the seconds it has taken, and
+    an estimate of the seconds left: None if unknown, 0 when the stage is over.
 
     The stage "estimate" comes before a fit that is expected to be long, and has the seconds of all of it left.
     """
@@ -36,24 +36,27 @@ class Event:
 
 
 class Listener(Protocol):
-    """Who is told."""
+    """An object that is told of events."""
 
-    def tell(self, event: Event) -> None: ...
+    def tell(self, event: Event) -> None:
+        """Take notice of an event."""
 
     def say(self, line: str, event: Event) -> None:
-        """A line that is told once, and the same as an event."""
+        """Report a line once; the event says the same."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End the report."""
 
 
 class _Stage:
-    """Steps that are counted; told unless the stage is inside another."""
+    """A counter of steps, which reports them unless the stage is inside another."""
 
     def __init__(self, listener: Listener | None, lock: threading.RLock, name: str, total: int | None) -> None:
         self.listener, self.lock, self.name, self.total = listener, lock, name, total
         self.done, self.begin = 0, perf_counter()
 
     def add(self, steps: int = 1) -> None:
+        """Count steps and report them; the last step is reported when the stage ends."""
         if self.listener is None or steps <= 0:
             return
         with self.lock:
@@ -81,7 +84,7 @@ _STAGE: ContextVar[_Stage | None] = ContextVar("stage", default=None)
 
 @contextmanager
 def stage(name: str, total: int | None = None) -> Iterator[Callable[..., None]]:
-    """Work of so many steps; the function that is given counts them."""
+    """Report the block inside as a stage of so many steps, which the yielded function counts."""
     found = _LISTENER.get()
     if found is None:
         yield _uncounted
@@ -98,19 +101,19 @@ def stage(name: str, total: int | None = None) -> Iterator[Callable[..., None]]:
 
 
 def advance(steps: int = 1) -> None:
-    """Steps of the stage around this, if there is one."""
+    """Count steps of the open stage, if there is one."""
     own = _STAGE.get()
     if own is not None:
         own.add(steps)
 
 
 def is_listened_to() -> bool:
-    """Whether somebody listens: for what is looked up for them alone."""
+    """Return whether there is a listener."""
     return _LISTENER.get() is not None
 
 
 def announce(line: Callable[[], tuple[str, float]], least: float = 5.0) -> None:
-    """A line, and the seconds that it is about, where somebody listens and these are many."""
+    """Report a line about the expected time of a fit, if there is a listener and the time is long."""
     found = _LISTENER.get()
     if found is not None:
         words, seconds = line()
@@ -121,7 +124,7 @@ def announce(line: Callable[[], tuple[str, float]], least: float = 5.0) -> None:
 
 @contextmanager
 def telling(listener: Listener | None) -> Iterator[None]:
-    """Stages inside are told to this one, if any."""
+    """Report the stages inside to this listener, if it is one."""
     if listener is None:
         yield
         return

@@ -13,7 +13,8 @@ from .checks import whole
 
 @unique
 class Purpose(IntEnum):
-    """What a stream of random numbers is for: the first number of its key, so that no two purposes share one."""
+    """The purpose of a stream of random numbers: the first number of its key, so that no two purposes share a
+    stream."""
 
     FEATURES = 0  # of layer 1 at given or chosen scales, and of `RandomFeatures`: the seed's own stream
     DATA = 4  # simulated examples
@@ -33,7 +34,7 @@ class Purpose(IntEnum):
 
 
 def root_seed(random_state: RandomState | Any, name: str = "random_state") -> int:
-    """The integer all randomness of one `fit` derives from.
+    """Return the integer from which all randomness of one `fit` is derived.
 
     An integer `random_state` is used as it is; a `RandomState` is advanced by one draw, as scikit-learn's estimators
     do.
@@ -44,6 +45,6 @@ def root_seed(random_state: RandomState | Any, name: str = "random_state") -> in
 
 
 def generator(seed: int, purpose: Purpose, *numbers: int) -> np.random.Generator:
-    """An independent stream for one purpose and its numbers, such as `(Purpose.BATCHES, rotation, epoch)`."""
+    """Return an independent stream for one purpose and its numbers, such as `(Purpose.BATCHES, rotation, epoch)`."""
     key = () if purpose == Purpose.FEATURES else (int(purpose), *numbers)
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))

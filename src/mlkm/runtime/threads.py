@@ -28,22 +28,23 @@ class Stopped(Exception):
 
 
 class _Library:
-    """One BLAS library with the number of threads it was found with, and the one it was given here."""
+    """One BLAS library, with its original number of threads and the number that was set here."""
 
     def __init__(self, controller: Any) -> None:
         self.controller = controller
-        self.found = self.given = int(controller.num_threads)
+        self.original = self.given = int(controller.num_threads)
 
     def limit(self, n_threads: int) -> None:
-        self._give(min(self.found, n_threads))
+        self._give(min(self.original, n_threads))
 
     def restore(self) -> None:
-        """What was found, unless somebody else has set another number since."""
+        """Restore the original number, unless somebody else has set another one since."""
         if self.controller.num_threads == self.given:
-            self._give(self.found)
+            self._give(self.original)
 
     def _give(self, n_threads: int) -> None:
-        # threadpoolctl, from 3.8 on, lets one thread set the number and ignores the others until that one is done
+        """Set the number of threads; threadpoolctl, from 3.8 on, lets one thread set it and ignores the others until
+        that one is done."""
         release = getattr(self.controller, "clear_controlling_thread", lambda force: None)
         release(force=True)
         self.given = n_threads
@@ -60,6 +61,7 @@ class _Limits:
         self.libraries: list[_Library] = []
 
     def enter(self, request: object, n_threads: int) -> None:
+        """Add a request for at most so many threads."""
         with self.lock:
             if not self.open:
                 self.libraries = [_Library(controller) for controller in _blas_controllers()]
@@ -73,6 +75,7 @@ class _Limits:
             self._apply()
 
     def _apply(self) -> None:
+        """Set the least number that is asked for, or restore the original ones."""
         least = min((n_threads for n_threads, _ in self.open.values()), default=None)
         for library in self.libraries:
             if least is None:
@@ -105,14 +108,14 @@ def _blas_controllers() -> list[Any]:
 
 
 def blas_threads() -> int:
-    """The number of threads BLAS would use now."""
+    """Return the number of threads that BLAS would use now."""
     return max((int(controller.num_threads) for controller in _blas_controllers()), default=1)
 
 
 @contextmanager
 def limited(n_threads: int | None) -> Iterator[None]:
-    """At most so many BLAS threads, in the whole process, while this block or another one that asks for as few is open;
-    None asks for nothing."""
+    """Limit the number of BLAS threads of the whole process while this block, or another one that asks for as few, is
+    open; None sets no limit."""
     if n_threads is None:
         yield
         return
@@ -129,8 +132,8 @@ def limited(n_threads: int | None) -> Iterator[None]:
 
 
 def side_by_side(first: Callable[[], A], second: Callable[[], B], *, wide: bool = False) -> tuple[A, B]:
-    """Both results; at the same time where more than one thread is allowed. Each has one thread for its products, or
-    half of them if `wide`.
+    """Run two functions, at the same time if more than one thread is allowed, and return both results. Each has one
+    BLAS thread, or half of them if `wide`.
 
     If `first` fails or is interrupted, `second` ends at its next `stop_if_asked`.
     """
@@ -145,7 +148,7 @@ def side_by_side(first: Callable[[], A], second: Callable[[], B], *, wide: bool 
 
 @contextmanager
 def stopping() -> Iterator[tuple[threading.Event, ...]]:
-    """What work in other threads is to look at: it ends where this block fails."""
+    """Yield events that are set when this block fails, for work in other threads to look at."""
     stop = threading.Event()
     try:
         yield (*_STOPS.get(), stop)
@@ -155,8 +158,8 @@ def stopping() -> Iterator[tuple[threading.Event, ...]]:
 
 
 def submitted(pool: ThreadPoolExecutor, stops: tuple[threading.Event, ...], work: Callable[[], A]) -> "Future[A]":
-    """Work in another thread that looks at them, in a copy of the context of this one: its settings, and who listens
-    to how far it is, go along."""
+    """Submit work to another thread, in a copy of this thread's context, with its settings and its listener; the work
+    ends early when one of the events is set."""
     return pool.submit(copy_context().run, _stoppable, stops, work)
 
 
@@ -166,7 +169,7 @@ def _stoppable(stops: tuple[threading.Event, ...], work: Callable[[], A]) -> A:
 
 
 def stop_if_asked() -> None:
-    """Long work calls this wherever it can end: an interrupt reaches the main thread only, which waits for the
-    others."""
+    """Raise if the work beside this one has failed. Long work calls this wherever it can end, since an interrupt
+    reaches the main thread only, which waits for the others."""
     if any(stop.is_set() for stop in _STOPS.get()):
         raise Stopped("The work beside this one has failed or was interrupted.")

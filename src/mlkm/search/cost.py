@@ -6,13 +6,12 @@
     a search                                           its steps, each m^3 on m rows, and m^2 d
     rows held out, with few rows                       a search and a solve for each part
 
-The speed of this machine is measured once, by products and exponentials. Times are good to a factor of two or so:
+The speed of this machine is measured once, by products and exponentials. Times are right to about a factor of two:
 `python -m benchmarks.costs` prints them beside those of fits.
 
-The sizes of a fit that has some seconds: as near to those of "best" as the estimate of its time allows.
-
-Sizes go from those of a fit with next to no time to those of "fast", "balanced" and "best". Where less is wanted than
-the least of them takes, the least is what there is: a fit is never refused for its time.
+`within` chooses the sizes of a fit whose effort is a number of seconds: as near to those of "best" as the estimate of
+its time allows. They go from the least sizes over those of "fast" and "balanced" to those of "best". A time that is
+too short for the least sizes gets these: a fit is never refused for its time.
 """
 
 from collections.abc import Callable
@@ -26,27 +25,19 @@ from typing import Any
 import numpy as np
 
 from ..data.pieces import piece_rows
+from ..runtime import sizes
 from ..runtime.memory import memory_budget
 from ..runtime.threads import blas_threads, limited
 from ..solve.conjugate import landmarks
-from ..solve.dual import DIRECT
+from ..solve.dual import DIRECT, usual_steps
 from ..solve.ridge import EXACT_ROWS
-from .first_layer import summed_features
 from .policy import EFFORTS, LEAST, Policy, between, with_sizes
-from .residual_search import left_samples, left_share
-
-_STEPS = 30  # of conjugate gradients in two solves, usually
-_TERMS = 4  # of the kernel of one search
-_WORKING = 250e6  # bytes of the libraries themselves
-_SEEN = 20  # inputs of many that are left after a search, about
-_EVALUATIONS = 1.2  # of the evidence per step of a climb
-_BOTH = 1.4  # solves and weighings, some targets being solved on two scales
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Bytes at most at the same time, seconds, how the fit is made, how often all rows are read, and the seconds of all
-    but the search."""
+    """What a fit takes: the most bytes at the same time, seconds, how the fit is made, how often all rows are read, and
+    the seconds of everything but the search."""
 
     memory: float
     seconds: float
@@ -56,15 +47,20 @@ class Cost:
 
     @property
     def fits(self) -> bool:
-        """Whether so much memory may be taken."""
+        """Whether the memory is within the budget."""
         return self.memory <= memory_budget()
+
+    @property
+    def announcement(self) -> tuple[str, float]:
+        """The cost in words, and its seconds."""
+        return str(self), self.seconds
 
     def __str__(self) -> str:
         return f"{self.way}: about {self.memory / 1e9:.1f} GB and {said(self.seconds)}"
 
 
 def said(seconds: float) -> str:
-    """A time in words.
+    """Return a time in words.
 
     >>> said(0.3), said(42.0), said(400.0), said(9000.0)
     ('a second', '42 s', '7 min', '2.5 h')
@@ -82,8 +78,8 @@ def said(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Speed:
-    """Per second: products in float32 with all threads, products in float64 with one, exponentials with one; and
-    whether two searches run side by side."""
+    """What this machine does in a second: products in float32 with all threads, products in float64 with one thread,
+    exponentials with one thread; and whether two searches run at the same time."""
 
     products: float
     single: float
@@ -93,7 +89,7 @@ class Speed:
 
 @cache
 def speed() -> Speed:
-    """As this machine has it now."""
+    """Measure the speed of this machine, once per process."""
     F = np.random.default_rng(0).standard_normal((1024, 512))
     G, out, two = F.astype(np.float32), np.empty_like(F), blas_threads() > 1
     products = F.size * F.shape[1] / _seconds(lambda: G.T @ G)
@@ -102,8 +98,8 @@ def speed() -> Speed:
         return Speed(products, single, F.size / _seconds(lambda: np.exp(F, out=out)), two)
 
 
-def _seconds(work: Callable[[], Any]) -> float:
-    """The least of some times: what else the machine does is not its speed."""
+def _seconds(work: Callable[[], object]) -> float:
+    """Return the shortest of six times, which other work on the machine disturbs least."""
     times = []
     for _ in range(6):
         begin = perf_counter()
@@ -123,26 +119,26 @@ def cost_of_features(
     searched: bool = True,
     policy: Policy,
 ) -> Cost:
-    """One layer of D features in closed form, their number being given or the default's; cosines, or kernels at
-    landmarks."""
+    """Return the cost of one layer of D features in closed form, cosines or kernels at landmarks; `given` says that D
+    was asked for, `searched` that the scales are learned."""
     at = speed()
     solve = 6.0 * D**3 / at.products
-    values, whitening = (_TERMS, 0.5) if landmarks else (1, 0.0)
+    values, whitening = (sizes.SEARCH_TERMS, 0.5) if landmarks else (1, 0.0)
     pass_over = (1.6 + whitening) * n * D**2 / at.products  # sums are in float64
     pass_over += values * n * D * (1 / at.exponentials + d / at.products)
     once = replace(policy, draws=1)
-    left_memory, left_seconds = _leftovers(d, left_share(n, D if given else None, policy), policy)
+    left_memory, left_seconds = _residual_search(d, policy.residual_share(n, D if given else None), policy)
     parts = 1 + _parts(n, policy) if n <= policy.stack_rows else 1
     search = searched * parts * (_search(n, d, once) + _weigh(n, d, once) + left_seconds)
     rows = 8.0 * n * (2 * d + 4) if in_memory else 8.0 * 40_000 * d
     block = 8.0 * piece_rows(d) * (4 * d + 4) + 3 * 4 * 2048 * D
-    memory = _WORKING + rows + 4 * block + 6 * 8.0 * D**2 + searched * left_memory
+    memory = sizes.LIBRARY_BYTES + rows + 4 * block + sizes.MATRICES_HELD * 8.0 * D**2 + searched * left_memory
     passes = 1 if in_memory or n <= EXACT_ROWS else 2
     return Cost(memory, search + pass_over + solve, f"{D} features on {n:,} rows", passes, pass_over + solve)
 
 
 def cost_of_kernels(n: int, d: int, policy: Policy) -> Cost:
-    """The default's kernels at all rows, beside what rows held out ask for."""
+    """Return the cost of the default's kernels at all rows, with fits to held-out rows or hidden layers."""
     matrix = 8.0 * n**2 if n <= DIRECT else 2.0 * n**2 + 12.0 * n * landmarks(n)
     search, after = _search(n, d, policy), _after(n, d, policy)
     seconds = search + after
@@ -152,23 +148,25 @@ def cost_of_kernels(n: int, d: int, policy: Policy) -> Cost:
     elif policy.hidden_rows:
         depth = _depth(n, d, policy)
         seconds, after = seconds + depth, after + depth
-    memory = _WORKING + matrix + 8.0 * n * d * 8
+    memory = sizes.LIBRARY_BYTES + matrix + 8.0 * n * d * 8
     return Cost(memory, seconds, f"kernels at {n:,} rows", 1, after)
 
 
 def _evaluation(m: float, d: int) -> float:
-    """Of the evidence: a factor, an inverse, exponentials of all pairs, and distances of d inputs."""
+    """Return the seconds of one evaluation of the evidence on m rows: a factor, an inverse, exponentials of all pairs,
+    and distances of d inputs."""
     at = speed()
     return 1.5 * m**3 / at.single + m**2 * (42 + 2 * d) / at.exponentials + 1e-3
 
 
 def _search(n: int, d: int, policy: Policy) -> float:
-    """Climbs on some rows, then on all of a search; of many inputs, those that leave inputs away."""
+    """Return the seconds of a search: climbs on its first rows, then on all of them, and where inputs are many, climbs
+    that drop inputs."""
     kept = min(d, policy.most_inputs)
     m, first = min(n, policy.joint_rows, sqrt(policy.gaps / kept)), min(n, policy.first_joint_rows)
     first_steps, steps = policy.joint_steps
     short, long = (
-        _EVALUATIONS * number * _evaluation(rows, min(kept, _SEEN))
+        sizes.STEP_EVALUATIONS * number * _evaluation(rows, min(kept, sizes.INPUTS_LEFT))
         for number, rows in ((first_steps, first), (steps, m))
     )
     in_turn = ceil(policy.draws / 2) if speed().two else policy.draws
@@ -177,41 +175,46 @@ def _search(n: int, d: int, policy: Policy) -> float:
         others = min(policy.checked_rows, max(n - first, 0))
         halvings = 2 + log2(kept / policy.none_dropped)
         climbs = (
-            _EVALUATIONS * first_steps * (2 * _evaluation(first, kept) + (halvings - 2) * _evaluation(first, _SEEN))
+            sizes.STEP_EVALUATIONS
+            * first_steps
+            * (2 * _evaluation(first, kept) + (halvings - 2) * _evaluation(first, sizes.INPUTS_LEFT))
         )
         choosing = climbs + halvings * others * first * 40 / speed().exponentials
     return choosing + in_turn * (short + long)
 
 
 def _after(n: int, d: int, policy: Policy) -> float:
-    """Variances by leave-one-out, the solve, and the relevances."""
-    at, seen = speed(), min(d, _SEEN)
-    pairs = n**2 / 2 * _TERMS * policy.draws * (3 + 0.25 * seen) / at.exponentials
-    solve = n**3 / at.products if n <= DIRECT else _STEPS * n**2 / at.products * 4
+    """Return the seconds after a search: variances by leave-one-out, the solve, and the relevances."""
+    at, seen = speed(), min(d, sizes.INPUTS_LEFT)
+    pairs = n**2 / 2 * sizes.SEARCH_TERMS * policy.draws * (3 + 0.25 * seen) / at.exponentials
+    solve = n**3 / at.products if n <= DIRECT else usual_steps(n) * n**2 / at.products * 4
     relevances = min(4e6, 1000.0 * n) * (40 + 0.3 * d) / at.exponentials
-    return _BOTH * (_weigh(n, d, policy) + pairs + solve) + relevances
+    return sizes.SOLVES_PER_FIT * (_weigh(n, d, policy) + pairs + solve) + relevances
 
 
-def _leftovers(d: int, share: float, policy: Policy) -> tuple[float, float]:
-    """Bytes and seconds of a second search, on several samples of what fits to half of them leave of the others."""
+def _residual_search(d: int, share: float, policy: Policy) -> tuple[float, float]:
+    """Return the bytes and seconds of a residual search on several samples."""
     n, at, kept = policy.kernel_rows[0], speed(), min(d, policy.most_inputs)
-    number, m = left_samples(n, d, policy, share)
+    number, m = policy.residual_samples(n, d, share)
     half = number * m / 2
-    climb = _EVALUATIONS * sum(policy.joint_steps) * number * _evaluation(m, kept)
-    fits = 2 * (half**2 * _TERMS * (3 + 0.25 * min(d, _SEEN)) / at.exponentials + half**3 / at.products)
+    climb = sizes.STEP_EVALUATIONS * sum(policy.joint_steps) * number * _evaluation(m, kept)
+    fits = 2 * (
+        half**2 * sizes.SEARCH_TERMS * (3 + 0.25 * min(d, sizes.INPUTS_LEFT)) / at.exponentials + half**3 / at.products
+    )
     seconds = climb / (2 if at.two else 1) + fits + _weigh(n, d, replace(policy, draws=2))
     return 4.0 * number * m**2 * kept, seconds if number else 0.0
 
 
 def _weigh(n: int, d: int, policy: Policy) -> float:
-    """Steps of a factor, an inverse and products, and an eigendecomposition before them."""
+    """Return the seconds of variances by leave-one-out: an eigendecomposition, then steps of a factor, an inverse and
+    products."""
     at, m = speed(), min(n, policy.weigh_rows)
-    pairs = m**2 * _TERMS * policy.draws * (20 + min(d, _SEEN)) / at.exponentials
+    pairs = m**2 * sizes.SEARCH_TERMS * policy.draws * (20 + min(d, sizes.INPUTS_LEFT)) / at.exponentials
     return (policy.weigh_steps * 1.25 * 4.5 + 8) * m**3 / at.single + pairs + 2e-3 * policy.weigh_steps
 
 
 def _held_out(n: int, d: int, policy: Policy) -> float:
-    """Every part: a search on few rows, and what comes after it."""
+    """Return the seconds of fits that predict held-out rows: a search on few rows and a solve for each part."""
     cheaper = replace(policy, draws=1, joint_rows=policy.first_joint_rows)
     return _parts(n, policy) * (_search(n * 4 // 5, d, cheaper) + _after(n * 4 // 5, d, cheaper))
 
@@ -223,34 +226,30 @@ def _parts(n: int, policy: Policy) -> int:
 
 
 def _depth(n: int, d: int, policy: Policy) -> float:
-    """Hidden layers on some rows: a search for the first layer, and steps by which they are trained."""
+    """Return the seconds of hidden layers beside the kernels: a search for the first layer, and training steps."""
     m, once = min(n, policy.hidden_rows), replace(policy, draws=1)
-    return _search(m, d, once) + _weigh(m, d, once) + 60 * 2 * m * 600**2 / speed().single
+    return _search(m, d, once) + _weigh(m, d, once) + policy.hidden_steps * 2 * m * 600**2 / speed().single
 
 
 def cost_of_default(n: int, d: int, policy: Policy, in_memory: bool = True) -> Cost:
-    """Kernels up to so many rows, features for more."""
+    """Return the cost of the default: kernels up to a number of rows, features for more."""
     if n <= policy.kernel_rows[0]:
         return cost_of_kernels(min(n, policy.kernel_rows[1]), d, policy)
-    D = summed_features(n, d, policy)
+    D = policy.summed_features(n, d)
     return cost_of_features(n, d, D, given=False, landmarks=True, in_memory=in_memory, policy=policy)
 
 
-_SHARE = 0.8  # of the time that an estimate may take, since it is one
-_BETWEEN = 8  # sizes that are tried between two efforts
-
-
 def within(seconds: float, policy: Policy, cost: Callable[[Policy], Cost]) -> Policy:
-    """The last of these sizes that the time allows, but for fields of the policy that were replaced."""
-    tried = [with_sizes(policy, sizes) for sizes in _sizes()]
-    affordable = [one for one in tried if cost(one).seconds <= _SHARE * seconds]
+    """Return the policy with the largest sizes that the time allows; fields that were replaced stay as they are."""
+    tried = [with_sizes(policy, one) for one in _sizes()]
+    affordable = [one for one in tried if cost(one).seconds <= policy.time_share * seconds]
     return affordable[-1] if affordable else tried[0]
 
 
 def _sizes() -> list[dict[str, Any]]:
-    """From the least to the most."""
+    """Return the sizes that are tried, from the least to the largest."""
     usual, names = Policy(), set(LEAST).union(*EFFORTS.values())
     every = {name: getattr(usual, name) for name in sorted(names)}
-    ends = [every | own for own in (LEAST, *EFFORTS.values())]
-    steps = [k / _BETWEEN for k in range(_BETWEEN)]
+    ends = [every | effort for effort in (LEAST, *EFFORTS.values())]
+    steps = [k / sizes.EFFORT_STEPS for k in range(sizes.EFFORT_STEPS)]
     return [between(a, b, t) for a, b in pairwise(ends) for t in steps] + ends[-1:]

@@ -23,29 +23,22 @@ from ..model.prior import Part, Prior, SumPart
 from ..model.sum_kernel import SumKernel
 from ..model.terms import GaussianMap, Term
 from ..runtime.seeds import Purpose, generator
+from ..runtime.sizes import LANDMARK_FLOORS, PRECISE_NOISE
 from ..solve.ridge import ridge
 from .kernel_search import LearnedKernel, learn_kernel
 from .plan import Plan
-from .policy import Policy
-from .residual_search import left_share, with_residual_search
-
-_PRECISE = 1e-3  # noise variance, y having 1, below which sums over many rows are in float64
-_WAVES = 12  # frequencies of a single input where there is nothing else, at most
-_LANDMARKS = (
-    6000  # at most: 36,000 rows of kin40k have an error of .065 by them, of .062 by 8000 in half as much time again
-)
-_FLOORS = (1e-4, 1e-7)  # of the variance, which keep the factor of nearly equal landmarks finite, in float32 or float64
+from .residual_search import with_residual_search
 
 
 def learn_first_layer(rows: Rows, plan: Plan) -> Prior:
     """Return features for the terms of the learned kernel."""
     d, (_, most) = rows.X.shape[1], _widths(rows, plan)
     several = "gaussian" in plan.parts(d)
-    waves = plan.policy.joint_frequencies if several else int(np.clip(most // (2 * d), 1, _WAVES))
+    waves = plan.policy.joint_frequencies if several else int(np.clip(most // (2 * d), 1, plan.policy.most_frequencies))
     once = replace(plan, policy=replace(plan.policy, draws=1, joint_frequencies=waves))
     learned = learn_kernel(rows, once)
     if several:
-        share = left_share(plan.n_rows or len(rows), plan.n_features, plan.policy)
+        share = plan.policy.residual_share(plan.n_rows or len(rows), plan.n_features)
         learned = with_residual_search(learned, rows, share, once)
     return features_of(learned, rows, plan)
 
@@ -54,7 +47,7 @@ def features_of(learned: LearnedKernel, rows: Rows, plan: Plan) -> Prior:
     """Return features in the place of kernels: where all kinds of them are wanted, their sum at landmarks, else D
     cosines."""
     d, D, most = rows.X.shape[1], *_widths(rows, plan)
-    kernel, precise = learned.kernel, learned.noise < _PRECISE
+    kernel, precise = learned.kernel, learned.noise < PRECISE_NOISE
     waves, smooth = with_role(kernel, "single inputs"), with_role(kernel, "smooth")
     maps = [_leading(term, most // len(waves)) for term in waves] if most > 0 else []
     if not plan.rough:
@@ -64,7 +57,7 @@ def features_of(learned: LearnedKernel, rows: Rows, plan: Plan) -> Prior:
     parts += [Part(term.phi, float(np.sqrt(term.variance))) for term in with_role(kernel, "linear")]
     at_landmarks = (*smooth, *with_role(kernel, "landmarks"))
     if plan.rough and at_landmarks:
-        parts.append(landmarks_of(SumKernel(at_landmarks), rows.X[: landmarks_beside(D)], precise))
+        parts.append(landmarks_of(SumKernel(at_landmarks), rows.X[: plan.policy.landmarks_beside(D)], precise))
     return Prior(tuple(parts), kernel.linear, learned.noise + 1e-12, precise=precise)
 
 
@@ -84,26 +77,8 @@ def shared(terms: list[Term], D: int) -> Iterator[tuple[Term, int]]:
 
 def _widths(rows: Rows, plan: Plan) -> tuple[int, int]:
     """Return the number of features, and of those that see single inputs, at most."""
-    D = plan.n_features or width_of(plan.n_rows or len(rows), plan.policy)
+    D = plan.n_features or plan.policy.width(plan.n_rows or len(rows))
     return D, D // 3 if "gaussian" in plan.parts(rows.X.shape[1]) else D
-
-
-def width_of(n: int, policy: Policy) -> int:
-    """Return as many features as a given number of products allows, and no more than half of the rows or a few
-    hundreds."""
-    work, least, most = policy.layer_work
-    return int(min(np.clip(np.sqrt(work / n), least, most), max(n // 2, least // 2)))
-
-
-def landmarks_beside(D: int) -> int:
-    """Return how many landmarks take as much work as D cosines beside D landmarks: each has to be whitened."""
-    return min(8 * D // 5, _LANDMARKS)
-
-
-def summed_features(n: int, d: int, policy: Policy) -> int:
-    """Return how many features the default has for n rows, at most: landmarks, cosines of single inputs, the inputs."""
-    D = width_of(n, policy)
-    return landmarks_beside(D) + min(D // 3, 4 * policy.joint_frequencies * d) + d
 
 
 def relevant_scales(rows: Rows, plan: Plan) -> Array:
@@ -145,7 +120,7 @@ def _side_by_side(maps: list[FeatureMap], d: int) -> FeatureMap:
 def landmarks_of(kernel: SumKernel, X: Array, precise: bool) -> SumPart:
     """Return the values of the kernel at the rows of X, whitened."""
     K = kernel.gram(X)
-    K[np.diag_indices(len(K))] += _FLOORS[precise] * np.trace(K) / len(K)
+    K[np.diag_indices(len(K))] += LANDMARK_FLOORS[precise] * np.trace(K) / len(K)
     inverse, _ = lapack.dtrtri(np.linalg.cholesky(K), lower=1)
     return SumPart(kernel, X, inverse.T)
 

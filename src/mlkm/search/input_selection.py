@@ -14,18 +14,12 @@ from .._types import Array, BoolArray, IntArray
 from ..data import Inputs, Rows, tie_numbers
 from ..model.rank_transform import RankTransform
 from ..model.terms import Parameters, SearchRows
+from ..runtime.sizes import SEARCH_GRID
 from ..solve.ridge import ridge
 from .evidence import learn
 from .kernel_parameters import predicted, relevance, start
 from .plan import Plan
 from .policy import Policy
-
-_LEADERS = 2  # inputs together with which others are tested in pairs
-_GRID = 2.0**20  # steps per standard deviation to which the rows of a search are rounded
-_LEAST_TO_TRANSFORM = 20  # rows for a power to be told
-_WAVES = 5  # cosines of an input alone,
-_PAIRED = 3  # and of each in a product
-_ROWS = 4000  # by which inputs are compared
 
 
 def search_rows(rows: Rows, ranks: RankTransform, at: slice, k: int, policy: Policy) -> SearchRows:
@@ -36,7 +30,7 @@ def search_rows(rows: Rows, ranks: RankTransform, at: slice, k: int, policy: Pol
     another way, has the same search. The final solve uses the rows as they are.
     """
     Y, weights = _rounded(rows.Y[at]), rows.weights[at]
-    if k % 2 == 0:
+    if k % 2 == 0 and len(Y) >= policy.least_transformed:
         Y = winsorised(Y, policy.spread)
     inputs, X = rows.inputs, _rounded(rows.X[at])
     texts = tuple(X[:, inputs.texts & (inputs.owners == owner)] for owner in np.unique(inputs.owners[inputs.texts]))
@@ -44,13 +38,11 @@ def search_rows(rows: Rows, ranks: RankTransform, at: slice, k: int, policy: Pol
 
 
 def _rounded(x: Array) -> Array:
-    return np.asarray(np.round(x * _GRID) / _GRID)
+    return np.asarray(np.round(x * SEARCH_GRID) / SEARCH_GRID)
 
 
 def winsorised(Y: Array, spread: float) -> Array:
     """Return targets made nearly normal by Yeo and Johnson's transform and clipped at `spread` standard deviations."""
-    if len(Y) < _LEAST_TO_TRANSFORM:
-        return Y
     columns = []
     for y in Y.T:
         if np.ptp(y) > 0:
@@ -100,7 +92,7 @@ def _with_second_look(
     first, known, rest = (seen.take(at) for at in (slice(0, m), slice(0, half), slice(half, None)))
     left = _residuals(p, known, rest, inputs, policy)
     while True:
-        leaders = inputs[_by_relevance(p, seen, inputs, policy)[:_LEADERS]]
+        leaders = inputs[_by_relevance(p, seen, inputs, policy)[: policy.leaders]]
         both = np.union1d(inputs, still_telling(rest, left, every, leaders, policy))
         if len(both) == len(inputs):
             return inputs, p
@@ -147,12 +139,13 @@ def telling_inputs(rows: Rows, policy: Policy) -> IntArray:
     every, fewest = np.flatnonzero(~rows.inputs.texts), few(rows.inputs, policy)
     if len(every) <= fewest:
         return every
-    Y, weights = rows.Y[:_ROWS], rows.weights[:_ROWS]
-    waves = _waves(as_numbers(rows.X[:_ROWS, every], Y, weights, rows.inputs.levels[every]))
+    m, (n_waves, n_paired) = policy.screened_rows, policy.screening_waves
+    Y, weights = rows.Y[:m], rows.weights[:m]
+    waves = _waves(as_numbers(rows.X[:m, every], Y, weights, rows.inputs.levels[every]), n_waves)
     first, alone = _looked_at(waves, Y, weights, policy)
     looked_at = [wave[:, first] for wave in waves]
     left = _left_by_single_inputs(looked_at, Y, weights)
-    chance = np.minimum(alone, _paired(looked_at[:_PAIRED], left))
+    chance = np.minimum(alone, _paired(looked_at[:n_paired], left))
     number = max(fewest, int((chance < policy.chance).sum()))
     return np.sort(every[first[np.argsort(chance, kind="stable")[:number]]])
 
@@ -161,14 +154,14 @@ def still_telling(rest: SearchRows, left: Array, every: IntArray, leaders: IntAr
     """Return those of the inputs `every` that tell something of what a fit has left of y, in pairs, or in pairs
     together with a leader: in pumadyn32nm a few inputs act through the product of two others only. p-values are
     Bonferroni's, over all inputs and tests."""
-    weights = rest.weights
-    waves = _waves(as_numbers(rest.X, left, weights, rest.levels))
+    weights, (n_waves, n_paired) = rest.weights, policy.screening_waves
+    waves = _waves(as_numbers(rest.X, left, weights, rest.levels), n_waves)
     first, _ = _looked_at([wave[:, every] for wave in waves], left, weights, policy)
     first = every[first]
-    looked_at, target = [wave[:, first] for wave in waves[:_PAIRED]], left * weights[:, None]
+    looked_at, target = [wave[:, first] for wave in waves[:n_paired]], left * weights[:, None]
     chances = [_paired(looked_at, target)]
     for leader in leaders:
-        turned = [np.sqrt(2) * wave[:, [leader]] * target for wave in waves[:_PAIRED]]
+        turned = [np.sqrt(2) * wave[:, [leader]] * target for wave in waves[:n_paired]]
         chances.append(_paired(looked_at, np.hstack(turned), first == leader))
     return np.sort(first[np.min(chances, axis=0) * len(chances) * len(first) < policy.chance])
 
@@ -204,11 +197,11 @@ def _left_by_single_inputs(waves: list[Array], Y: Array, weights: Array) -> Arra
     return np.asarray((Y - F @ fit.coefficients - fit.intercept) * weights[:, None])
 
 
-def _waves(X: Array) -> list[Array]:
+def _waves(X: Array, number: int) -> list[Array]:
     """Return cos(pi k u) of the inputs' ranks u in (0, 1): uncorrelated with variance 1/2 for every input."""
     order = [np.argsort(np.argsort(tie_numbers(x), kind="stable"), kind="stable") for x in X.T]  # ties in row order
     ranks = (np.stack(order, axis=1) + 0.5) / len(X)
-    return [np.cos(np.pi * k * ranks) for k in range(1, _WAVES + 1)]
+    return [np.cos(np.pi * k * ranks) for k in range(1, number + 1)]
 
 
 def _paired(waves: list[Array], targets: Array, apart: Array | None = None) -> Array:

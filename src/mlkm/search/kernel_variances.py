@@ -14,12 +14,10 @@ import scipy.optimize
 from .._types import Array
 from ..runtime.deadline import fit_is_late
 from ..runtime.progress import advance
+from ..runtime.sizes import FACTOR_LOGS, NOISE_VARIANCES
 from ..runtime.threads import stop_if_asked
 from ..solve.penalty import best_on_grid
 from .evidence import IMPOSSIBLE, factor, inverse_of
-
-_FACTORS = (-9.0, 5.0)  # logarithms of the factors of variances
-_NOISES = (1e-9, 10.0)  # noise variances, y having 1
 
 
 def weigh(kernels: Sequence[Array], Y: Array, weights: Array, begin: Array, steps: int) -> Array:
@@ -27,7 +25,7 @@ def weigh(kernels: Sequence[Array], Y: Array, weights: Array, begin: Array, step
     first, over its whole range, then all of them."""
     begin = np.asarray(begin, np.float64).copy()
     begin[-1] = best_noise(_sum(kernels, begin), Y, weights)
-    low, high = np.log(_NOISES)
+    low, high = np.log(NOISE_VARIANCES)
     taken: list[float] = []
 
     def step(intermediate_result: scipy.optimize.OptimizeResult) -> None:
@@ -42,7 +40,7 @@ def weigh(kernels: Sequence[Array], Y: Array, weights: Array, begin: Array, step
         np.log(begin),
         jac=True,
         method="L-BFGS-B",
-        bounds=[_FACTORS] * len(kernels) + [(low, high)],
+        bounds=[FACTOR_LOGS] * len(kernels) + [(low, high)],
         callback=step,
         options=options,
     )
@@ -67,7 +65,7 @@ def best_noise(K: Array, Y: Array, weights: Array) -> float:
         inverse = 1 / (values + noise)
         return float((((U @ (inverse[:, None] * rotated)) / (squares @ inverse)[:, None]) ** 2).sum())
 
-    low, high = np.log10(_NOISES)
+    low, high = np.log10(NOISE_VARIANCES)
     return best_on_grid(np.logspace(low, high, 4 * int(high - low) + 1), error)
 
 

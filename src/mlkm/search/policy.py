@@ -12,10 +12,9 @@ A fit takes the policy in force when it begins. An ablation is the default with 
 
 `python -m benchmarks.kernels` measures every field: what less and more of it does to errors and time.
 
-Numbers that decide nothing of a model stay beside their arithmetic: the grid of penalties (`solvers.penalty`), the
-sizes from which another way to compute the same fit is cheaper (`DIRECT`, `DOUBLE`, `EXACT` and `EXACT_ROWS` in
-`solvers`), tolerances, and bounds that keep a climb from overflowing. Shape and candidate penalties of descent
-(`auto.plan`) are the paper's.
+Sizes of blocks, tolerances and bounds that keep a climb from overflowing decide nothing of a model: they are in
+`mlkm.runtime.sizes`. The grid of penalties (`mlkm.solve.penalty`) and the sizes from which another way to compute the
+same fit is cheaper (`mlkm.solve`) stay beside their arithmetic.
 """
 
 from collections.abc import Iterator
@@ -23,6 +22,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from ..model.terms import SearchTerm, default_terms
 from ..runtime.checks import number
@@ -42,18 +43,24 @@ class Policy:
     most_inputs: int = 150  # inputs that are looked at in pairs; of more, those that tell most by themselves
     chance: float = 0.05  # probability of a score by chance below which an input of many is kept
     checked_rows: int = 4000  # rows at most that tell whether inputs can be left away
+    screened_rows: int = 4000  # rows by which inputs are compared with y, alone and in pairs
+    screening_waves: tuple[int, int] = (5, 3)  # cosines of an input alone, and of each in a product; more see less each
+    leaders: int = 2  # most relevant inputs, together with which others are tested in pairs
 
     # --- the search for the kernels
     draws: int = 2  # searches whose kernels are summed: on warped and on raw targets, on other rows where there are
+    least_transformed: int = 20  # rows from which on a power transform of targets is fitted
     spread: float = 3.0  # standard deviations to which warped targets are held
     first_joint_rows: int = 400  # of a search's first climb, which goes most of the way; each evaluation is n^3
     joint_rows: int = 800  # rows of a search
     left_samples: int = 8  # of a second search, on what the first one has missed, where features stand for kernels
+    least_left_samples: int = 2  # below which there is no second search: fewer have seen no more rows than the first
     gaps: int = 40_000_000  # distances of a search that are kept; fewer rows where inputs are many
     joint_steps: tuple[int, int] = (15, 15)  # of its climb by scales, and of the one that also turns directions
     least_gain: tuple[float, int] = (1e-3, 4)  # nats per row in so many steps, below which a climb ends
     joint_frequencies: int = 4  # of order 1 per input; each is a cosine and a sine
     joint_prior: tuple[float, float] = (0.02, 0.05)  # nats per squared distance from the start: amplitudes, scales
+    most_frequencies: int = 12  # of an input, where features of single inputs are all there is; more features each
     most_turned: int = 25  # inputs up to which directions turn; d^2 parameters
 
     # --- variances and noise by leave-one-out, and the solve
@@ -63,6 +70,13 @@ class Policy:
     # and what is beyond 4 GB (44,700 rows) is computed anew for every product; `python -m benchmarks.pairs`
     kernel_rows: tuple[int, int] = (20_000, 20_000)
 
+    left_out_rows: int = 1000  # rows, the last ones, at which fits from sums measure leave-one-out errors
+    least_rows: int = 3  # rows from which on there is something to learn
+
+    # --- targets on another scale, where they are skewed
+    straight: float = 0.99  # squared correlation of targets on both scales from which on one scale is enough
+    least_share: float = 0.02  # weight of the fit on the other scale below which predictions do without it
+
     # --- who stands beside the kernels with few rows
     stack_rows: int = 1000  # rows up to which ridge and the mean do, weighed on rows held out
     fifths: tuple[int, int] = (100, 400)  # rows up to which all five fifths are held out in turn, or two of them
@@ -71,16 +85,60 @@ class Policy:
     # --- features instead of kernels: more rows, given widths, hidden layers
     # products of features and rows (n D^2), by which the number of features is set, at least, at most
     layer_work: tuple[float, int, int] = (1e12, 800, 4000)
+    # landmarks at most: 36,000 rows of kin40k have an error of .065 by 6000, of .062 by 8000 in half as much time again
+    most_landmarks: int = 6000
     # one scale for all inputs (relevance=False, solver="gradient"), by leave-one-out: rows and features of the small
     # fits that are compared, and the candidates, times 1/sqrt(order)
     scale_search: tuple[int, int, tuple[float, ...]] = (1000, 300, (0.1, 0.25, 0.5, 1.0, 2.0, 4.0))
     hidden_rows: int = 0  # rows by which hidden layers beside the kernels are trained and weighed
+    hidden_widths: tuple[int, int] = (300, 16)  # features of these hidden layers
+    hidden_steps: int = 60  # iterations that train them
     worth_depth: float = 0.9  # share of the one-layer error, on many rows held out, below which hidden layers are used
+
+    # --- the paper's choices, where descent leaves them open
+    descent_widths: tuple[int, ...] = (256, 16)  # features per layer, the paper's shape from 16 inputs on
+    penalties: tuple[float, ...] = tuple(10.0**k for k in range(-7, 1))  # candidates of penalty="cv"
+
+    # --- what is said and estimated
+    # rows from which on, and share of the variance of y in leave-one-out error from which on, a fit is called useless
+    useless: tuple[int, float] = (30, 0.99)
+    time_share: float = 0.8  # share of the seconds of an effort that the estimate of a fit may take, being an estimate
 
     @property
     def terms(self) -> tuple[SearchTerm, ...]:
         """The kernels that a search learns."""
         return default_terms(self.joint_frequencies)
+
+    def width(self, n: int) -> int:
+        """Return how many features n rows get: as many as a given number of products allows, and no more than half of
+        the rows or a few hundred."""
+        work, least, most = self.layer_work
+        return int(min(np.clip(np.sqrt(work / n), least, most), max(n // 2, least // 2)))
+
+    def landmarks_beside(self, D: int) -> int:
+        """Return how many landmarks take as much work as D cosines beside D landmarks: each has to be whitened."""
+        return min(8 * D // 5, self.most_landmarks)
+
+    def summed_features(self, n: int, d: int) -> int:
+        """Return how many features the default has for n rows of d inputs, at most: landmarks, cosines of single
+        inputs, and the inputs."""
+        D = self.width(n)
+        return self.landmarks_beside(D) + min(D // 3, 4 * self.joint_frequencies * d) + d
+
+    def residual_share(self, n: int, n_features: int | None) -> float:
+        """Return which share of the samples of a residual search n rows get: all with more rows than kernels are solved
+        on; where a number of features was given, as much as the work on them is of that which the default would do."""
+        if n <= self.kernel_rows[0]:
+            return 0.0
+        return 1.0 if n_features is None else min(1.0, n * n_features**2 / self.layer_work[0])
+
+    def residual_samples(self, n: int, d: int, share: float = 1.0) -> tuple[int, int]:
+        """Return how many samples a residual search of n rows of d inputs has, none where they would be too few, and
+        how many rows each has."""
+        d = min(d, self.most_inputs)
+        m = min(self.joint_rows, int(np.sqrt(self.gaps / d)))
+        number = min(int(share * self.left_samples), n // m, 2 * self.gaps // (m**2 * d))
+        return number if number >= self.least_left_samples else 0, m
 
 
 # what a fit with next to no time takes
@@ -127,18 +185,19 @@ EFFORTS: dict[str, dict[str, Any]] = {
 
 
 def with_effort(policy: Policy, effort: str | None) -> Policy:
-    """The policy with the sizes of that effort, but for fields that were replaced; without one, as it is."""
+    """Return the policy with the sizes of a named effort; fields that were replaced stay as they are, and without an
+    effort all do."""
     return policy if effort is None else with_sizes(policy, EFFORTS[effort])
 
 
 def with_sizes(policy: Policy, sizes: dict[str, Any]) -> Policy:
-    """The policy with these fields, but for those that were replaced before."""
+    """Return the policy with these sizes; fields that were replaced before stay as they are."""
     usual = Policy()
     return replace(policy, **{k: v for k, v in sizes.items() if getattr(policy, k) == getattr(usual, k)})
 
 
 def check_effort(effort: Any) -> None:
-    """A name, a number of seconds, or None."""
+    """Refuse an effort that is neither a name, nor a number of seconds, nor None."""
     named = effort is None or (isinstance(effort, str) and effort in EFFORTS)
     if not named:
         names = ", ".join(map(repr, EFFORTS))
@@ -146,8 +205,8 @@ def check_effort(effort: Any) -> None:
 
 
 def between(low: dict[str, Any], high: dict[str, Any], share: float) -> dict[str, Any]:
-    """Sizes between those of two policies, on a logarithmic scale; a size that one of them does not have, as that of
-    hidden layers, comes with the whole share only.
+    """Return sizes between two sets of sizes, on a logarithmic scale; a size that is 0 in one of them, as that of
+    hidden layers, changes at a share of 1 only.
 
     >>> between({"draws": 1, "joint_steps": (10, 10)}, {"draws": 4, "joint_steps": (10, 40)}, 0.5)
     {'draws': 2, 'joint_steps': (10, 20)}
@@ -156,25 +215,26 @@ def between(low: dict[str, Any], high: dict[str, Any], share: float) -> dict[str
 
 
 def _between(a: Any, b: Any, share: float) -> Any:
+    """Return a number between two, or a tuple of such numbers."""
     if isinstance(a, tuple):
         return tuple(_between(x, y, share) for x, y in zip(a, b, strict=True))
     if a == b or share in (0.0, 1.0) or min(a, b) <= 0:
         return b if share == 1 else a
-    found = a ** (1 - share) * b**share
-    return round(found) if isinstance(a, int) else found
+    size = a ** (1 - share) * b**share
+    return round(size) if isinstance(a, int) else size
 
 
 _CURRENT: ContextVar[Policy] = ContextVar("policy", default=Policy())  # noqa: B039, a frozen dataclass
 
 
 def current_policy() -> Policy:
-    """The policy that a fit which begins now takes."""
+    """Return the policy that a fit which begins now takes."""
     return _CURRENT.get()
 
 
 @contextmanager
 def policy_context(policy: Policy) -> Iterator[None]:
-    """Fits that begin inside take this policy."""
+    """Let fits that begin inside take this policy."""
     token = _CURRENT.set(policy)
     try:
         yield

@@ -28,16 +28,13 @@ from .input_selection import search_rows, telling_inputs
 from .kernel_parameters import start, sum_kernel
 from .kernel_search import LearnedKernel, weighed
 from .plan import Plan
-from .policy import Policy
-
-_LEAST = 2  # samples; fewer have seen no more rows than the first search
 
 
 def with_residual_search(learned: LearnedKernel, rows: Rows, share: float, plan: Plan) -> LearnedKernel:
     """Return the kernels together with those of their residuals at other rows, by a share of the samples of the
     policy."""
     policy = plan.policy
-    number, m = left_samples(len(rows), rows.X.shape[1], policy, share)
+    number, m = policy.residual_samples(len(rows), rows.X.shape[1], share)
     if number == 0 or search_is_late():
         return learned
     first = rows.take(slice(0, number * m))
@@ -56,22 +53,6 @@ def with_residual_search(learned: LearnedKernel, rows: Rows, share: float, plan:
     both = LearnedKernel(joined([learned.kernel, scaled]), learned.noise)
     with stage("weigh", policy.weigh_steps):
         return weighed(both, rows, plan, number * m)
-
-
-def left_share(n: int, n_features: int | None, policy: Policy) -> float:
-    """Return the share of the samples of a second search: all of them with more rows than kernels are solved on; where
-    a number of features was given, as much as the work on them is of that which the default would do."""
-    if n <= policy.kernel_rows[0]:
-        return 0.0
-    return 1.0 if n_features is None else min(1.0, n * n_features**2 / policy.layer_work[0])
-
-
-def left_samples(n: int, d: int, policy: Policy, share: float = 1.0) -> tuple[int, int]:
-    """Return how many samples there are, none if they are few, and how many rows each has."""
-    d = min(d, policy.most_inputs)
-    m = min(policy.joint_rows, int(np.sqrt(policy.gaps / d)))
-    number = min(int(share * policy.left_samples), n // m, 2 * policy.gaps // (m**2 * d))
-    return number if number >= _LEAST else 0, m
 
 
 def _cross_residuals(learned: LearnedKernel, rows: Rows) -> Array:

@@ -9,8 +9,7 @@ from numpy.linalg import LinAlgError
 from scipy.optimize import lsq_linear, nnls
 
 from .._types import Array
-
-_SUM = 1e3  # how heavily the sum of the weights is held to one
+from ..runtime.sizes import UNIT_SUM_PENALTY
 
 
 def convex_weights(predictions: Array, Y: Array, weights: Array, rng: np.random.Generator, bootstraps: int) -> Array:
@@ -42,7 +41,7 @@ def _averaged(
         own = np.sqrt(weights * rng.exponential(size=len(weights)))[:, None]
         A = np.stack([(own * (f - mean)).ravel() for f in predictions], axis=1)
         b = (own * (Y - mean)).ravel()
-        held = _SUM * (np.abs(A).max() or 1.0)
+        held = UNIT_SUM_PENALTY * (np.abs(A).max() or 1.0)
         rows = [A, np.sqrt(drawn) * A, np.full((1, A.shape[1]), held)]
         found = _non_negative(np.vstack(rows), np.concatenate([b, np.zeros(len(A)), [held]]))
         total += found / (found.sum() or 1.0)

@@ -84,12 +84,11 @@ class Solver(BaseEstimator):  # type: ignore[misc]
         return True
 
 
-def as_solver(solver: Any, depth: int, by_name: dict[str, Any]) -> Solver:
-    """A solver from its short name, or the solver itself, if it can train so many layers."""
+def as_solver(solver: Any, by_name: dict[str, Any]) -> Solver:
+    """Return a solver from its short name, or the solver itself."""
     if isinstance(solver, str) and solver in by_name:
         solver = by_name[solver]()
     if not isinstance(solver, Solver):
         names = ", ".join(map(repr, ("auto", *by_name)))
         raise ValueError(f"solver must be one of {names} or an object of mlkm.solvers; got {brief(solver)}.")
-    solver.check(depth)
     return solver

@@ -1,0 +1,35 @@
+"""Sizes of blocks, tolerances of rounding, and what estimates of memory and time count with, each with its unit.
+
+They trade memory and time, or keep arithmetic within floating point, and decide nothing of a model beyond rounding.
+Numbers that decide something are fields of `mlkm.search.policy.Policy`.
+"""
+
+# --- memory
+MATRICES_HELD = 6  # matrices of features, or of their products, that a fit holds at the same time, about
+ROW_COPIES = 4  # copies of the rows that a fit in memory holds at the same time, about
+LIBRARY_BYTES = 250e6  # bytes of the imported libraries
+MATRIX_ALONE = 20_000  # rows above which a kernel matrix, of 2 n^2 bytes, is the only one in memory
+
+# --- blocks of work
+EXCHANGED_COLUMNS = 20  # columns whose values are exchanged in one call of predict, for relevances
+RELEVANCE_ENTRIES = 4_000_000  # features times rows at which the gradient of a fit is evaluated, for relevances
+RELEVANCE_ROWS = (100, 1000)  # rows of them, at least and at most
+PRODUCT_TASKS = 64  # tasks of a cluster per product with a kernel matrix
+
+# --- tolerances
+LARGEST_ANGLE = 1e100  # inputs times scale: cosines lose all digits far below (1e16), squares overflow above (1e154)
+PRECISE_NOISE = 1e-3  # noise variance, y having 1, below which sums over many rows are in float64
+LANDMARK_FLOORS = (1e-4, 1e-7)  # shares of the mean variance added to landmarks' kernel matrices, float32 and float64
+SEARCH_GRID = 2.0**20  # steps per standard deviation to which the rows of a search are rounded
+UNIT_SUM_PENALTY = 1e3  # weight of the equation by which stacking weights sum to one, relative to the largest entry
+FACTOR_LOGS = (-9.0, 5.0)  # bounds on logarithms of factors of kernels' variances
+NOISE_VARIANCES = (1e-9, 10.0)  # bounds on the noise variance, y having 1
+LINK_KNOTS = 400  # knots of the table of a back-transformed mean, linear in between
+LINK_ERRORS = 31  # quantiles of the errors over which a back-transformed mean is averaged
+
+# --- estimates of time
+SEARCH_TERMS = 4  # terms of the kernel of one search
+INPUTS_LEFT = 20  # inputs of many that are left after a search, about
+STEP_EVALUATIONS = 1.2  # evaluations of the evidence per step of a climb
+SOLVES_PER_FIT = 1.4  # solves per fit, as some targets are solved on two scales
+EFFORT_STEPS = 8  # sizes that are tried between two efforts
