@@ -166,7 +166,7 @@ def test_pullback_of_a_term_is_that_of_differences(term):
 
 
 def test_a_term_that_is_not_wanted_has_no_variance():
-    X, place, rows = rows_of_every_kind()
+    _, _, rows = rows_of_every_kind()
     for term in EVERY:
         own = term.start(rows, wanted=False)
         assert "amplitude" not in own or term.is_missing({term.name: own})

@@ -32,17 +32,23 @@ class Operations(Protocol):
 
     def __call__(self, kind: str, *inputs: Any, **attributes: Any) -> str: ...
 
-    def columns(self, tensor: str, at: Sequence[int] | IntArray) -> str: ...
+    def columns(self, tensor: str, at: Sequence[int] | IntArray) -> str:
+        """Return these columns of a tensor."""
 
-    def cast(self, tensor: str, dtype: DTypeLike) -> str: ...
+    def cast(self, tensor: str, dtype: DTypeLike) -> str:
+        """Return a tensor in another type."""
 
-    def total(self, parts: Sequence[str]) -> str: ...
+    def total(self, parts: Sequence[str]) -> str:
+        """Return the sum of tensors."""
 
-    def minus_half_squares(self, directions: Array, Z: str, points: Array) -> str: ...
+    def minus_half_squares(self, directions: Array, Z: str, points: Array) -> str:
+        """Return -|T (z - p)|^2 / 2 for all rows z and points p."""
 
-    def minus_distances(self, relevance: Array, Z: str, points: Array) -> str: ...
+    def minus_distances(self, relevance: Array, Z: str, points: Array) -> str:
+        """Return -sum_j gamma_j |z_j - p_j| for all rows z and points p."""
 
-    def same_levels(self, weights: Array, Z: str, points: Array, dtype: DTypeLike) -> str: ...
+    def same_levels(self, weights: Array, Z: str, points: Array, dtype: DTypeLike) -> str:
+        """Return sum_c w_c 1[z_c = p_c] for all rows z and points p."""
 
 
 class Map(ABC):
@@ -92,6 +98,7 @@ class KernelMap(Map):
 
     @property
     def role(self) -> Role:
+        """What stands for the kernel where features are wanted."""
         return "landmarks"
 
     @abstractmethod
@@ -129,6 +136,7 @@ class ProductMap(KernelMap):
     is_product = True
 
     def codes(self, Z: Array, dtype: Any) -> Array:
+        """Return the features."""
         return self.features(Z)
 
     def between(self, a: Array, b: Array, dtype: Any, variance: float = 1.0) -> Array:
@@ -137,12 +145,15 @@ class ProductMap(KernelMap):
         return product
 
     def diagonal(self, Z: Array) -> Array:
+        """Return |phi(z)|^2 for every row."""
         return np.asarray((self.features(Z) ** 2).sum(axis=1))
 
     def at(self, points: Array) -> Self:
+        """Return the map itself, which has no points."""
         return self
 
     def weights(self, Z: Array, alpha: Array) -> Array:
+        """Return sum_i alpha_i phi(z_i)."""
         return np.asarray(self.features(Z).T @ alpha)
 
 
@@ -154,19 +165,24 @@ class PointMap(KernelMap):
 
     @property
     def n_features(self) -> int:
+        """The number of points."""
         return len(self.points)
 
     def features(self, X: Array) -> Array:
+        """Return K(x, z_m) for every row x and point z_m."""
         dtype = self.points.dtype
         return self.between(self.codes(X, dtype), self.codes(self.points, dtype), dtype)
 
     def at(self, points: Array) -> Self:
+        """Return the map with other points."""
         return replace(self, points=points)  # type: ignore[type-var]  # subclasses are dataclasses
 
     def weights(self, Z: Array, alpha: Array) -> Array:
+        """Return alpha: the points are the rows."""
         return alpha
 
     def dtype(self, double: bool) -> Any:
+        """Return the type of the points, or float64."""
         return np.float64 if double else self.points.dtype
 
 
@@ -180,10 +196,12 @@ class FeatureMap(ProductMap):
 
     @property
     def n_features(self) -> int:
+        """The number of cosines."""
         return len(self.phases)
 
     @property
     def role(self) -> Role:
+        """Cosines stay cosines, those of single inputs in the default."""
         return "single inputs"
 
     def astype(self, dtype: DTypeLike) -> "FeatureMap":
@@ -197,12 +215,14 @@ class FeatureMap(ProductMap):
         return z
 
     def features(self, X: Array) -> Array:
+        """Return a cos(Omega'x + b) for every row x."""
         z = self.angles(X)
         np.cos(z, out=z)
         z *= self.amplitudes.astype(X.dtype, copy=False)
         return z
 
     def pullback(self, X: Array, G: Array) -> Array:
+        """Return -G * a sin(Omega'x + b) Omega'."""
         slope = np.sin(self.angles(X))
         slope *= -self.amplitudes
         slope *= G
@@ -232,13 +252,16 @@ class JointMap(Map):
 
     @property
     def n_features(self) -> int:
+        """The number of features of all maps."""
         return sum(part.n_features for _, part in self.maps)
 
     @property
     def parts(self) -> Parts:
+        """The maps, each with the ranks that it sees."""
         return self.maps
 
     def features(self, X: Array) -> Array:
+        """Return the features of all maps side by side."""
         parts = (
             part.features(X if ranks is None else ranks.forward(X).astype(X.dtype, copy=False))
             for ranks, part in self.maps
@@ -246,6 +269,7 @@ class JointMap(Map):
         return np.hstack([np.zeros((len(X), 0), X.dtype), *parts])
 
     def pullback(self, X: Array, G: Array) -> Array:
+        """Return the sum over the maps, through the slopes of ranks."""
         total, at = np.zeros(X.shape), 0
         for ranks, part in self.maps:
             g = G[:, at : at + part.n_features]

@@ -20,10 +20,12 @@ class Part:
 
     @property
     def n_features(self) -> int:
+        """The number of features of the map."""
         return self.phi.n_features
 
     @property
     def maps(self) -> Parts:
+        """The map, as a part of a joint map."""
         return self.phi.parts
 
     def features(self, X: Array, out: Array) -> None:
@@ -51,10 +53,12 @@ class SumPart:
 
     @property
     def n_features(self) -> int:
+        """The number of landmarks."""
         return len(self.points)
 
     @property
     def maps(self) -> Parts:
+        """The kernels of the sum at the landmarks, side by side."""
         return tuple((term.ranks, term.at(self.points, np.float64)) for term in self.kernel.terms)
 
     def features(self, X: Array, out: Array) -> None:
@@ -89,6 +93,7 @@ class Prior:
 
     @property
     def n_features(self) -> int:
+        """The number of features, linear term included."""
         return self.width + (0 if self.linear is None else len(self.linear))
 
     def rows_of_features(self, X: Array) -> Array:

@@ -40,12 +40,15 @@ class _Slopes(ProductMap):
 
     @property
     def n_features(self) -> int:
+        """The number of inputs."""
         return len(self.slopes)
 
     def features(self, X: Array) -> Array:
+        """Return l_j x_j for every row."""
         return np.asarray(X * self.slopes.astype(X.dtype))
 
     def pullback(self, X: Array, G: Array) -> Array:
+        """Return G_j l_j for every row."""
         return np.asarray(G * self.slopes)
 
 

@@ -124,6 +124,7 @@ def share_of_spread(loo_residuals: Array, spread: Array, weights: Array) -> floa
     u = squares / np.average(squares, axis=0, weights=weights)
 
     def unlikely(v: float) -> float:
+        """Return the negative log likelihood of the share v."""
         relative = 1 - v + v * u
         size = np.average(loo_residuals**2 / relative, axis=0, weights=weights)
         return float(np.sum(np.average(np.log(relative), axis=0, weights=weights) + np.log(size + 1e-300)))

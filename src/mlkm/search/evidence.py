@@ -36,10 +36,12 @@ def learn_together(samples: Sequence[SearchRows], begin: Parameters, policy: Pol
     least, window = policy.least_gain
 
     def mean_of(evidences: Sequence[KernelEvidence], vector: Array) -> tuple[float, Array]:
+        """Return the share of these evidences in the mean of all, and its gradient."""
         values, gradients = zip(*(evidence(vector) for evidence in evidences), strict=True)
         return sum(values) / len(each), np.sum(gradients, axis=0) / len(each)
 
     def objective(vector: Array) -> tuple[float, Array]:
+        """Return the mean of all, half of them on a thread of their own."""
         (a, of_a), (b, of_b) = side_by_side(lambda: mean_of(each[::2], vector), lambda: mean_of(each[1::2], vector))
         return a + b, of_a + of_b
 
@@ -85,6 +87,7 @@ class KernelEvidence:
         return result
 
     def __call__(self, vector: Array) -> tuple[float, Array]:
+        """Return the value at a flat vector of parameters, and its gradient."""
         p, (m, k) = self.unravel(vector), self.Y.shape
         values = [term.evaluate(p, on) for term, on in self.terms]
         F = np.hstack([np.zeros((m, 0)), *(part for value in values for part in value.features)])
@@ -123,12 +126,14 @@ def climb(
     least, window = least_gain
 
     def enough(intermediate_result: scipy.optimize.OptimizeResult) -> None:
+        """End the climb where its last steps gain too little or time is up."""
         values.append(float(intermediate_result.fun))
         advance()
         if search_is_late() or (len(values) > window and values[-1 - window] - values[-1] < least):
             raise StopIteration
 
     def unless_stopped(x: Array) -> tuple[float, Array]:
+        """Return the objective, unless the fit was interrupted."""
         stop_if_asked()
         return objective(x)
 

@@ -29,6 +29,7 @@ def weigh(kernels: Sequence[Array], Y: Array, weights: Array, begin: Array, step
     taken: list[float] = []
 
     def step(intermediate_result: scipy.optimize.OptimizeResult) -> None:
+        """End the descent when time is up."""
         taken.append(float(intermediate_result.fun))
         advance()
         if fit_is_late():
@@ -62,6 +63,7 @@ def best_noise(K: Array, Y: Array, weights: Array) -> float:
     values, squares, rotated = np.maximum(values, 0), U**2, U.T @ (root * Y)
 
     def error(noise: float) -> float:
+        """Return the sum of squared leave-one-out errors."""
         inverse = 1 / (values + noise)
         return float((((U @ (inverse[:, None] * rotated)) / (squares @ inverse)[:, None]) ** 2).sum())
 
@@ -74,6 +76,7 @@ def leave_one_out(kernels: Sequence[Array], Y: Array, weights: Array) -> Callabl
     leave-one-out error and its gradient."""
 
     def objective(logs: Array) -> tuple[float, Array]:
+        """Return the logarithm of the error, and its gradient."""
         stop_if_asked()
         factors = np.exp(logs)
         K = _sum(kernels, factors)

@@ -33,6 +33,7 @@ class Additive(SearchTerm):
         return np.asarray(norm.ppf(0.5 + (np.arange(q) + 0.5) / (2 * q)))
 
     def parameters(self, rows: SearchRows) -> list[Parameter]:
+        """Return amplitudes and scales, one for every input; those of levels are amplitudes of random effects."""
         d = rows.X.shape[1]
         return [Parameter("amplitude", np.full(d, -np.log(d) / 2 - 0.7)), Parameter("scale", np.zeros(d), "scale")]
 
@@ -46,12 +47,14 @@ class Additive(SearchTerm):
         return np.asarray(on.rows.X[:, numbers, None] * scales)
 
     def evaluate(self, p: Parameters, on: Prepared) -> Values:
+        """Return the cosines and the sines, (m, numbers * Q) each."""
         theta, amplitudes = self._angles(p, on), p[self.name]["amplitude"][on.rows.numbers]
         size = (np.exp(amplitudes) / np.sqrt(len(on.fixed)))[:, None]
         m = len(on.rows.X)
         return Values(((size * np.cos(theta)).reshape(m, -1), (size * np.sin(theta)).reshape(m, -1)))
 
     def gradient(self, p: Parameters, on: Prepared, at: Values, dF: Sequence[Array], dK: Array) -> Parameters:
+        """Return the gradient: an amplitude multiplies its features, a scale their angles."""
         theta, numbers = self._angles(p, on), on.rows.numbers
         (cosines, sines), (d_cos, d_sin) = ([F.reshape(theta.shape) for F in both] for both in (at.features, dF))
         amplitude, scale = np.zeros((2, len(numbers)))
@@ -60,6 +63,7 @@ class Additive(SearchTerm):
         return {self.name: {"amplitude": amplitude, "scale": scale}}
 
     def relevance(self, p: Parameters, levels: BoolArray) -> Array:
+        """Return a_j^2 times one minus the mean of the kernel over moves of N(0, 2), and 0 for levels."""
         single = p[self.name]
         moved = np.exp(2 * single["amplitude"]) * (1 - 1 / np.sqrt(1 + 2 * np.exp(2 * single["scale"])))
         return np.where(levels, 0.0, moved)

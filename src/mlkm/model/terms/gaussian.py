@@ -45,6 +45,7 @@ class GaussianMap(ProductKernelMap):
 
     @property
     def role(self) -> Role:
+        """Cosines may stand for the kernel of numbers alone."""
         return "smooth" if self.texts is None and not len(seen_levels(self.unlike)) else "landmarks"
 
     def number_codes(self, Z: Array) -> Array:
@@ -52,6 +53,7 @@ class GaussianMap(ProductKernelMap):
         return np.asarray(Z @ self.matrix.T)
 
     def minus_number_exponent(self, a: Array, b: Array, dtype: Any) -> Array:
+        """Return -|B (x - z)|^2 / 2."""
         return minus_half_squares(a, b).astype(dtype, copy=False)
 
     def pullback(self, X: Array, G: Array) -> Array:
@@ -62,6 +64,7 @@ class GaussianMap(ProductKernelMap):
         return np.asarray(-total @ self.matrix.T @ self.matrix - through_texts)
 
     def squared_scales(self) -> Array:
+        """Return the squared length of every column of B."""
         return np.asarray((self.matrix**2).sum(axis=0))
 
     def cosines(self, rng: np.random.Generator, D: int, kernel: Kernel, variance: float) -> FeatureMap:
@@ -70,6 +73,7 @@ class GaussianMap(ProductKernelMap):
         return FeatureMap(self.matrix.T @ drawn.frequencies, drawn.phases, drawn.amplitudes * np.sqrt(variance))
 
     def graph(self, graph: Operations, Z: str, double: bool) -> str:
+        """Add the kernel at the points: texts are further directions."""
         directions = self.matrix if self.texts is None else np.vstack([self.matrix, self.texts])
         return self.exponential(graph, Z, graph.minus_half_squares(directions, Z, self.points), double)
 
@@ -80,6 +84,7 @@ class Gaussian(SearchTerm):
     name = "gaussian"
 
     def parameters(self, rows: SearchRows) -> list[Parameter]:
+        """Return the amplitude, log b and A, whose entries among numbers are free, and log scales of texts."""
         d, h = rows.X.shape[1], np.log(rows.X.shape[1])
         turns = np.where((rows.levels[:, None] | rows.levels).ravel(), 0.0, 5.0)  # among numbers only
         result = [
@@ -92,12 +97,15 @@ class Gaussian(SearchTerm):
         return result
 
     def start(self, rows: SearchRows, wanted: bool) -> dict[str, Array]:
+        """Return the start without turns."""
         return {name: value for name, value in super().start(rows, wanted).items() if name != "turn"}
 
     def refined(self, own: dict[str, Array]) -> dict[str, Array]:
+        """Return the parameters with A = 0."""
         return own | {"turn": np.zeros(len(own["scale"]) ** 2)}
 
     def sees(self, rows: SearchRows) -> bool:
+        """Whether there is any number."""
         return not rows.levels.all()
 
     def matrix(self, p: Parameters, levels: BoolArray) -> Array:
@@ -107,6 +115,7 @@ class Gaussian(SearchTerm):
         return np.asarray(turn * np.where(levels, 0, np.exp(own["scale"])))
 
     def evaluate(self, p: Parameters, on: Prepared) -> Values:
+        """Return the kernel matrix of the rows."""
         own, rows = p[self.name], on.rows
         m, U = len(rows.X), rows.X @ self.matrix(p, rows.levels).T
         halves = 0.5 * np.einsum("mr,mr->m", U, U)
@@ -134,11 +143,13 @@ class Gaussian(SearchTerm):
         return {self.name: gradient}
 
     def relevance(self, p: Parameters, levels: BoolArray) -> Array:
+        """Return the variance times one minus the mean of the kernel over moves of the input."""
         squares = (self.matrix(p, levels) ** 2).sum(axis=0)
         of_levels = 1 - np.exp(-np.exp(2 * p[self.name]["scale"]))
         return self.variance(p) * np.where(levels, of_levels, 1 - 1 / np.sqrt(1 + 2 * squares))
 
     def fitted(self, p: Parameters, place: Placement) -> list[Term]:
+        """Return the kernel on all inputs; levels and texts that are lost in the noise are left out."""
         if self.is_missing(p):
             return []
         d, levels = len(place.inputs.kinds), place.levels

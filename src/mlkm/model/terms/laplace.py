@@ -59,6 +59,7 @@ class LaplaceMap(ProductKernelMap):
         return np.negative(K, out=K)
 
     def pullback(self, X: Array, G: Array) -> Array:
+        """Return sum_m G_m dK/dx with dK/dx_j = -K gamma_j sign(x_j - z_j), and that through texts."""
         weighted = G * self.features(X)
         result = np.zeros((len(X), X.shape[1]))
         for j in np.flatnonzero(self.relevance):
@@ -69,6 +70,7 @@ class LaplaceMap(ProductKernelMap):
         return result
 
     def graph(self, graph: Operations, Z: str, double: bool) -> str:
+        """Add the kernel at the points to a graph of operations."""
         exponents = [graph.minus_distances(self.relevance, Z, self.points)] if self.relevance.any() else []
         if self.texts is not None and (self.texts.any() or not exponents):
             exponents.append(graph.minus_half_squares(self.texts, Z, self.points))
@@ -83,6 +85,7 @@ class Laplace(SearchTerm):
     name = "laplace"
 
     def parameters(self, rows: SearchRows) -> list[Parameter]:
+        """Return the amplitude, log gamma, and log scales of texts."""
         d, h = rows.X.shape[1], np.log(rows.X.shape[1])
         result = [Parameter("amplitude", np.array([-0.7])), Parameter("scale", np.full(d, -h / 2), "scale")]
         if rows.texts:
@@ -97,6 +100,7 @@ class Laplace(SearchTerm):
         return Prepared(rows, stacked(columns, len(rows.X)))
 
     def evaluate(self, p: Parameters, on: Prepared) -> Values:
+        """Return the kernel matrix of the rows, in float32."""
         own, m = p[self.name], len(on.rows.X)
         exponent = np.exp(own["scale"]).astype(np.float32) @ on.fixed
         if "text" in own:
@@ -104,6 +108,7 @@ class Laplace(SearchTerm):
         return Values(dense=(np.float32(self.variance(p)) * np.exp(-exponent).reshape(m, m),))
 
     def gradient(self, p: Parameters, on: Prepared, at: Values, dF: Sequence[Array], dK: Array) -> Parameters:
+        """Return the gradient; that in gamma_j is minus the sum of distances times dK * K."""
         own, (K,) = p[self.name], at.dense
         P = dK.astype(np.float32) * K
         relevance = np.exp(own["scale"]).astype(np.float32)
@@ -116,9 +121,11 @@ class Laplace(SearchTerm):
         return {self.name: gradient}
 
     def relevance(self, p: Parameters, levels: BoolArray) -> Array:
+        """Return the variance times one minus the kernel at a distance of 1."""
         return np.asarray(self.variance(p) * (1 - np.exp(-np.exp(p[self.name]["scale"]))))
 
     def fitted(self, p: Parameters, place: Placement) -> list[Term]:
+        """Return the kernel on the ranks of all inputs; those that are lost in the noise are left out."""
         if self.is_missing(p):
             return []
         gamma, levels = place.spread(self.weighty(np.exp(p[self.name]["scale"]), p)), place.inputs.levels

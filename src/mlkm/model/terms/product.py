@@ -35,10 +35,12 @@ class ProductKernelMap(PointMap):
         """Return minus what numbers add to the exponent, for all pairs of rows with these codes."""
 
     def codes(self, Z: Array, dtype: Any) -> Array:
+        """Return codes of numbers, of texts and of levels side by side."""
         texts = along_texts(self.texts, Z, dtype)
         return np.hstack([self.number_codes(Z), texts, Z[:, seen_levels(self.unlike)]])
 
     def between(self, a: Array, b: Array, dtype: Any, variance: float = 1.0) -> Array:
+        """Return v exp of the sum of all exponents."""
         levels = seen_levels(self.unlike)
         at = a.shape[1] - len(levels)
         k = at - (0 if self.texts is None else len(self.texts))
@@ -52,6 +54,7 @@ class ProductKernelMap(PointMap):
         return K
 
     def with_short_texts(self, X: Array) -> Self:
+        """Return the map with fewer directions of texts, if it has any."""
         if self.texts is None:
             return self
         return replace(self, texts=fewer_directions(self.texts, X))  # type: ignore[type-var]
