@@ -100,23 +100,22 @@ class SearchRows:
     def unlike(self) -> Array:
         """Whether the levels of two rows differ, a row of m^2 numbers for every input that is a level."""
         codes = (self.ranks[:, j].astype(np.float32) for j in np.flatnonzero(self.levels))
-        return stacked([(r[:, None] != r).astype(np.float32).ravel() for r in codes], len(self.X))
+        return np.stack([(r[:, None] != r).astype(np.float32).ravel() for r in codes])
 
     @cached_property
     def text_distances(self) -> Array:
         """Half of the squared distance of the texts of two rows, a row of m^2 numbers for every text."""
-        return stacked([_half_squares(text) for text in self.texts], len(self.X))
+        return np.stack([_half_squares(text).astype(np.float32).ravel() for text in self.texts])
 
-
-def stacked(pairs: Sequence[Array], m: int) -> Array:
-    """Return distances of m rows as one array, one row of m^2 numbers for each."""
-    return np.stack(pairs) if pairs else np.zeros((0, m * m), np.float32)
+    def text_gradient(self, logs: Array, weights: Array) -> Array:
+        """Return the gradient in the scales of texts of a kernel whose exponent has them: `weights` (m, m) is the
+        gradient in the kernel times the kernel."""
+        return np.asarray(-2 * squares_of(logs) * (self.text_distances @ weights.ravel()))
 
 
 def _half_squares(text: Array) -> Array:
     squares = 0.5 * np.einsum("mr,mr->m", text, text)
-    halves: Array = np.maximum(squares[:, None] + squares - text @ text.T, 0).astype(np.float32)
-    return halves.ravel()
+    return np.asarray(np.maximum(squares[:, None] + squares - text @ text.T, 0))
 
 
 @dataclass(frozen=True)
@@ -251,9 +250,3 @@ def squares_of(logs: Array) -> Array:
     """Return the squares of numbers whose logarithms are given, in float32."""
     result: Array = np.exp(2 * logs).astype(np.float32)
     return result
-
-
-def text_gradient(logs: Array, rows: SearchRows, weights: Array) -> Array:
-    """Return the gradient in the scales of texts of a kernel whose exponent has them: `weights` (m, m) is the gradient
-    in the kernel times the kernel."""
-    return np.asarray(-2 * squares_of(logs) * (rows.text_distances @ weights.ravel()))

@@ -18,18 +18,7 @@ import numpy as np
 from ..._types import Array, BoolArray
 from ...kernels import Kernel
 from ..features import FeatureMap, Operations, Role, draw_features
-from .base import (
-    Parameter,
-    Parameters,
-    Placement,
-    Prepared,
-    SearchRows,
-    SearchTerm,
-    Term,
-    Values,
-    squares_of,
-    text_gradient,
-)
+from .base import Parameter, Parameters, Placement, Prepared, SearchRows, SearchTerm, Term, Values, squares_of
 from .product import ProductKernelMap, minus_half_squares, seen_levels
 
 
@@ -139,7 +128,7 @@ class Gaussian(SearchTerm):
         if levels.any():
             gradient["scale"][levels] -= 2 * np.exp(2 * own["scale"][levels]) * (on.rows.unlike @ single.ravel())
         if "text" in own:
-            gradient["text"] = text_gradient(own["text"], on.rows, single)
+            gradient["text"] = on.rows.text_gradient(own["text"], single)
         return {self.name: gradient}
 
     def relevance(self, p: Parameters, levels: BoolArray) -> Array:

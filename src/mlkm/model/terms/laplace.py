@@ -17,19 +17,7 @@ from scipy.spatial.distance import cdist
 
 from ..._types import Array, BoolArray
 from ..features import Operations
-from .base import (
-    Parameter,
-    Parameters,
-    Placement,
-    Prepared,
-    SearchRows,
-    SearchTerm,
-    Term,
-    Values,
-    squares_of,
-    stacked,
-    text_gradient,
-)
+from .base import Parameter, Parameters, Placement, Prepared, SearchRows, SearchTerm, Term, Values, squares_of
 from .product import ProductKernelMap
 
 
@@ -97,7 +85,7 @@ class Laplace(SearchTerm):
         if self.is_missing(begin):
             return None
         columns = [_gaps(r, bool(is_level)) for r, is_level in zip(rows.ranks.T, rows.levels, strict=True)]
-        return Prepared(rows, stacked(columns, len(rows.X)))
+        return Prepared(rows, np.stack(columns))
 
     def evaluate(self, p: Parameters, on: Prepared) -> Values:
         """Return the kernel matrix of the rows, in float32."""
@@ -117,7 +105,7 @@ class Laplace(SearchTerm):
             "scale": -(on.fixed @ P.ravel()) * relevance,
         }
         if "text" in own:
-            gradient["text"] = text_gradient(own["text"], on.rows, P)
+            gradient["text"] = on.rows.text_gradient(own["text"], P)
         return {self.name: gradient}
 
     def relevance(self, p: Parameters, levels: BoolArray) -> Array:
