@@ -1,16 +1,15 @@
-"""How good a band is: does it cover, how wide is it, and where does it fail.
+"""Measures of a band: its coverage, its width, and where it fails.
 
 An interval is an array (n, 2), or (n, 2, 1) as `predict_interval` returns it for one level. Infinite ends are allowed.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import beta
 
-from ._types import Array
+from ._types import Array, BoolArray
 from .runtime.checks import array_of, finite_array, number, whole
 from .runtime.levels import exact_level, groups_of
 from .runtime.memory import check_memory
@@ -19,7 +18,8 @@ from .runtime.seeds import Purpose, generator, root_seed
 
 @dataclass(frozen=True)
 class Coverage:
-    """Share of outcomes inside, how many there were, and the Clopper-Pearson interval for the true share."""
+    """The share of outcomes inside their intervals, their number, and the Clopper-Pearson interval [low, high] of the
+    true share."""
 
     share: float
     n: int
@@ -27,15 +27,47 @@ class Coverage:
     high: float
 
 
-def inside(y: ArrayLike, interval: ArrayLike) -> NDArray[np.bool_]:
-    """Whether each outcome lies in its interval, ends included."""
+def inside(y: ArrayLike, interval: ArrayLike) -> BoolArray:
+    """Return whether each outcome lies in its interval, ends included.
+
+    Parameters
+    ----------
+    y : array (n,)
+        The outcomes.
+    interval : array (n, 2) or (n, 2, 1)
+        Their intervals.
+
+    Returns
+    -------
+    array (n,) of bool.
+
+    Examples
+    --------
+    >>> inside([0, 5], [[-1, 1], [-1, 1]]).tolist()
+    [True, False]
+    """
     y, (low, high) = _checked(y, interval)
     return np.asarray((low <= y) & (y <= high))
 
 
 def coverage(y: ArrayLike, interval: ArrayLike, confidence_level: float = 0.95) -> Coverage:
-    """Coverage with its exact binomial interval.
+    """Return the coverage with its exact binomial interval.
 
+    Parameters
+    ----------
+    y : array (n,)
+        The outcomes.
+    interval : array (n, 2) or (n, 2, 1)
+        Their intervals.
+    confidence_level : float, default=0.95
+        The level of the binomial interval.
+
+    Returns
+    -------
+    Coverage
+
+    Examples
+    --------
     >>> coverage([0, 1, 2, 9], [[-1, 1], [0, 2], [1, 3], [0, 1]]).share
     0.75
     """
@@ -43,25 +75,54 @@ def coverage(y: ArrayLike, interval: ArrayLike, confidence_level: float = 0.95) 
 
 
 def mean_width(interval: ArrayLike) -> float:
-    """Mean of upper minus lower; infinite if one interval is."""
+    """Return the mean of upper minus lower, which is infinite if one interval is.
+
+    Parameters
+    ----------
+    interval : array (n, 2) or (n, 2, 1)
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> mean_width([[0, 1], [0, 3]])
+    2.0
+    """
     return float(np.mean(widths(interval)))
 
 
 def median_width(interval: ArrayLike) -> float:
-    """Median of upper minus lower, finite while more than half of the intervals are."""
+    """Return the median of upper minus lower, which is finite while more than half of the intervals are.
+
+    Parameters
+    ----------
+    interval : array (n, 2) or (n, 2, 1)
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> median_width([[0, 1], [0, 3], [0, float("inf")]])
+    3.0
+    """
     values = np.sort(widths(interval))
     with np.errstate(invalid="ignore"):
         return float(values[(len(values) - 1) // 2] / 2 + values[len(values) // 2] / 2)
 
 
 def widths(interval: ArrayLike) -> Array:
-    """Upper minus lower of every interval."""
+    """Return upper minus lower of every interval, (n,)."""
     low, high = ends(interval)
     return np.asarray(high - low)
 
 
 def winkler_score(y: ArrayLike, interval: ArrayLike, confidence_level: float) -> float:
-    """Mean of width + (2 / alpha) x (how far y is outside): the proper score of an interval, small is good.
+    """Return the mean of width + (2 / alpha) x (distance of y from the interval), a proper score of which less is
+    better.
 
     The level is that of the band: the same interval scores differently at 80 % and at 95 %.
 
@@ -76,8 +137,8 @@ def winkler_score(y: ArrayLike, interval: ArrayLike, confidence_level: float) ->
 
 def coverage_by_group(
     y: ArrayLike, interval: ArrayLike, groups: ArrayLike, confidence_level: float = 0.95
-) -> dict[Any, Coverage]:
-    """Coverage within each group.
+) -> dict[str | float, Coverage]:
+    """Return the coverage within each group, by the group's label.
 
     >>> coverage_by_group([0, 5], [[-1, 1], [-1, 1]], ["a", "b"])["b"].share
     0.0
@@ -90,8 +151,8 @@ def coverage_by_group(
 def coverage_by_bin(
     y: ArrayLike, interval: ArrayLike, values: ArrayLike | None = None, n_bins: int = 5
 ) -> list[tuple[float, float, Coverage]]:
-    """Coverage in bins of equal counts along `values`, by default the widths: (least, largest, coverage) of each bin.
-    Equal values share a bin."""
+    """Return (least, largest, coverage) of bins of equal counts along `values`, by default the widths. Equal values
+    share a bin."""
     hits = inside(y, interval)
     n_bins = min(whole("n_bins", n_bins), len(hits))
     along = widths(interval) if values is None else array_of("values", values, "one number per row", hits.shape)
@@ -102,8 +163,8 @@ def coverage_by_bin(
 
 
 def _cuts(values: Array, n_bins: int, slack: float) -> list[int]:
-    """Where values in increasing order are cut into bins of equal counts, moved to the nearest place where they rise by
-    more than `slack`."""
+    """Return where values in increasing order are cut into bins of equal counts, moved to the nearest place where they
+    rise by more than `slack`."""
     with np.errstate(invalid="ignore"):  # of infinity minus infinity
         rises = np.flatnonzero(np.diff(values) > slack) + 1
     wanted = [number * len(values) // n_bins for number in range(1, n_bins)]
@@ -111,7 +172,7 @@ def _cuts(values: Array, n_bins: int, slack: float) -> list[int]:
 
 
 def _rounding(interval: ArrayLike) -> float:
-    """By how much equal widths may differ."""
+    """Return by how much equal widths may differ from rounding."""
     both = np.concatenate(ends(interval))
     return float(4 * np.finfo(float).eps * np.abs(both[np.isfinite(both)]).max(initial=0.0))
 
@@ -125,8 +186,8 @@ def worst_slice_coverage(
     n_directions: int = 200,
     random_state: int = 0,
 ) -> float:
-    """The least coverage over slabs {a <= v'x <= b} that hold at least `share` of the rows, over random directions v
-    and every input.
+    """Return the least coverage over slabs {a <= v'x <= b} that hold at least `share` of the rows, over random
+    directions v and every input.
 
     The slab is searched on one half of the rows and judged on the other, so that it does not profit from chance.
     """
@@ -142,19 +203,19 @@ def worst_slice_coverage(
     V = np.hstack([np.eye(d), rng.standard_normal((d, n_directions))])
     V /= np.linalg.norm(V, axis=0)
     half = rng.permutation(n) < n // 2
-    worst, found = np.inf, (V[:, 0], -np.inf, np.inf)
+    worst, slab = np.inf, (V[:, 0], -np.inf, np.inf)
     for v in V.T:
         least, low, high = _worst_slab((Z @ v)[half], hits[half], share)
         if least < worst:
-            worst, found = least, (v, low, high)
-    v, low, high = found
+            worst, slab = least, (v, low, high)
+    v, low, high = slab
     along = (Z @ v)[~half]
-    own = (low <= along) & (along <= high)
-    return float(hits[~half][own].mean()) if own.any() else float(hits[~half].mean())
+    in_slab = (low <= along) & (along <= high)
+    return float(hits[~half][in_slab].mean()) if in_slab.any() else float(hits[~half].mean())
 
 
 def _worst_slab(along: Array, hits: Array, share: float) -> tuple[float, float, float]:
-    """The slab of least coverage whose ends are among 50 quantiles."""
+    """Return the least coverage, and the ends, of slabs whose ends are among 50 quantiles."""
     order = np.argsort(along, kind="stable")
     total = np.concatenate([[0.0], np.cumsum(hits[order])])
     n = len(along)
@@ -167,7 +228,8 @@ def _worst_slab(along: Array, hits: Array, share: float) -> tuple[float, float, 
     return float(mean[a, b]), float(along[order[cuts[a]]]), float(along[order[cuts[b] - 1]])
 
 
-def _share(hits: NDArray[np.bool_], confidence_level: float) -> Coverage:
+def _share(hits: BoolArray, confidence_level: float) -> Coverage:
+    """Return the share of hits with its Clopper-Pearson interval."""
     n, k, tail = len(hits), int(hits.sum()), float(1 - exact_level(confidence_level)) / 2
     if not n:
         raise ValueError("Coverage needs at least one row.")
@@ -177,23 +239,24 @@ def _share(hits: NDArray[np.bool_], confidence_level: float) -> Coverage:
 
 
 def ends(interval: ArrayLike) -> tuple[Array, Array]:
-    """Lower and upper ends of one level, each (n,)."""
+    """Return the lower and upper ends of one level, each (n,)."""
     both = array_of("interval", interval, "two ends per row, one level at a time", (None, 2), (None, 2, 1))
     both = both.reshape(len(both), 2)
     if not len(both):
         raise ValueError("interval must have at least one row; got none.")
-    _no_gaps("interval must have two ends per row", np.isnan(both).any(axis=1))
+    _no_gaps("interval must have two ends per row", np.asarray(np.isnan(both).any(axis=1)))
     return both[:, 0], both[:, 1]
 
 
 def _checked(y: ArrayLike, interval: ArrayLike) -> tuple[Array, tuple[Array, Array]]:
+    """Return outcomes without NaN, and the ends of as many intervals."""
     both = ends(interval)
     y = array_of("y", y, "one outcome per interval", both[0].shape)
     _no_gaps("y must have one outcome per interval", np.isnan(y))
     return y, both
 
 
-def _no_gaps(wanted: str, missing: Any) -> None:
-    """A NaN is in no interval and beyond none, so that it would pass for a hit or a miss at will."""
+def _no_gaps(wanted: str, missing: BoolArray) -> None:
+    """Refuse NaN, which is neither inside an interval nor beyond it."""
     if missing.any():
         raise ValueError(f"{wanted}, none missing; row {int(missing.argmax())} has NaN.")

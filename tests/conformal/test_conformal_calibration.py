@@ -323,3 +323,16 @@ def test_quantiles_take_tables_by_name(rows):
 def test_calibration_size_is_checked(rows, size):
     with pytest.raises(ValueError, match="calibration_size must be a share of the rows below 1"):
         ConformalRegressor(Ridge(), score="absolute", calibration_size=size).fit(*rows)
+
+
+def test_standard_deviations_of_a_fitted_model_of_two_outputs_are_not_scaled_again():
+    """At 90 %, with 300 rows to calibrate and 300 to test, coverage outside [0.8, 0.99] has a chance below 1e-3."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((900, 2))
+    Y = (X + rng.standard_normal((900, 2))) * [1.0, 100.0]
+    model = RandomFeatureRidge(40, scale=1.0, random_state=0).fit(X[:300], Y[:300])
+    band = ConformalRegressor(FrozenEstimator(model), confidence_level=0.9, score="variance")
+    interval = band.conformalize(X[300:600], Y[300:600]).predict_interval(X[600:])[1][:, :, 0]
+    covered = ((interval[:, 0] <= Y[600:]) & (Y[600:] <= interval[:, 1])).mean(axis=0)
+    assert (covered > 0.8).all()
+    assert (covered < 0.99).all()

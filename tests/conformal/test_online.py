@@ -204,12 +204,12 @@ def test_the_threshold_is_the_quantile_of_the_latest_scores(window):
     X, y = drifting(200)
     band = OnlineConformal(LinearRegression(), window=window, confidence_level=0.8).fit(X[:100], y[:100])
     band.predict_online(X[100:], y[100:])
-    for end in band._ends:
+    for end in band._thresholds:
         assert end.ordered == sorted(end.recent)
         assert len(end.recent) == (150 if window is None else window)
         rank = (1 - end.level) * (len(end.recent) + 1)  # of the scores, and of the new one among them
         if 1 < rank < len(end.recent):
-            assert end.ordered[int(rank) - 1] <= end.threshold <= end.ordered[int(rank)]
+            assert end.ordered[int(rank) - 1] <= end.value <= end.ordered[int(rank)]
 
 
 LAWS = {

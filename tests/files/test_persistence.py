@@ -197,7 +197,7 @@ def test_an_online_band_goes_on_where_it_was(method, window, tmp_path):
         band.predict_online(NEW, Y.mean() + NEW[:, 0]), loaded.predict_online(NEW, Y.mean() + NEW[:, 0]), strict=True
     ):
         same(given, back)
-    assert loaded._ends[0].recent.maxlen == window
+    assert loaded._thresholds[0].recent.maxlen == window
 
 
 def test_groups_given_as_a_series_or_as_dates_are_kept(tmp_path):

@@ -10,7 +10,7 @@ import numpy as np
 from .._types import Array, IntArray
 from .._version import __version__
 from ..conformal import ConformalRegressor
-from ..conformal.checked import conformalize_checked
+from ..conformal.regressor import conformalize_checked
 from ..estimators import MLKMRegressor
 from ..runtime.levels import exact_level
 from .reading import TargetRows

@@ -14,31 +14,36 @@ its outcome is judged by.
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin
-from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
-from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils import column_or_1d, indexable
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from .._types import Array, IntArray, RandomState
 from ..data.weights import checked_weights
-from ..estimators import MLKMRegressor
 from ..runtime import checks as check
 from ..runtime.levels import exact_level
 from ..runtime.seeds import root_seed
-from .kept import FitRows, Kept, to_calibrate
-from .naming import WithScoreParameter
-from .scores import Recipe, Scored, fit_scored, score_for, settle
-from .split import rows_kept
-from .threshold import End
-from .wrapped_estimator import check_regressor
+from .bands import calibration_rows
+from .scores import (
+    FittedRegressor,
+    ObservedRows,
+    ScoredRegressor,
+    ScoreSettings,
+    UncalibratedBand,
+    fit_scored,
+    score_for,
+    to_calibrate,
+)
+from .threshold import Threshold
+from .wrapped_estimator import ConformalEstimator, Regressor
 
 
 @dataclass(frozen=True)
-class _Waiting:
-    """A predicted row whose outcome is not known yet: its base, and how far each end reached."""
+class WaitingRow:
+    """A predicted row whose outcome is not known yet: the band of its score, and how far each end reached beyond it."""
 
     lower: float
     upper: float
@@ -47,7 +52,7 @@ class _Waiting:
     above: float
 
 
-class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class OnlineConformal(ConformalEstimator):
     """A band that learns from every outcome: `predict_interval`, then `update(y)`; or `predict_online(X, y)` on arrays
     in time order.
 
@@ -58,7 +63,7 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
     Parameters
     ----------
     estimator : regressor or None, default=None
-        What predicts the mean; None is `MLKMRegressor()`. It is fitted once. A fitted one is used as it is by
+        The regressor of the mean; None is `MLKMRegressor()`. It is fitted once. A fitted one is used as it is by
         `conformalize`.
     confidence_level : float, default=0.95
         1 - alpha.
@@ -82,8 +87,10 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
 
     Attributes
     ----------
-    estimator_ : the fitted regressor behind `predict`.
-    waiting_ : array of int, the numbers of the predicted rows that wait for their outcome, oldest first.
+    estimator_ : regressor
+        The fitted regressor behind `predict`.
+    waiting_ : array of int
+        The numbers of the predicted rows that wait for their outcome, oldest first.
 
     Examples
     --------
@@ -102,7 +109,7 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
     @check.named_parameters
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: Regressor | None = None,
         *,
         confidence_level: float = 0.95,
         score: Literal["absolute", "auto", "variance", "residual", "quantile"] = "absolute",
@@ -123,39 +130,60 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
         self.calibration_size = calibration_size
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the regressor to the earlier rows, with their weights, and start the calibration with the later ones,
-        where each row counts once."""
-        level = self._checked_level()
-        estimator = MLKMRegressor(random_state=self.random_state) if self.estimator is None else self.estimator
-        check_regressor(estimator)
+    def fit(self, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the regressor to the earlier rows, and start the calibration with the later ones.
+
+        Parameters
+        ----------
+        X : array or frame
+            The inputs, in time order.
+        y : array (n,)
+            The outcomes.
+        sample_weight : array (n,) or None, default=None
+            Weights of the rows in the fit; in the calibration each row counts once.
+
+        Returns
+        -------
+        self
+        """
+        level, estimator = self._checked_level(), self._checked_regressor()
         check.check_some_rows(X)
         validate_data(self, X, y, skip_check_array=True)
         (X,), Y = indexable(X), _one_output(y)
         check_consistent_length(X, Y)
-        weights = checked_weights(sample_weight, len(Y))
-        early, late = np.split(np.arange(len(Y)), [len(Y) - rows_kept(self.calibration_size, len(Y))])
+        rows = ObservedRows(X, Y, checked_weights(sample_weight, len(Y)))
+        early, late = np.split(np.arange(len(Y)), [len(Y) - calibration_rows(self.calibration_size, len(Y))])
         score = score_for(self.score, estimator)
-        recipe = Recipe(score, level, 5, root_seed(self.random_state) if score == "quantile" else 0)
-        own = None if weights is None else weights[early]
-        scored = fit_scored(estimator, recipe, _safe_indexing(X, early), Y[early], own)
-        kept = Kept(self.estimator, estimator, recipe, scored, FitRows(X, Y, weights))
-        return self._start(scored, kept, level, _safe_indexing(X, late), Y[late])
+        settings = ScoreSettings(score, level, seed=root_seed(self.random_state) if score == "quantile" else 0)
+        scored = fit_scored(estimator, settings, rows.take(early))
+        fitted = FittedRegressor(self.estimator, estimator, settings, scored, rows)
+        return self._start(scored, fitted, level, rows.take(late))
 
-    def conformalize(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def conformalize(self, X: object, y: ArrayLike) -> Self:
         """Start the calibration of a fitted regressor with rows it has not seen, in time order.
 
         After `fit`, where `estimator` is still the one that was fitted, these must be rows that `fit` was not given,
         and the model is first trained on all rows of `fit`, once; otherwise the model is `estimator` itself, which must
         then be fitted.
+
+        Parameters
+        ----------
+        X : array or frame
+            The inputs of the calibration rows.
+        y : array (n,)
+            Their outcomes.
+
+        Returns
+        -------
+        self
         """
         level, Y = self._checked_level(), _one_output(y)
         check_consistent_length(X, Y)
-        scored, kept = to_calibrate(getattr(self, "_kept", None), self.estimator, self.score)
-        return self._start(scored, kept, level, X, Y)
+        scored, fitted = to_calibrate(getattr(self, "_fitted", None), self.estimator, self.score)
+        return self._start(scored, fitted, level, ObservedRows(X, Y))
 
     def _checked_level(self) -> Fraction:
-        """The level, if what moves it makes sense too."""
+        """Return the level, after a check of the parameters that move it."""
         check.one_of("method", self.method, ("adaptive", "decaying"))
         check.number("decay", self.decay, above=0.5, at_most=1)
         if self.step is not None:
@@ -164,51 +192,81 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
             check.whole("window", self.window)
         return exact_level(self.confidence_level)
 
-    def _start(self, scored: Scored, kept: Kept | None, level: Fraction, X: Any, y: Array) -> Self:
-        settled, base = settle(scored, X)
-        if base[0].shape[1] > 1:
-            raise ValueError(f"OnlineConformal follows one output; the regressor predicts {base[0].shape[1]}.")
-        self._scored, self._kept, self.estimator_ = settled, kept, settled.model
-        below, above = self._signed(tuple(array[:, 0] for array in base), y)
-        alpha = float(1 - level)
-        self._ends = [
-            End(scores, alpha / 2, self.method, self.step, self.decay, self.window) for scores in (below, above)
+    def _start(
+        self, scored: ScoredRegressor, fitted: FittedRegressor | None, level: Fraction, rows: ObservedRows
+    ) -> Self:
+        """Begin with thresholds from the scores of calibration rows, and with no row that waits for its outcome."""
+        settled, band = scored.settled_at(rows.X)
+        if band.mean.shape[1] > 1:
+            raise ValueError(f"OnlineConformal follows one output; the regressor predicts {band.mean.shape[1]}.")
+        self._scored, self._fitted, self.estimator_ = settled, fitted, settled.model
+        tail = float(1 - level) / 2
+        self._thresholds = [
+            Threshold(scores[:, 0], tail, self.method, self.step, self.decay, self.window)
+            for scores in band.scores(rows.y[:, None])
         ]
-        self._waiting: dict[int, _Waiting] = {}
+        self._waiting: dict[int, WaitingRow] = {}
         self._n_predicted = 0
         return self
 
-    def predict(self, X: ArrayLike) -> Array:
-        """The mean of y: the prediction of `estimator_`."""
-        check_is_fitted(self, "estimator_")
-        return np.asarray(self.estimator_.predict(X))
+    def predict_interval(self, X: object) -> tuple[Array, Array]:
+        """Return the mean, and the interval at the level as it stands now. Each row waits for its outcome in `update`,
+        behind the rows predicted before.
 
-    def predict_interval(self, X: ArrayLike) -> tuple[Array, Array]:
-        """The mean, and the interval at the level as it stands now, (n, 2, 1). Each row waits for its outcome in
-        `update`, behind the rows predicted before."""
-        check_is_fitted(self, "_ends")
-        f, lower, upper, unit = self._bases(X)
-        below, above = (end.threshold for end in self._ends)
-        new = enumerate(zip(lower, upper, unit, strict=True), self._n_predicted)
+        Parameters
+        ----------
+        X : array or frame
+            The rows to predict, in time order.
+
+        Returns
+        -------
+        mean : array (n,)
+        interval : array (n, 2, 1)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LinearRegression
+        >>> X = np.random.default_rng(0).standard_normal((100, 2))
+        >>> band = OnlineConformal(LinearRegression()).fit(X[:80], X[:80, 0])
+        >>> mean, interval = band.predict_interval(X[80:])
+        >>> band.update(X[80:90, 0]).waiting_
+        array([10, 11, 12, 13, 14, 15, 16, 17, 18, 19])
+        """
+        check_is_fitted(self, "_thresholds")
+        band = self._bands(X)
+        below, above = (threshold.value for threshold in self._thresholds)
+        new = enumerate(zip(band.lower, band.upper, band.unit, strict=True), self._n_predicted)
         # A new dictionary each time: a shallow copy of the band may be asked without a trace in this one.
-        self._waiting = self._waiting | {row: _Waiting(*base, below, above) for row, base in new}
-        self._n_predicted += len(f)
-        return f, _ordered(lower - below * unit, upper + above * unit)
+        self._waiting = self._waiting | {row: WaitingRow(*ends, below, above) for row, ends in new}
+        self._n_predicted += len(band.mean)
+        return band.mean, _ordered(band.lower - below * band.unit, band.upper + above * band.unit)
 
     @property
     def waiting_(self) -> IntArray:
         """The numbers of the predicted rows that wait for their outcome, oldest first."""
-        check_is_fitted(self, "_ends")
+        check_is_fitted(self, "_thresholds")
         return np.fromiter(self._waiting, dtype=np.intp)
 
     def update(self, y: ArrayLike, rows: ArrayLike | None = None) -> Self:
-        """The outcomes of the rows that have waited longest, in the order of prediction, some or all of them; or of the
-        rows with the numbers `rows`.
+        """Learn from the outcomes of the rows that have waited longest, in the order of prediction, or of the rows with
+        the numbers `rows`.
 
         Each is judged by the interval that was given for it. After `predict_interval(a)` and `predict_interval(b)`,
         `update(y_a)` is about a.
+
+        Parameters
+        ----------
+        y : float or array (n,)
+            The outcomes of some or all of the waiting rows.
+        rows : array (n,) of int or None, default=None
+            The numbers of these rows, as in `waiting_`; by default the oldest.
+
+        Returns
+        -------
+        self
         """
-        check_is_fitted(self, "_ends")
+        check_is_fitted(self, "_thresholds")
         outcomes = _one_output(np.atleast_1d(check.as_numbers("y", y)), at_least=0)
         if rows is None and len(outcomes) > len(self._waiting):
             waiting = f"{len(self._waiting)} predicted rows wait for theirs"
@@ -218,17 +276,27 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
             raise ValueError(f"rows must have one number per outcome, {len(outcomes)} of them; got {len(numbers)}.")
         for value, number in zip(outcomes, numbers, strict=True):
             row = self._waiting[number]
-            self._ends[0].update((row.lower - value) / row.unit, row.below)
-            self._ends[1].update((value - row.upper) / row.unit, row.above)
+            self._thresholds[0].update((row.lower - value) / row.unit, row.below)
+            self._thresholds[1].update((value - row.upper) / row.unit, row.above)
         return self._without(numbers)
 
     def drop(self, rows: ArrayLike | None = None) -> Self:
-        """Forget predicted rows whose outcome never comes: those with the numbers `rows`, or all that wait."""
-        check_is_fitted(self, "_ends")
+        """Forget predicted rows whose outcome never comes.
+
+        Parameters
+        ----------
+        rows : array of int or None, default=None
+            The numbers of these rows, as in `waiting_`; by default all that wait.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "_thresholds")
         return self._without(self._numbers(rows, len(self._waiting)))
 
     def _numbers(self, rows: ArrayLike | None, n: int) -> list[int]:
-        """The numbers of waiting rows: those given, or of the n oldest."""
+        """Return the numbers of waiting rows: those given, or of the n oldest."""
         if rows is None:
             return list(self._waiting)[:n]
         numbers = [int(row) if isinstance(row, Integral) else -1 for row in check.as_numbers("rows", rows).flat]
@@ -241,39 +309,43 @@ class OnlineConformal(WithScoreParameter, MetaEstimatorMixin, RegressorMixin, Ba
 
     def _without(self, numbers: list[int]) -> Self:
         gone = set(numbers)
-        self._waiting = {row: base for row, base in self._waiting.items() if row not in gone}
+        self._waiting = {row: waiting for row, waiting in self._waiting.items() if row not in gone}
         return self
 
-    def predict_online(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
-        """Predict and update row by row, in time order; the model itself is asked once, for all rows. Rows that wait
-        for their outcome go on waiting."""
-        check_is_fitted(self, "_ends")
+    def predict_online(self, X: object, y: ArrayLike) -> tuple[Array, Array]:
+        """Predict and update row by row, in time order, with one prediction of the model for all rows. Rows that wait
+        for their outcome go on waiting.
+
+        Parameters
+        ----------
+        X : array or frame
+            The inputs, in time order.
+        y : array (n,)
+            The outcomes, each of which is known after the prediction of its row.
+
+        Returns
+        -------
+        mean : array (n,)
+        interval : array (n, 2, 1)
+        """
+        check_is_fitted(self, "_thresholds")
         Y = _one_output(y)
         check_consistent_length(X, Y)
-        bases = self._bases(X)
-        reach = np.empty((_num_samples(X), 2))
-        for t, scores in enumerate(zip(*self._signed(bases, Y), strict=True)):
-            for end, (bound, score) in enumerate(zip(self._ends, scores, strict=True)):
-                reach[t, end] = bound.threshold
-                bound.update(float(score), bound.threshold)
-        f, lower, upper, unit = bases
-        return f, _ordered(lower - reach[:, 0] * unit, upper + reach[:, 1] * unit)
+        band = self._bands(X)
+        reach = np.empty((len(Y), 2))
+        for t, scores in enumerate(zip(*band.scores(Y), strict=True)):
+            for side, (threshold, score) in enumerate(zip(self._thresholds, scores, strict=True)):
+                reach[t, side] = threshold.value
+                threshold.update(float(score), threshold.value)
+        return band.mean, _ordered(band.lower - reach[:, 0] * band.unit, band.upper + reach[:, 1] * band.unit)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags = get_tags(MLKMRegressor() if self.estimator is None else self.estimator).input_tags
-        return tags
-
-    def _bases(self, X: Any) -> tuple[Array, ...]:
-        return tuple(array[:, 0] for array in self._scored.base(X))
-
-    @staticmethod
-    def _signed(bases: tuple[Array, ...], y: Array) -> tuple[Array, Array]:
-        _, lower, upper, unit = bases
-        return (lower - y) / unit, (y - upper) / unit
+    def _bands(self, X: object) -> UncalibratedBand:
+        """Return the band of the score at rows X, each part (n,)."""
+        return UncalibratedBand(*(part[:, 0] for part in self._scored.predict(X)))
 
 
-def _one_output(y: Any, at_least: int = 1) -> Array:
+def _one_output(y: object, at_least: int = 1) -> Array:
+    """Return outcomes as an array (n,), and refuse several outputs."""
     Y = check.as_targets(y, at_least)
     if Y.ndim > 1 and Y.shape[1] > 1:
         raise ValueError(f"OnlineConformal follows one output; got y of shape {Y.shape}.")
@@ -281,7 +353,7 @@ def _one_output(y: Any, at_least: int = 1) -> Array:
 
 
 def _ordered(low: Array, high: Array) -> Array:
-    """Both ends as (n, 2, 1); where they have crossed, their middle."""
+    """Return both ends as (n, 2, 1); where they have crossed, their middle."""
     middle = (low + high) / 2
     crossed = low > high
     return np.stack([np.where(crossed, middle, low), np.where(crossed, middle, high)], axis=1)[:, :, None]

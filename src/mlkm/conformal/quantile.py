@@ -36,8 +36,8 @@ _TOO_WEAK = 1e-2  # of the least penalty: second moments below shrink to nothing
 
 @dataclass(frozen=True)
 class QuantileBand:
-    """Lower and upper quantile as linear functions of random features, one pair per output; of tables by their inputs,
-    levels as numbers."""
+    """Lower and upper quantile as linear functions of random features, one pair per output. Tables are encoded first,
+    with the levels of categories as numbers."""
 
     encoder: TableEncoder
     levels: LevelNumbers
@@ -46,8 +46,8 @@ class QuantileBand:
     lower: Array
     upper: Array
 
-    def predict(self, X: Any) -> tuple[Array, Array]:
-        """Both quantiles, (n, k); where they cross, they change places."""
+    def predict(self, X: object) -> tuple[Array, Array]:
+        """Return both quantiles, each (n, k); where they cross, they are exchanged."""
         F = _inputs_and_features(
             self.phi, self.x_scaler.forward(self.levels.numbers(self.encoder.transform(_dense(X))))
         )
@@ -57,8 +57,8 @@ class QuantileBand:
 
 @dataclass(frozen=True)
 class _Axes:
-    """Features (F - mean) V along the axes of their second moments, which are `moments`; and the rows' weights, which
-    average to one."""
+    """Features U = (F - mean) V along the principal axes V of their second moments, the second moments along these, and
+    the weights of the rows, whose mean is one."""
 
     U: Array
     V: Array
@@ -66,13 +66,14 @@ class _Axes:
     moments: Array
     weights: Array
 
-    def rows(self, kept: BoolArray) -> "_Axes":
-        weights = self.weights[kept]
-        return _Axes(self.U[kept], self.V, self.mean, self.moments, weights / (weights.mean() or 1.0))
+    def rows(self, mask: BoolArray) -> "_Axes":
+        """Return the rows of a mask, with weights whose mean is one again."""
+        weights = self.weights[mask]
+        return _Axes(self.U[mask], self.V, self.mean, self.moments, weights / (weights.mean() or 1.0))
 
 
 def fit_quantiles(
-    X: Any, y: Array, level: Fraction, seed: int, weights: Array | None = None, n_features: int | None = None
+    X: object, y: Array, level: Fraction, seed: int, weights: Array | None = None, n_features: int | None = None
 ) -> QuantileBand:
     """Fit the quantiles alpha/2 and 1 - alpha/2 of y given x."""
     encoder = TableEncoder()
@@ -105,12 +106,13 @@ def check_rows(n: int) -> None:
         )
 
 
-def check_table(X: Any) -> None:
-    """Refuse what is no table before anything is fitted."""
+def check_table(X: object) -> None:
+    """Refuse inputs that are no table before anything is fitted."""
     TableEncoder().fit(_dense(X))
 
 
-def _dense(X: Any) -> Any:
+def _dense(X: object) -> Any:
+    """Return a sparse matrix as an array, and other tables as they are."""
     return X.toarray() if hasattr(X, "toarray") else X
 
 
@@ -119,21 +121,22 @@ def _inputs_and_features(phi: FeatureMap, Z: Array) -> Array:
 
 
 def _axes(F: Array, weights: Array) -> _Axes:
-    """One eigendecomposition, of the product of features or of rows, whichever is smaller."""
+    """Rotate features to their principal axes, by one eigendecomposition of F'F or FF', whichever is smaller."""
     n, p = F.shape
     mean = weights @ F / n
     F = F - mean
     A = F * np.sqrt(weights)[:, None]
     moments, V = eigen((A.T @ A if p <= n else A @ A.T) / n)
-    kept = moments > max(_TOO_WEAK * _PENALTIES[-1], moments[-1] * 1e-13)
-    moments, V = moments[kept], V[:, kept]
+    relevant = moments > max(_TOO_WEAK * _PENALTIES[-1], moments[-1] * 1e-13)
+    moments, V = moments[relevant], V[:, relevant]
     if p > n:
         V = A.T @ V / np.sqrt(n * moments)
     return _Axes(F @ V, V, mean, moments, weights)
 
 
 def _fit(axes: _Axes, z: Array, tau: float, held_out: BoolArray) -> Array:
-    """The penalty with the least check loss on the rows held out, then all rows; (1 + directions,)."""
+    """Return intercept and coefficients (1 + directions,) of a fit to all rows, with the penalty of least check loss on
+    the rows held out."""
     train, test = axes.rows(~held_out), axes.rows(held_out)
     W = np.zeros(1 + len(axes.moments))
     W[0] = np.quantile(z, tau)
@@ -153,7 +156,7 @@ def _check_loss(residuals: Array, tau: float, weights: Array) -> float:
 
 
 def _smoothed(axes: _Axes, z: Array, tau: float, penalty: float, start: Array) -> Array:
-    """The ridge with the smoothed check loss, from `start`.
+    """Minimise the smoothed check loss with a ridge penalty, from `start`.
 
     h is a tenth of the mean absolute residual there. The curvature of the loss is about the density of residuals at
     the quantile, for which that of a normal law is taken to scale the directions.
@@ -173,7 +176,7 @@ def _smoothed(axes: _Axes, z: Array, tau: float, penalty: float, start: Array) -
         value = (weights @ ((tau - 0.5) * r + smooth / 2)) / n + penalty / 2 * W[1:] @ W[1:]
         return float(value), -scale * np.r_[slope.sum(), slope @ U - penalty * W[1:]]
 
-    found = minimize(
+    least = minimize(
         loss, start / scale, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS, "ftol": 1e-7, "gtol": 1e-6}
     )
-    return np.asarray(scale * found.x)
+    return np.asarray(scale * least.x)

@@ -1,4 +1,4 @@
-"""One end of a band in time order, and how it moves with every outcome.
+"""The threshold of one end of a band in time order, and how it moves with every outcome.
 
 For exchangeable scores the share of misses is alpha from the first outcome on. The level of "adaptive" fluctuates
 around a mean below alpha, because a band that is far too wide misses no less often than one that is slightly too wide;
@@ -17,13 +17,13 @@ import numpy as np
 
 from .._types import Array
 
-_MEMORY = 200  # latest scores that say of what size scores are
+_MEMORY = 200  # latest scores whose mean is the current size of scores
 _COUNTED = 100  # calibration scores, at most, that count as earlier steps of "decaying"
 _MOST_GAPS = 4.0  # a quantile exceeds the largest score by at most so many gaps between the two largest
 
 
-class End:
-    """One end of the band: how far it reaches, in units of the score."""
+class Threshold:
+    """How far one end of the band reaches, in units of the score: `value`, which every outcome moves."""
 
     def __init__(
         self, scores: Array, alpha: float, method: str, step: float | None, decay: float, window: int | None
@@ -38,20 +38,20 @@ class End:
         self.swing = float(np.abs(np.diff(first[-_MEMORY:])).mean()) if len(first) > 1 else 0.0
         self.last, self.n_seen = float(first[-1]), len(first)
         self.t = 0
-        self.threshold = _upper_quantile(self.ordered, alpha, self.swing)
+        self.value = _upper_quantile(self.ordered, alpha, self.swing)
         for score in scores[len(first) :].tolist():
-            self.update(score, self.threshold)
+            self.update(score, self.value)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """With plain lists, which every file can carry."""
+    def __getstate__(self) -> dict[str, object]:
+        """Return the state with plain lists, which can be saved without a pickle."""
         return {**vars(self), "recent": (list(self.recent), self.recent.maxlen)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, recent=deque(*state["recent"]))
 
     def update(self, score: float, reached: float) -> None:
-        """A new outcome: a miss, that is a score beyond what was `reached` when it was predicted, widens this end, a
-        hit narrows it."""
+        """Move the threshold by a new outcome: a miss, which is a score above the threshold `reached` when its row was
+        predicted, widens this end, and a hit narrows it."""
         miss = float(score > reached)
         self.t += 1
         self._remember(score)
@@ -61,15 +61,15 @@ class End:
                 del self.ordered[bisect_left(self.ordered, self.recent[0])]
             self.recent.append(score)
             insort(self.ordered, score)
-            self.threshold = _upper_quantile(self.ordered, self.level, self.swing)
+            self.value = _upper_quantile(self.ordered, self.level, self.swing)
         else:
             unit = max(self.least, self.unit)  # steps that shrink with the scores would be slow to narrow a wide band
             # Calibration scores count as earlier steps, and less so if scores have grown: steps stay large enough.
             followed = self.t + min(self.n_seen - self.t, _COUNTED) * (self.least / unit if unit > 0 else 1.0)
-            self.threshold += self.step * unit * followed**-self.decay * (miss - self.alpha)
+            self.value += self.step * unit * followed**-self.decay * (miss - self.alpha)
 
     def _remember(self, score: float) -> None:
-        """The mean absolute score, and how much one differs from the next, over the latest scores or so."""
+        """Update the mean absolute score, and the mean difference of consecutive scores, over about the latest 200."""
         self.n_seen += 1
         share = 1 / min(self.n_seen, _MEMORY)
         self.unit += share * (abs(score) - self.unit)

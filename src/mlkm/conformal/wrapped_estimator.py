@@ -1,71 +1,99 @@
-"""The regressor inside a band: fitted with weights where there are any, and seen through the pipeline around it.
+"""The regressor inside a band: how it is fitted, with weights where there are any, and looked at through the pipeline
+around it; and the base class of the estimators that wrap one.
 
-A second fit, of |residual| or of quantiles, runs on what the last step of a pipeline sees: categories are encoded and
-gaps are filled there, and the steps before it are fitted once.
+A second fit, of absolute residuals or of quantiles, runs on the inputs of the last step of a pipeline: categories are
+encoded and missing values are filled in there, and the steps before it are fitted once.
 """
 
 from collections.abc import Callable
 from inspect import Parameter, signature
-from typing import Any
+from typing import Any, Protocol, Self, cast
 
-from sklearn.base import clone
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
 
-from .._types import Array
-from ..runtime.checks import brief
+from .._types import Array, RandomState
+from ..base import KernelMachine
+from ..data.prepare import as_source
+from ..estimators import MLKMRegressor
+from ..exceptions import OutsideWarning, warn
+from ..fit.apply import is_elsewhere, r2
+from ..runtime.checks import brief, one_of
 
 
-def last_step(model: Any) -> Any:
-    """What predicts in the end: the last step of a pipeline, the model in a frozen one."""
+class Regressor(Protocol):
+    """A regressor with scikit-learn's interface; rows may be an array, a frame or any other table that it takes."""
+
+    def fit(self, X: object, y: Array, /) -> object:
+        """Fit to rows and their targets."""
+
+    def predict(self, X: object, /) -> Array:
+        """Return the predicted means, (n,) or (n, k)."""
+
+
+def columns(y: object) -> Array:
+    """Return targets or predictions as a matrix (n, k)."""
+    array = np.asarray(y, np.float64)
+    return np.asarray(array.reshape(len(array), -1))
+
+
+def last_step(model: Regressor) -> Regressor:
+    """Return the regressor that predicts: the last step of a pipeline, or the model inside a frozen one."""
     if isinstance(model, FrozenEstimator):
         return last_step(model.estimator)
     return last_step(model.steps[-1][1]) if isinstance(model, Pipeline) else model
 
 
-def is_frozen(model: Any) -> bool:
-    """Whether fitting leaves the last step as it is."""
+def is_frozen(model: Regressor) -> bool:
+    """Return whether fitting leaves the last step unchanged."""
     return isinstance(model, FrozenEstimator) or (isinstance(model, Pipeline) and is_frozen(model.steps[-1][1]))
 
 
-def seen_by_last(model: Any, X: Any) -> Any:
-    """What the last step of a fitted model sees of X."""
+def last_inputs(model: Regressor, X: object) -> object:
+    """Return the inputs of the last step of a fitted model at rows X."""
     if isinstance(model, FrozenEstimator):
-        return seen_by_last(model.estimator, X)
+        return last_inputs(model.estimator, X)
     if not isinstance(model, Pipeline):
         return X
-    return seen_by_last(model.steps[-1][1], model[:-1].transform(X) if len(model.steps) > 1 else X)
+    return last_inputs(model.steps[-1][1], model[:-1].transform(X) if len(model.steps) > 1 else X)
 
 
-def check_regressor(estimator: Any) -> None:
-    """Refuse what cannot be fitted."""
-    if isinstance(estimator, type) or not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
-        raise TypeError(f"estimator must be a regressor, with fit and predict, as in Ridge(); got {brief(estimator)}.")
-
-
-def has_std(model: Any) -> bool:
-    """Whether `predict(X, return_std=True)` is offered."""
+def has_std(model: Regressor) -> bool:
+    """Return whether the regressor offers `predict(X, return_std=True)`."""
     predict = getattr(last_step(model), "predict", None)
     return predict is not None and "return_std" in signature(predict).parameters
 
 
-def may_have_closed_form(model: Any) -> bool:
-    """Whether the last step, once fitted, may know its fit without any row."""
+def mean_and_std(model: Regressor, X: object) -> tuple[Array, Array]:
+    """Return predicted means and standard deviations, each (n, k)."""
+    predict: Callable[..., tuple[Array, Array]] = model.predict  # type: ignore[assignment]
+    mean, std = predict(X, return_std=True)
+    return columns(mean), columns(std)
+
+
+def may_have_closed_form(model: Regressor) -> bool:
+    """Return whether the last step, once fitted, may have leave-one-out predictions in closed form."""
     return hasattr(type(last_step(model)), "has_closed_form_")
 
 
-def has_closed_form(model: Any) -> bool:
-    """Whether the last step knows its fit without any row exactly."""
-    return bool(getattr(last_step(model), "has_closed_form_", False))
+def closed_form(model: Regressor) -> KernelMachine | None:
+    """Return the last step if its leave-one-out predictions are known in closed form, else None."""
+    last = last_step(model)
+    return cast(KernelMachine, last) if getattr(last, "has_closed_form_", False) else None
 
 
-def searches(model: Any) -> bool:
-    """Whether the last step learns its features from the rows that it is fitted to."""
+def learns_features(model: Regressor) -> bool:
+    """Return whether the last step learns its features from the rows that it is fitted to."""
     return bool(getattr(last_step(model), "_searches", False))
 
 
-def fit_arguments(estimator: Any, weights: Array | None) -> dict[str, Any]:
-    """Weights as an argument of `fit`, or a message where it takes none."""
+def fit_arguments(estimator: Regressor, weights: Array | None) -> dict[str, Array]:
+    """Return the sample weights as an argument of `fit`, and refuse them where `fit` does not take any."""
     if weights is None:
         return {}
     parameters = signature(estimator.fit).parameters
@@ -78,19 +106,127 @@ def fit_arguments(estimator: Any, weights: Array | None) -> dict[str, Any]:
 
 
 def fit_regressor(
-    estimator: Any, X: Any, y: Array, weights: Array | None = None, check: Callable[[Any], object] = lambda seen: None
-) -> tuple[Any, Any]:
-    """A fitted clone, and what its last step saw of X, which `check` may refuse before that step is fitted."""
+    estimator: Regressor,
+    X: object,
+    y: Array,
+    weights: Array | None = None,
+    check: Callable[[object], object] = lambda inputs: None,
+) -> tuple[Regressor, object]:
+    """Return a fitted clone and the inputs of its last step, which `check` may refuse before that step is fitted."""
     model = clone(estimator)
     if isinstance(model, FrozenEstimator):
-        seen = seen_by_last(model, X)
-        check(seen)
-        return model, seen
+        inputs = last_inputs(model, X)
+        check(inputs)
+        return model, inputs
     if not isinstance(model, Pipeline) or type(model).fit is not Pipeline.fit:  # others may change rows in their fit
         check(X)
         return model.fit(X, y, **fit_arguments(model, weights)), X
     before, (name, last) = model[:-1], model.steps[-1]
-    seen = before.fit_transform(X, y) if len(model.steps) > 1 else X
-    fitted, seen = fit_regressor(last, seen, y, weights, check)
+    inputs = before.fit_transform(X, y) if len(model.steps) > 1 else X
+    fitted, inputs = fit_regressor(last, inputs, y, weights, check)
     model.steps = [*before.steps, (name, fitted)]
-    return model, seen
+    return model, inputs
+
+
+def warn_outside(model: Regressor, X: object, outside: str) -> None:
+    """Warn, where `outside` asks for it, of rows outside the training data: the coverage of a band is that of rows like
+    those of its calibration."""
+    if one_of("outside", outside, ("ignore", "warn")) == "ignore":
+        return
+    if is_elsewhere(X) or not hasattr(model, "outside"):
+        raise ValueError(
+            "outside='warn' needs rows in memory and a regressor that has outside(X), as MLKMRegressor has; got"
+            f" {type(X).__name__} and {type(model).__name__}."
+        )
+    distance = np.asarray(model.outside(X))
+    if (distance > 0).any():
+        warn(
+            f"{int((distance > 0).sum())} of {len(distance)} rows are outside the training data, by up to"
+            f" {distance.max():.2g} of its range: intervals there hold only if y goes on as it does inside.",
+            OutsideWarning,
+        )
+
+
+class ScoreName(str):
+    """The name of a conformity score, which can be called: with X and y it returns R^2 of the regressor it belongs
+    to."""
+
+    regressor: "ConformalEstimator"
+
+    def __new__(cls, name: str, regressor: "ConformalEstimator") -> Self:
+        word = super().__new__(cls, name)
+        word.regressor = regressor
+        return word
+
+    def __call__(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> float:
+        source = as_source(X, y, sample_weight)
+        if source is not None:
+            check_is_fitted(self.regressor, "estimator_")
+            return r2(source, self.regressor.estimator_)
+        return float(RegressorMixin.score(self.regressor, X, y, sample_weight))
+
+
+class ScoreParameter:
+    """The attribute `score`, which is both a parameter of a band and scikit-learn's method: it is assigned as a string
+    and read as a string that can be called."""
+
+    def __get__(self, regressor: "ConformalEstimator | None", owner: type | None = None) -> Any:
+        if regressor is None:
+            return RegressorMixin.score
+        name = vars(regressor)["score"]
+        return ScoreName(name, regressor) if isinstance(name, str) else name
+
+    def __set__(self, regressor: "ConformalEstimator", name: object) -> None:
+        regressor.__dict__["score"] = name
+
+
+class ConformalEstimator(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """What all estimators around a regressor share: the parameter `score`, the default regressor and the mean."""
+
+    score = ScoreParameter()
+    estimator: Regressor | None
+    random_state: RandomState
+    estimator_: Any  # a fitted regressor, whose further attributes depend on its class
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters as they were given, and with `deep` those of the regressor inside.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to include the parameters of `estimator`.
+
+        Returns
+        -------
+        dict of parameter names to values.
+        """
+        return {**super().get_params(deep), "score": vars(self)["score"]}
+
+    def predict(self, X: object) -> Array:
+        """Return the mean of y, which is the prediction of `estimator_`.
+
+        Parameters
+        ----------
+        X : array or frame
+            The rows to predict.
+
+        Returns
+        -------
+        array (n,), or (n, k) for k outputs.
+        """
+        check_is_fitted(self, "estimator_")
+        return np.asarray(self.estimator_.predict(X))
+
+    def _checked_regressor(self) -> Regressor:
+        """Return the regressor to fit, by default `MLKMRegressor`, and refuse objects that cannot be fitted."""
+        estimator = MLKMRegressor(random_state=self.random_state) if self.estimator is None else self.estimator
+        if isinstance(estimator, type) or not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
+            raise TypeError(
+                f"estimator must be a regressor, with fit and predict, as in Ridge(); got {brief(estimator)}."
+            )
+        return cast(Regressor, estimator)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(MLKMRegressor() if self.estimator is None else self.estimator).input_tags
+        return tags

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base import KernelMachine
-from ..conformal.leave_one_out import LeaveOneOut
-from ..conformal.scores import Scored
+from ..conformal.resampling import JackknifeBand
+from ..conformal.scores import ScoredRegressor
 from ..conformal.wrapped_estimator import last_step
 from ..runtime.records import RefusedError, is_record, to_record
 from ..variance import kept_without_rows
@@ -84,7 +84,7 @@ class Encoder:
         return {"object": self._place(obj)}
 
     def _record(self, obj: Any) -> Any:
-        if not self.keep_rows and isinstance(obj, (Scored, LeaveOneOut)):
+        if not self.keep_rows and isinstance(obj, (ScoredRegressor, JackknifeBand)):
             _check_band(obj)
         name, values = to_record(obj)
         return {"record": [name, {key: self.value(one) for key, one in values.items()}]}
@@ -184,11 +184,11 @@ class Encoder:
         return state
 
 
-def _check_band(band: Scored | LeaveOneOut) -> None:
+def _check_band(band: ScoredRegressor | JackknifeBand) -> None:
     """Refuse to write a band whose intervals need the training rows without them."""
     model = last_step(band.model)
     name, words = type(model).__name__, "needs the training rows for its intervals: save it with keep_rows=True, or"
-    if isinstance(band, LeaveOneOut):
+    if isinstance(band, JackknifeBand):
         raise NeedsRowsError(f"A band with cv='loo' {words} fit it with folds, as in cv=5.")
     if band.score != "variance" or not isinstance(model, KernelMachine) or not hasattr(model, _ROWS):
         return

@@ -16,18 +16,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._types import Array, BoolArray, IntArray
-from ..conformal.bootstrap import Bootstrap
-from ..conformal.cross import Cross, RowScores
-from ..conformal.elsewhere import Selected
-from ..conformal.kept import Kept
-from ..conformal.leave_one_out import LeaveOneOut
-from ..conformal.online import OnlineConformal, _Waiting
+from ..conformal.bands import Band, CalibrationScores, CalibrationWeights, SplitBand
+from ..conformal.elsewhere import SelectedBand
+from ..conformal.online import OnlineConformal, WaitingRow
 from ..conformal.quantile import QuantileBand
 from ..conformal.regressor import ConformalRegressor
-from ..conformal.request import Shift
-from ..conformal.scores import Recipe, Scored
-from ..conformal.split import Split
-from ..conformal.threshold import End
+from ..conformal.resampling import BootstrapBand, CrossBand, JackknifeBand
+from ..conformal.scores import FittedRegressor, ScoredRegressor, ScoreSettings
+from ..conformal.threshold import Threshold
 from ..data.distinct import Rows
 from ..data.input_range import Fence
 from ..data.inputs import Inputs
@@ -69,26 +65,28 @@ from .others import ALWAYS, INVARIANTS, OTHERS, Plain
 
 # Dataclasses and named tuples, with the shapes of their arrays: axes of the same letter have the same length.
 _DATA: dict[type, dict[str, str]] = {
-    Bootstrap: {},
+    BootstrapBand: {},
+    CalibrationScores: {"below": "nk", "above": "nk"},
+    CalibrationWeights: {"weights": "n"},
     CategoryColumn: {},
     Cauchy: {},
-    Cross: {"fold": "n"},
+    CrossBand: {"fit_of_row": "n"},
     DateColumn: {},
     FeatureMap: {"frequencies": "dD", "phases": "D", "amplitudes": "D"},
     Fence: {"low": "d", "high": "d", "least": "d", "most": "d", "numbers": "d"},
+    FittedRegressor: {},
     FitSummary: {"loo_error": "k"},
     Gaussian: {},
     GaussianMap: {"points": "Md", "matrix": "rd", "unlike": "d", "texts": "qd"},
     Geometric: {},
     Inputs: {"kinds": "d", "owners": "d"},
     JointMap: {},
-    Kept: {},
+    JackknifeBand: {"fit_of_row": "n", "least": "k"},
     LaplaceMap: {"points": "Md", "relevance": "d", "unlike": "d", "texts": "qd"},
     Laplacian: {},
     LastInputs: {},
     LayersSummary: {"error": "k", "loo_error": "k"},
     LearnedKernel: {},
-    LeaveOneOut: {"place": "n"},
     LevelMap: {"points": "Md", "variances": "d"},
     LevelNumbers: {},
     LevelValues: {"values": "Lr", "unseen": "r"},
@@ -103,14 +101,12 @@ _DATA: dict[type, dict[str, str]] = {
     QuantileBand: {"lower": "pk", "upper": "pk"},
     RankTransform: {"knots": "d", "values": "d"},
     Reader: {"columns": "d", "names": "d"},
-    Recipe: {},
     RowFacts: {"reach": "k"},
-    RowScores: {"below": "nk", "above": "nk"},
     Rows: {"X": "nd", "Y": "nk", "weights": "n", "copies": "n", "fold": "n"},
-    Scored: {},
-    Selected: {},
-    Shift: {"weights": "n"},
-    Split: {"below": "nk", "above": "nk"},
+    ScoreSettings: {},
+    ScoredRegressor: {},
+    SelectedBand: {},
+    SplitBand: {},
     StackSummary: {"loo_error": "k"},
     Standardiser: {"mean": "d", "sd": "d", "rounded": "d"},
     SumKernel: {"linear": "d"},
@@ -120,7 +116,7 @@ _DATA: dict[type, dict[str, str]] = {
     Term: {},
     TextBasis: {"runs": "r", "rarity": "r", "directions": "qr"},
     TransformedKernel: {},
-    _Waiting: {},
+    WaitingRow: {},
 }
 
 _FACTS: dict[str, Any] = {"fit_facts_": dict[str, Plain]}  # what the command line writes down
@@ -162,23 +158,23 @@ _FITTED: dict[type, dict[str, Any]] = {
     ConformalRegressor: {
         **ALWAYS,
         **_FACTS,
-        "_band": Bootstrap | Cross | LeaveOneOut | Selected | Split,
-        "_kept": Kept | None,
+        "_band": Band,
+        "_fitted": FittedRegressor | None,
         "_single_output": bool,
         "estimator_": Any,
         "n_calibration_": int,
     },
     OnlineConformal: {
         **ALWAYS,
-        "_ends": list[End],
-        "_kept": Kept | None,
+        "_thresholds": list[Threshold],
+        "_fitted": FittedRegressor | None,
         "_n_predicted": int,
-        "_scored": Scored,
-        "_waiting": dict[int, _Waiting],
+        "_scored": ScoredRegressor,
+        "_waiting": dict[int, WaitingRow],
         "estimator_": Any,
     },
-    End: {
-        **dict.fromkeys(("alpha", "level", "decay", "step", "least", "unit", "swing", "last", "threshold"), float),
+    Threshold: {
+        **dict.fromkeys(("alpha", "level", "decay", "step", "least", "unit", "swing", "last", "value"), float),
         "adaptive": bool,
         "recent": tuple[list[float], int | None],
         "ordered": list[float],
@@ -190,9 +186,9 @@ _FITTED: dict[type, dict[str, Any]] = {
 
 _MOST_COLUMNS = 10**6
 _VALID: dict[type, Any] = {
-    Cross: lambda band: _places(band.fold, len(band.fits)) and len(band.fold) == len(band.scores.below),
+    CrossBand: lambda band: _places(band.fit_of_row, len(band.fits)) and band.n_calibration == len(band.scores),
     Inputs: lambda inputs: _places(inputs.kinds, 3) and _places(inputs.owners, _MOST_COLUMNS),
-    LeaveOneOut: lambda band: _places(band.place, len(band.place)) and len(band.place) == len(band.scores.below),
+    JackknifeBand: lambda band: _places(band.fit_of_row, band.n_calibration) and band.n_calibration == len(band.scores),
     LevelNumbers: lambda numbers: len(numbers.encoders) == np.count_nonzero(numbers.inputs.levels),
     Machine: lambda machine: len(machine.maps) == len(machine.layers) >= 1 and all(machine.layers),
     Matern: lambda kernel: kernel.nu > 0,

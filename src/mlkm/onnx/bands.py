@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..conformal.bands import Request, SplitBand
 from ..conformal.quantile import QuantileBand
-from ..conformal.regressor import ConformalRegressor
-from ..conformal.request import Request
-from ..conformal.split import Split
+from ..conformal.regressor import ConformalRegressor, band_of
+from ..conformal.scores import ScoredRegressor
 from ..conformal.wrapped_estimator import last_step
 from ..model.features import FeatureMap
 from ..runtime.checks import brief
@@ -36,14 +36,14 @@ def band_ends(band: ConformalRegressor, source: Source, double: bool) -> tuple[s
     return f, graph("Where", empty, middle, low), graph("Where", empty, middle, high), (levels, k)
 
 
-def _checked(band: ConformalRegressor) -> Split:
-    split = band._band
-    if not isinstance(split, Split):
+def _checked(band: ConformalRegressor) -> SplitBand:
+    split = band_of(band)
+    if not isinstance(split, SplitBand):
         raise ValueError(
             f"A band is exported for method='split', where the interval is a function of x alone; got method="
             f"{brief(band.method)}."
         )
-    if split.labels is not None:
+    if split.scores.labels is not None:
         raise ValueError(
             "A band that was calibrated by groups is not exported, since its interval needs the group of every row;"
             " calibrate without groups."
@@ -51,12 +51,13 @@ def _checked(band: ConformalRegressor) -> Split:
     return split
 
 
-def _base(scored: Any, source: Source, double: bool) -> tuple[str, str, str, str]:
+def _base(scored: ScoredRegressor, source: Source, double: bool) -> tuple[str, str, str, str]:
     """f, lower, upper and the unit u, each (n, k)."""
     graph, last = source.graph, last_step(scored.model)
     f = regressor_mean(last, source, double)
     if scored.score == "variance":
-        unit = sigma(graph, _own(last), standard_inputs(last, source))
+        machine = _own(last)
+        unit = sigma(graph, machine, standard_inputs(machine, source))
         return f, f, f, graph("Max", unit, np.asarray(scored.least, np.float64))
     if scored.spread is not None:
         unit = regressor_mean(scored.spread, source, double)

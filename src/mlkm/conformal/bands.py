@@ -1,0 +1,316 @@
+"""Calibrated bands: what is asked of them, the scores of their calibration rows, and split conformal prediction.
+
+For split conformal prediction P(y in C(x)) lies in [1 - alpha, 1 - alpha + 1/(m + 1)] when calibration and new rows are
+exchangeable and scores have no ties. With groups this holds within each group (Mondrian); with weights dQ/dP it holds
+under Q.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+
+from .._types import Array, IntArray
+from ..data.weights import scale_of
+from ..exceptions import warn
+from ..runtime.checks import brief, one_of
+from ..runtime.levels import groups_of
+from .rank import RowWeights, counts_up_to, quantiles, rank, rows_needed, shares_up_to, weighted_quantiles
+from .scores import ObservedRows, ScoredRegressor
+from .wrapped_estimator import Regressor, columns
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a band: levels, which sides are bounded, outputs one by one or jointly, and the groups and
+    weights of the new rows."""
+
+    levels: Sequence[Fraction]
+    side: str = "both"
+    joint: bool = False
+    groups: Any = None
+    weights: Array | None = None
+
+    def __post_init__(self) -> None:
+        one_of("side", self.side, ("both", "lower", "upper"))
+
+
+@dataclass(frozen=True)
+class CalibrationWeights:
+    """Weights dQ/dP of the calibration rows, divided by a number that keeps their sums finite."""
+
+    weights: Array
+    scale: float
+
+    @classmethod
+    def of(cls, given: Array | None) -> Self | None:
+        """Return weights as they were given on this scale; None where there are none."""
+        if given is None:
+            return None
+        if not given.any():
+            raise ValueError("The sum of sample_weight must be positive; all weights of calibration rows are zero.")
+        return cls(given / scale_of(given), scale_of(given))
+
+    def at(self, new: Array | None, n: int, rows: IntArray) -> Array:
+        """Return the weights of n new rows on this scale; by default the largest of the calibration rows `rows`."""
+        if new is None:
+            return np.full(n, self.weights[rows].max(initial=0.0))
+        with np.errstate(over="ignore"):  # a weight that is infinite beside the others asks for an infinite interval
+            return np.asarray(new / self.scale)
+
+
+class RowsOfGroup(NamedTuple):
+    """The calibration rows and the new rows of one Mondrian group, their weights where there are any, and the words
+    that name the group in messages."""
+
+    name: str
+    old: IntArray
+    new: IntArray
+    weights: RowWeights | None
+
+    def quantiles(self, scores: Array, levels: Sequence[Fraction]) -> Array:
+        """Return conformal quantiles (new rows or 1, levels) of the scores of the calibration rows."""
+        order = np.argsort(scores, kind="stable")
+        if self.weights is None:
+            return quantiles(scores[order], levels)
+        return weighted_quantiles(scores[order], self.weights.old[order], self.weights.new, levels)
+
+    def shares(self, scores: Array, upper: Array, unit: Array, y: Array) -> Array:
+        """Return the share of scores up to that of each y (new rows, points), from `upper` in units of `unit`."""
+        order = np.argsort(scores, kind="stable")
+        counts = counts_up_to(scores[order], upper[:, None], unit[:, None], y)
+        if self.weights is None:
+            return np.asarray(counts / (len(scores) + 1))
+        return shares_up_to(counts, self.weights.old[order], self.weights.new)
+
+    def warn_infinite(self, ends: Array, request: Request) -> None:
+        """Say why ends (new rows, levels, k) of intervals are infinite."""
+        warn_infinite(ends, len(self.old), request, self.name)
+
+    def warn_if_empty(self) -> None:
+        """Say that nothing is known of a distribution without calibration rows."""
+        if not len(self.old):
+            warn(f"There are no calibration rows{self.name}, so all of its distribution is at infinity.")
+
+
+@dataclass(frozen=True)
+class CalibrationScores:
+    """How far y lay below `lower` and above `upper` at the calibration rows, in units u, (m, k); with the rows' weights
+    and groups. Optional groups named the folds only, and new rows need none."""
+
+    below: Array
+    above: Array
+    weights: CalibrationWeights | None = None
+    labels: Any = None
+    optional_groups: bool = False
+
+    def __len__(self) -> int:
+        return len(self.below)
+
+    @property
+    def n_outputs(self) -> int:
+        return int(self.below.shape[1])
+
+    def of_side(self, request: Request) -> Array:
+        """Return one score per row and output; for joint coverage the largest over the outputs."""
+        scores = {"lower": self.below, "upper": self.above}.get(request.side)
+        if scores is None:
+            scores = np.maximum(self.below, self.above)
+        return np.broadcast_to(scores.max(axis=1, keepdims=True), scores.shape) if request.joint else scores
+
+    def groups(self, request: Request, n: int) -> Iterator[RowsOfGroup]:
+        """Yield the calibration rows and the n new rows of every group; without groups, one group of all rows."""
+        check_weights(self.weights, request)
+        for name, old, new in self._groups(request.groups, n):
+            weights = None
+            if self.weights is not None:
+                asked = None if request.weights is None else request.weights[new]
+                weights = RowWeights(self.weights.weights[old], self.weights.at(asked, len(new), old))
+            yield RowsOfGroup(name, old, new, weights)
+
+    def _groups(self, new_labels: Any, n: int) -> list[tuple[str, IntArray, IntArray]]:
+        if self.labels is None and new_labels is not None:
+            raise ValueError(
+                "groups were given for prediction but not for calibration; give them to fit or conformalize as well."
+            )
+        if self.labels is not None and new_labels is None and not self.optional_groups:
+            raise ValueError(
+                "The band was calibrated by groups, so it needs the groups of the rows it is asked for: pass"
+                " groups=..., as in predict_interval(X, groups=...)."
+            )
+        if new_labels is None:
+            return [("", np.arange(len(self)), np.arange(n))]
+        values, place = groups_of(new_labels, n)
+        old = np.asarray(self.labels)
+        return [
+            (f" in group {value!s}", np.flatnonzero(old == value), np.flatnonzero(place == g))
+            for g, value in enumerate(values)
+        ]
+
+
+def check_weights(calibrated: CalibrationWeights | None, request: Request) -> None:
+    """Refuse weights of new rows where the calibration rows had none."""
+    if request.weights is not None and calibrated is None:
+        raise ValueError(
+            "sample_weight needs a band calibrated with weights: fit or conformalize(X, y, sample_weight=...)."
+        )
+
+
+def warn_infinite(ends: Array, m: int, request: Request, where: str = "") -> None:
+    """Say why ends (new rows, levels, k) of intervals from m calibration rows are infinite, and what would make them
+    finite."""
+    what = "interval" if request.side == "both" else "bound"
+    for level, rows in zip(request.levels, np.isinf(ends).any(axis=2).sum(axis=0).tolist(), strict=True):
+        if rows and rank(m, level) > m:
+            warn(
+                f"{m} calibration rows{where} are too few for the level {float(level):g}, so its {what} is infinite;"
+                f" {rows_needed(level)} rows would do."
+            )
+        elif rows:
+            warn(
+                f"The weights of {rows} of {len(ends)} new rows{where} are too large beside the sum of the"
+                f" calibration weights for the level {float(level):g}, so their {what}s are infinite; more calibration"
+                " rows, or weights that differ less, would do."
+            )
+
+
+class Band(ABC):
+    """A calibrated band around a fitted regressor, whatever the method of its calibration."""
+
+    if TYPE_CHECKING:  # fields in some classes and properties in others
+
+        @property
+        def model(self) -> Regressor: ...
+
+        @property
+        def n_calibration(self) -> int: ...
+
+        @property
+        def n_outputs(self) -> int: ...
+
+    @abstractmethod
+    def interval(self, X: object, request: Request) -> tuple[Array, Array]:
+        """Return f (n, k) and the interval (n, 2, levels, k)."""
+
+    def shares(self, X: object, y: Array, request: Request) -> Array:
+        """Return the share of the distribution of y up to each point y (n, points, k)."""
+        raise NotImplementedError
+
+    def check_distribution(self, shares: bool = False) -> None:  # noqa: B027, most bands have one
+        """Refuse to give quantiles, or with `shares` the distribution function, where the band has none."""
+
+    def to_send(self, request: Request) -> "Band":
+        """Return what is sent to rows in files or on a cluster to compute the intervals of a request."""
+        return self.to_send_scores()
+
+    def to_send_scores(self) -> "Band":
+        """Return what is sent to rows in files or on a cluster to compute `shares`."""
+        return self
+
+
+class ScoredBand(Band):
+    """A band around a regressor with one score for all new rows."""
+
+    scored: ScoredRegressor
+
+    @property
+    def model(self) -> Regressor:
+        return self.scored.model
+
+    @abstractmethod
+    def thresholds(self, request: Request, n: int) -> Array:
+        """Return the conformal quantile q for each of n new rows, level and output, (n or 1, levels, k)."""
+
+    def interval(self, X: object, request: Request) -> tuple[Array, Array]:
+        """Return f (n, k) and the interval (n, 2, levels, k)."""
+        band = self.scored.predict(X)
+        return band.mean, band.widened(self.thresholds(request, len(band.mean)), request.side)
+
+    def to_send(self, request: Request) -> Band:
+        """Return a band of fixed thresholds, whose size does not grow with the calibration rows."""
+        return FixedBand(self.scored.sendable(), self.n_calibration, self.thresholds(request, 1))
+
+
+@dataclass(frozen=True)
+class FixedBand(ScoredBand):
+    """A scored regressor with thresholds q (1, levels, k) that are the same at all rows, for the levels of one
+    request."""
+
+    scored: ScoredRegressor
+    n_calibration: int
+    q: Array
+
+    @property
+    def n_outputs(self) -> int:
+        return int(self.q.shape[2])
+
+    def thresholds(self, request: Request, n: int) -> Array:
+        """Return the thresholds of the request that the band was made for."""
+        return self.q
+
+
+@dataclass(frozen=True)
+class SplitBand(ScoredBand):
+    """A scored regressor with the scores of calibration rows that it has not seen."""
+
+    scored: ScoredRegressor
+    scores: CalibrationScores
+
+    @property
+    def n_calibration(self) -> int:
+        return len(self.scores)
+
+    @property
+    def n_outputs(self) -> int:
+        return self.scores.n_outputs
+
+    def thresholds(self, request: Request, n: int) -> Array:
+        """Return the conformal quantile q for each of n new rows, level and output, (n, levels, k)."""
+        scores = self.scores.of_side(request)
+        q = np.empty((n, len(request.levels), self.n_outputs))
+        for group in self.scores.groups(request, n):
+            for output, column in enumerate(scores[group.old].T):
+                q[group.new, :, output] = group.quantiles(column, request.levels)
+            group.warn_infinite(q[group.new], request)
+        return q
+
+    def shares(self, X: object, y: Array, request: Request) -> Array:
+        """Return the share of the scores above that are at most the score of each y (n, points, k)."""
+        band = self.scored.predict(X)
+        result = np.empty(y.shape)
+        for group in self.scores.groups(request, len(y)):
+            new = group.new
+            for output, column in enumerate(self.scores.above[group.old].T):
+                upper, unit = band.upper[new, output], band.unit[new, output]
+                result[new, :, output] = group.shares(column, upper, unit, y[new, :, output])
+            group.warn_if_empty()
+        return result
+
+    def to_send_scores(self) -> Band:
+        """Return the band with all its scores, without training rows that are not needed."""
+        return replace(self, scored=self.scored.sendable())
+
+
+def calibrate(scored: ScoredRegressor, rows: ObservedRows) -> SplitBand:
+    """Return the band that calibration rows give, which also settle the units of the score."""
+    Y, weights = columns(rows.y), CalibrationWeights.of(rows.weights)
+    if rows.groups is not None:
+        groups_of(rows.groups, len(Y))
+    scored, band = scored.settled_at(rows.X)
+    if Y.shape != band.lower.shape:
+        raise ValueError(f"y must have the shape of the predictions, {band.lower.shape}; got {Y.shape}.")
+    return SplitBand(scored, CalibrationScores(*band.scores(Y), weights, rows.groups))
+
+
+def calibration_rows(calibration_size: float, n: int) -> int:
+    """Return how many of n rows are set aside for calibration, from a share or a number of them."""
+    share = isinstance(calibration_size, (float, np.floating)) and 0 < calibration_size < 1
+    rows = ceil(calibration_size * n) if share else calibration_size
+    if not isinstance(rows, (int, np.integer)) or isinstance(rows, bool) or not 0 < rows < n:
+        words = "calibration_size must be a share of the rows below 1, or a number of them that leaves some for the fit"
+        raise ValueError(f"{words}; got {brief(calibration_size)} with n_samples={n}.")
+    return int(rows)
