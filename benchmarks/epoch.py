@@ -1,7 +1,7 @@
 """The time of one epoch, ours and the same epoch written with torch: python benchmarks/epoch.py
 
 An epoch is a pass over 2000 rows in mini-batches of 128, moving all layers, without evaluating the loss afterwards.
-Ours is `mlkm.solve.step.Step.visit`, in float64 and with phi_1(X) computed once before training, as
+Ours takes the steps of `mlkm.solve.descent`, in float64 and with phi_1(X) computed once before training, as
 `fit` does it. Torch's is an `nn.Module` with frozen random features, `MSELoss` and `SGD`, in float32, its mini-batches
 slices of tensors. It is timed twice: computing phi_1 for every batch, as such a module does, and with phi_1(X) computed
 once, as ours. Both sides use the same number of threads, and their repetitions take turns, so that a busy machine slows
@@ -20,9 +20,9 @@ from threadpoolctl import threadpool_limits
 from mlkm.data import plain_rows
 from mlkm.kernels import Gaussian
 from mlkm.model.features import draw_features
-from mlkm.model.machine import Machine, flatten, layer_shapes, with_layers
-from mlkm.solve.data import seen_by
-from mlkm.solve.step import Step
+from mlkm.model.machine import Machine, flatten, layer_shapes, positions, with_layers
+from mlkm.solve.descent import Step
+from mlkm.solve.training_rows import loss_gradient, training_rows
 
 N, BATCH, RATE, MOMENTUM, PENALTY = 2000, 128, 1e-3, 0.9, 1e-3
 SHAPES = {"4-32-8-1": (4, 32, 8), "16-256-16-1": (16, 256, 16)}
@@ -74,17 +74,21 @@ def draw(shape, residual, seed=0):
     Y = 12.0 * rng.standard_normal((N, 1))
     maps = (draw_features(rng, d, D1, Gaussian(), 1 / np.sqrt(d)), draw_features(rng, D2, D2, Gaussian()))
     layers = tuple(tuple(rng.uniform(-0.5, 0.5, size) for size in layer) for layer in layer_shapes(maps, 1, residual))
-    return Machine(maps, layers, residual), seen_by(plain_rows(X, Y), maps[0])
+    return Machine(maps, layers, residual), training_rows(plain_rows(X, Y), maps[0])
 
 
 class Ours:
     def __init__(self, machine, data):
         self.machine = with_layers(machine, [W.copy() for W in flatten(machine.layers)])
         self.velocity = [np.zeros_like(W) for W in flatten(machine.layers)]
-        self.data, self.rows, self.step = data, np.arange(N), Step((RATE, RATE), MOMENTUM, BATCH, PENALTY)
+        self.data, self.step = data, Step((RATE, RATE), MOMENTUM, BATCH, PENALTY)
 
     def epoch(self, rng):
-        self.step.visit(self.machine, self.velocity, None, self.data, self.rows, rng)
+        order, moving = rng.permutation(N), positions(self.machine, None)
+        for start in range(0, N, BATCH):
+            batch = order[start : start + BATCH]
+            gradient = loss_gradient(self.machine, moving, self.data, batch, len(batch))
+            self.step.move(self.machine, self.velocity, moving, gradient)
 
     def weights(self):
         return flatten(self.machine.layers)
@@ -97,7 +101,7 @@ class Torch:
         # The derivative of lambda |W|^2 is 2 lambda W. Torch penalises the biases too: a difference within what
         # `check_same` allows.
         self.optimiser = torch.optim.SGD(self.model.parameters(), RATE, MOMENTUM, weight_decay=2 * PENALTY)
-        X, first, Y = data.rows.X, data.kept, data.rows.Y
+        X, first, Y = data.X, data.first, data.Y
         self.X, self.Y = (torch.from_numpy(part.astype(np.float32)) for part in (first if precomputed else X, Y))
 
     def epoch(self, rng):

@@ -6,7 +6,7 @@ from mlkm.data import plain_rows
 from mlkm.kernels import Gaussian
 from mlkm.model.features import draw_features
 from mlkm.model.machine import Machine, layer_shapes
-from mlkm.solve.data import seen_by
+from mlkm.solve.training_rows import training_rows
 
 
 def random_maps(rng, d, widths):
@@ -23,9 +23,9 @@ def random_machine(rng, d=3, widths=(5, 4), n_outputs=1, residual=False, skip=Fa
     return Machine(maps, layers, residual, skip, linear)
 
 
-def training_data(machine, X, Y, weights=None, entries=2**20):
+def training_data(machine, X, Y, weights=None):
     """The rows as solvers take them."""
-    return seen_by(plain_rows(X, Y, weights), machine.maps[0], entries)
+    return training_rows(plain_rows(X, Y, weights), machine.maps[0])
 
 
 def central_differences(f, matrices, step=1e-6):

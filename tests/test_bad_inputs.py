@@ -308,7 +308,7 @@ ROWS = [
     ("plot_band", "band", NO_MODEL, T, "band must be a fitted band, as a ConformalRegressor is; got {}"),
     ("plot_band", "inputs",
      {"7": 7, "'z'": "z", "2.5": 2.5, "None": None, "datetime.timedelta(0)": np.timedelta64(0, "s")}, V,
-     "An input must be a place from 0 to 2, .*; got {}"),
+     "An input must be a place from 0 to 2.*; got {}"),
     ("plot_band", "confidence_level", {"[1, 2]": [[1, 2], [3]], **NO_LEVEL}, V, f"confidence_level {LEVEL}"),
     ("plot_band", "at", {"3": 3, "'a'": "a", "an object": object(), "[1000": [10**400] * 3}, V,
      "at must be one number for each of the 3 inputs, .*; got {}"),

@@ -147,9 +147,9 @@ def test_band_of_a_pipeline_with_categories(cars):
 @pytest.mark.parametrize(
     ("inputs", "at", "limits", "message"),
     [
-        (["colour"], 3, (0, 1), "An input must be a place from 0 to 4, or one of the names 'age', .*; got 'colour'"),
-        ([5], 3, (0, 1), "An input must be a place from 0 to 4, .*; got 5"),
-        ([1.5], 3, (0, 1), "An input must be a place from 0 to 4, .*; got 1.5"),
+        (["colour"], 3, (0, 1), "An input must be a place from 0 to 4 or one of the names 'age', .*; got 'colour'"),
+        ([5], 3, (0, 1), "An input must be a place from 0 to 4 or .*; got 5"),
+        ([1.5], 3, (0, 1), "An input must be a place from 0 to 4 or .*; got 1.5"),
         (["make"], 3, (0, 1), "drawn along inputs that are numbers; got 'make', which is '(Fiat|Saab)'"),
         (["age"], slice(0, 4), (0, 1), r"at must be one row, such as frame.iloc\[\[0\]\]; got 4 rows"),
         (["age"], [1.0, 2.0], (0, 1), r"at must be one number for each of the 5 inputs, or a row of a frame; got \[1"),

@@ -8,10 +8,12 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from ._types import Array
+from ._types import Array, IntArray
 from .data import Rows, check_near, checked_weights
 from .data.prepare import as_source
-from .explain import Contributions, Effects, View, contributions
+from .data.tables.columns import Column
+from .data.tables.frames import Table
+from .explain import Contributions, Effects, Explainer, PartialDependence
 from .fit.apply import NO_WEIGHT, Predictions, apply_rows, check_here, finite_score, is_elsewhere, r2, sendable
 from .fitting import Fitting
 from .model.machine import predict_average
@@ -257,9 +259,8 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         check_is_fitted(self)
         check_here(X, "effects")
         table = self._reader.table(self, X)
-        return Effects(
-            self._view("effects"), self._inputs(self._read(table)), table, self._single_output, confidence_level
-        )
+        Z = self._inputs(self._read(table))
+        return self._explainer("effects").effects(Z, table, self._single_output, confidence_level)
 
     def explain(self, X: ArrayLike) -> Contributions:
         """What every column contributes to the prediction at every row of X: `values` (n, d), or (n, d, k) of several
@@ -276,29 +277,69 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         """
         check_is_fitted(self)
         check_here(X, "explain")
-        return contributions(self._view("explain"), self._inputs(self._read(X)), self._single_output)
+        return self._explainer("explain").contributions(self._inputs(self._read(X)), self._single_output)
 
-    def _background(self, what: str) -> Rows:
-        """Training rows in an order by what they say."""
+    def _explainer(self, what: str) -> Explainer:
+        """Return what effects and contributions are computed by, made at first use."""
+        if not hasattr(self, "_seen"):
+            self._seen = Explainer(PartialDependence(self, self.background_rows(what)))
+        return self._seen
+
+    # What explanations and reports ask of a fit (`explain.FittedModel`, `report.facts.ReportedModel`).
+
+    @property
+    def fitted_columns_(self) -> tuple[Column, ...]:
+        """Return what the columns of the table of the fit are."""
+        return self._reader.columns
+
+    @property
+    def fitted_names_(self) -> list[str]:
+        """Return the names of the columns: those of the table, or x0, x1, ... where it had none."""
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        return [str(name) for name in names]
+
+    @property
+    def input_columns_(self) -> IntArray:
+        """Return the place of the column that each input of the fit belongs to."""
+        return self._kinds.owners
+
+    @property
+    def training_rows_(self) -> Rows | None:
+        """Return the distinct training rows, standardised, with their targets, where the model has all of them."""
+        return self._own_rows
+
+    @property
+    def n_rows_(self) -> int:
+        """Return the number of training rows; of rows that the model does not have, the sum of their weights."""
+        rows = self._own_rows
+        return round(float(self._total_weight if rows is None else rows.copies.sum()))
+
+    def background_rows(self, what: str) -> Rows:
+        """Return training rows in an order by hashes of their content, or raise an error that names `what`."""
         _, fit = self._known(what)
-        found: Rows | None = fit.sample if isinstance(fit, (SumsSummary, LayersSummary)) else self._own_rows
-        if found is None:
+        rows: Rows | None = fit.sample if isinstance(fit, (SumsSummary, LayersSummary)) else self._own_rows
+        if rows is None:
             raise ValueError(
                 f"{what} averages over rows of the fit, and this model has none: it was given sums, or saved without"
                 " rows; save it with keep_rows=True."
             )
-        return found
+        return rows
 
-    def _view(self, what: str) -> View:
-        """The fit as effects and contributions see it, made at first use."""
-        if not hasattr(self, "_seen"):
-            names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-            self._seen = View(
-                lambda Z: self._within(self.y_scaler_.backward(predict_average(self.machines_, Z)), Z),
-                self._background(what), self._reader.columns, [str(name) for name in names], self._kinds.owners,
-                self._sigma, self.y_scaler_.sd, sum(machine.maps[0].n_features for machine in self.machines_),
-            )  # fmt: skip
-        return self._seen
+    def variance_estimator(self, what: str) -> AnyVariance:
+        """Return the variance estimator in standardised units, or raise an error that names `what`."""
+        return self._sigma(what)
+
+    def read_table(self, X: Any) -> Table:
+        """Return the columns of the fit from a table, in the types that they had there."""
+        return self._reader.table(self, X)
+
+    def standardised(self, X: Any) -> Array:
+        """Return the standardised inputs of a table like that of the fit."""
+        return self._inputs(self._read(X))
+
+    def predict_standardised(self, Z: Array) -> Array:
+        """Return predictions (n, k) in units of y at standardised inputs."""
+        return self._within(self.y_scaler_.backward(predict_average(self.machines_, Z)), Z)
 
     def _inputs(self, X: Array) -> Array:
         """Return standardised inputs; with automatic scales, values far beyond those of training are first replaced

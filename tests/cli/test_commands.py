@@ -19,9 +19,9 @@ from sklearn.preprocessing import OneHotEncoder
 from typer.testing import CliRunner
 
 import mlkm
-from mlkm.cli import steps
+from mlkm.cli import fit
 from mlkm.cli.commands import app
-from mlkm.cli.reading import chosen, opened, read_table
+from mlkm.cli.input_table import feature_names, open_input, read_columns
 
 ENVIRONMENT = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "200"}
 
@@ -194,7 +194,7 @@ def test_in_time_order_the_last_rows_calibrate(folder, tmp_path):
     band = mlkm.load(tmp_path / "m.mlkm")
     assert band.score == "absolute"
     assert band.confidence_level == 0.9
-    fitted, others = steps.parts(397, data["calibration"], "time", 3)
+    fitted, others = fit.split_rows(397, data["calibration"], "time", 3)
     assert fitted.max() < others.min()
     assert len(others) == band.n_calibration_
 
@@ -322,11 +322,11 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path):
 
 def test_tables_are_read_as_people_write_them(tmp_path):
     (tmp_path / "t.csv").write_text("a;b;c;d\n1;x;2020-01-02;\n2.5;;2020-01-03T10:00:00;NA\n;y;;7\n")
-    table = read_table(opened(tmp_path / "t.csv"))
+    table = read_columns(open_input(tmp_path / "t.csv"))
     assert [str(kind) for kind in table.schema.types] == ["double", "string", "timestamp[s]", "int64"]
     assert table["b"].null_count == 1
     (tmp_path / "late.csv").write_text("a,y\n" + "1,1\n" * 200_000 + "1.5,2\n")
-    assert str(read_table(opened(tmp_path / "late.csv")).schema.field("a").type) == "double"
+    assert str(read_columns(open_input(tmp_path / "late.csv")).schema.field("a").type) == "double"
 
 
 @pytest.mark.parametrize(("wrong", "shown"), [("-2", "-2"), ("", "none"), ("inf", "inf")])
@@ -345,7 +345,7 @@ def test_a_folder_is_read_as_a_table_in_files(tmp_path):
     first = pd.DataFrame({"a": [1, 2], "b": [None, None], "c": ["x", "y"]})
     first.to_parquet(tmp_path / "0.parquet")
     pd.DataFrame({"a": [0.5], "b": [1.5], "c": ["z"]}).to_parquet(tmp_path / "1.parquet")
-    table = read_table(opened(tmp_path))
+    table = read_columns(open_input(tmp_path))
     assert table.to_pydict() == {"a": [1, 2, 0.5], "b": [None, None, 1.5], "c": ["x", "y", "z"]}
     for other, message in (
         (first[["a", "b"]], r"2\.parquet has no column 'c', which other files"),
@@ -354,7 +354,7 @@ def test_a_folder_is_read_as_a_table_in_files(tmp_path):
     ):
         other.to_parquet(tmp_path / "2.parquet")
         with pytest.raises(ValueError, match=message):
-            read_table(opened(tmp_path))
+            read_columns(open_input(tmp_path))
 
 
 def test_the_index_of_a_pandas_frame_is_no_feature(tmp_path):
@@ -374,14 +374,14 @@ def test_the_index_of_a_pandas_frame_is_no_feature(tmp_path):
 
 
 def test_features_are_named_with_commas_or_one_by_one():
-    assert chosen(["a, b", "c"], ["a", "b", "c"]) == ["a", "b", "c"]
-    assert chosen(["a, b"], ["a, b", "c"]) == ["a, b"]
-    assert chosen(None, ["a"]) is None
+    assert feature_names(["a, b", "c"], ["a", "b", "c"]) == ["a", "b", "c"]
+    assert feature_names(["a, b"], ["a, b", "c"]) == ["a, b"]
+    assert feature_names(None, ["a"]) is None
 
 
 def test_calibration_takes_a_fifth_and_enough_for_the_level():
     for n in (40, 101, 150, 1000, 30_000, 10**6):
-        m = steps.calibration_rows(n, 0.95)
+        m = fit.calibration_rows(n, 0.95)
         assert 19 <= m <= max(n // 2, 19)
     with pytest.raises(ValueError, match="needs 19 rows to be calibrated"):
-        steps.calibration_rows(30, 0.95)
+        fit.calibration_rows(30, 0.95)

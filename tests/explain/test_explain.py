@@ -9,10 +9,9 @@ import pytest
 from mixed_table import CITIES, mixed
 
 from mlkm import MLKMRegressor, RandomFeatureRidge, RKMRegressor, plotting
-from mlkm.data.tables.columns import DateColumn, NumberColumn
 from mlkm.datasets import make_example1
-from mlkm.explain.bands import factors
-from mlkm.explain.knots import knots_of, lines_of
+from mlkm.explain.effects import simultaneous_factor
+from mlkm.explain.partial_dependence import knots_along, knots_of
 from mlkm.solve import GradientDescent
 from mlkm.variance import Functionals, StackVariance
 from mlkm.variance.stack import _together
@@ -229,12 +228,10 @@ def test_kernels_leave_of_functionals_what_the_dense_formula_says(additive):
 
 
 def test_the_factor_for_all_places_lies_between_one_place_and_independent_ones():
-    one, same = factors(np.ones((20, 20)), 0.95)
+    one = simultaneous_factor(np.zeros((3, 3)), 0.95)
     assert one == pytest.approx(1.96, abs=0.001)
-    assert same == pytest.approx(one, abs=0.12)
-    _, apart = factors(np.eye(20), 0.95)
-    assert apart == pytest.approx(3.02, abs=0.12)  # (1 - a)^20 = 0.95, two-sided
-    assert factors(np.zeros((3, 3)), 0.95) == (one, one)
+    assert simultaneous_factor(np.ones((20, 20)), 0.95) == pytest.approx(one, abs=0.12)
+    assert simultaneous_factor(np.eye(20), 0.95) == pytest.approx(3.02, abs=0.12)  # (1 - a)^20 = 0.95, two-sided
 
 
 @pytest.mark.slow
@@ -402,9 +399,9 @@ def test_weights_are_copies(additive):
 
 
 def test_knots_are_all_values_where_they_are_few_and_close_elsewhere():
-    np.testing.assert_array_equal(knots_of(np.array([3.0, 1.0, 1.0, 2.0]), 36), [1, 2, 3])
+    np.testing.assert_array_equal(knots_along(np.array([3.0, 1.0, 1.0, 2.0]), 36), [1, 2, 3])
     x = np.random.default_rng(0).exponential(size=5000)
-    knots = knots_of(x, 36)
+    knots = knots_along(x, 36)
     assert len(knots) <= 36
     assert (knots[0], knots[-1]) == (x.min(), x.max())
     assert np.diff(knots).min() > 0
@@ -413,11 +410,11 @@ def test_knots_are_all_values_where_they_are_few_and_close_elsewhere():
 
 def test_lines_go_through_their_knots_and_are_close_between_them():
     x = np.sort(np.random.default_rng(0).uniform(0, 1, 500))[:, None]
-    lines = lines_of(NumberColumn(0.5, False), x, x, 36, 300)
+    lines = knots_of("number", x, x, 36, 300)
     f = np.sin(6 * lines.points)
     np.testing.assert_allclose(lines.curve(f, lines.points), f, atol=1e-12)
     np.testing.assert_allclose(lines.curve(f, x), np.sin(6 * x), atol=1e-2)
-    np.testing.assert_allclose(lines.at(f, x), np.sin(6 * x), atol=5e-2)
+    np.testing.assert_allclose(lines.linear(f, x), np.sin(6 * x), atol=5e-2)
     np.testing.assert_allclose(lines.masses(x, np.full(500, 1 / 500)).sum(), 1)
     assert len(lines.thinned(16)) == 16
 
@@ -425,7 +422,7 @@ def test_lines_go_through_their_knots_and_are_close_between_them():
 def test_very_many_dates_are_looked_at_here_and_there():
     day = np.linspace(-1.5, 1.5, 2000)
     X = np.stack([day, np.cos(7 * day), np.sin(7 * day)], axis=1)
-    lines = lines_of(DateColumn(0.0, False, ("year",)), X, X, 36, 300)
+    lines = knots_of("date", X, X, 36, 300)
     assert len(lines) == 300
     f = lines.points[:, :1] + lines.points[:, 1:2]
     np.testing.assert_allclose(lines.curve(f, X), X[:, :1] + X[:, 1:2], atol=0.02)

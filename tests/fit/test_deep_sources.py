@@ -22,9 +22,8 @@ from mlkm.runtime.seeds import Purpose, generator
 from mlkm.search.policy import Policy, policy_context
 from mlkm.solve import GradientDescent, VariableProjection
 from mlkm.solve.closed_form import last_layer
-from mlkm.solve.data import seen_by
-from mlkm.solve.step import slopes
-from mlkm.solve.streamed import copied
+from mlkm.solve.descent import copied
+from mlkm.solve.training_rows import loss_gradient, training_rows
 
 BUDGET = "150 KB"  # less than the rows of any test here take, more than their sums
 DEEP = Policy(worth_depth=np.inf)  # hidden layers whether they pay or not
@@ -93,17 +92,16 @@ def test_mini_batches_are_those_of_the_permuted_pieces():
     rows = plain_rows(found.x_scaler_.forward(X), found.y_scaler_.forward(y[:, None]))
     sd = found.y_scaler_.sd
     start.layers[-1][0][:] *= sd
-    data, moving = seen_by(rows, start.maps[0], unit=sd), positions(start, None)
+    data, moving = training_rows(rows, start.maps[0], unit=sd), positions(start, None)
     step = GradientDescent(0.05, batch_size=300).step(3, 1e-3)
     velocity = [np.zeros_like(W) for layer in start.layers for W in layer]
     for epoch in range(2):
         begins = range(0, 5000, 2048)
-        rngs = [generator(0, Purpose.BATCHES, 0, epoch, 0, number) for number in range(len(begins))]
-        own = [rng.permutation(min(2048, 5000 - b)) + b for rng, b in zip(rngs, begins, strict=True)]
-        order = np.concatenate(own)
+        rng = generator(0, Purpose.BATCHES, 0, epoch)
+        order = np.concatenate([rng.permutation(min(2048, 5000 - begin)) + begin for begin in begins])
         for at in range(0, 5000, 300):
             batch = order[at : at + 300]
-            step.move(start, velocity, moving, slopes(start, moving, data, batch, 1.0))
+            step.move(start, velocity, moving, loss_gradient(start, moving, data, batch, len(batch)))
     expected = start.layers[-1][0] / sd
     assert found.n_iter_ == 2
     np.testing.assert_allclose(found.machines_[0].layers[-1][0], expected, rtol=1e-8, atol=1e-10)

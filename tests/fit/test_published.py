@@ -41,7 +41,7 @@ def by_hand(model, X, y, rates, steps, penalty):
     centred targets in their own units."""
     from mlkm.data import distinct_rows
     from mlkm.runtime.seeds import Purpose, generator
-    from mlkm.solve.adds import random_parts
+    from mlkm.solve.descent import random_parts
 
     rows = distinct_rows(X, y[:, None])
     Z, Y = model.x_scaler_.forward(rows.X), rows.Y - y.mean()

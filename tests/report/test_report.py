@@ -21,8 +21,7 @@ import mlkm
 from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, metrics
 from mlkm.datasets import make_example1
 from mlkm.report.advice import watch_out
-from mlkm.report.facts import gather
-from mlkm.report.summary import summary_rows
+from mlkm.report.facts import fit_facts, gather
 
 EVIL = "<script>alert('x')</script> & \"y\" </script>"
 
@@ -220,7 +219,7 @@ def test_a_fitted_regressor_shows_its_facts(band):
     shown = band._repr_html_()
     assert "Facts of the fit" in shown
     assert "sk-container" in shown or "sk-top-container" in shown
-    names = [name for name, _ in summary_rows(band)]
+    names = [name for name, _ in fit_facts(band).summary()]
     assert names == ["rows", "inputs kept", "relevance", "leave-one-out error", "band"]
     assert "Facts of the fit" not in MLKMRegressor()._repr_html_()
     assert "Facts of the fit" in band._repr_mimebundle_()["text/html"]

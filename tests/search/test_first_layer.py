@@ -16,11 +16,10 @@ from mlkm.model.rank_transform import fit_rank_transform
 from mlkm.model.terms import LaplaceMap
 from mlkm.solve import VariableProjection
 from mlkm.solve.blocked import best_penalty, blocked_ridge, path, products, solve
-from mlkm.solve.data import seen_by
-from mlkm.solve.layer_update import project, reduced_objective
 from mlkm.solve.penalty import best_near
+from mlkm.solve.projection import project, reduced_objective
 from mlkm.solve.ridge import ridge
-from mlkm.solve.step import loss
+from mlkm.solve.training_rows import loss, training_rows
 
 
 def maps(d=3, seed=0):
@@ -180,7 +179,7 @@ def test_projection_returns_its_best_iterate():
     rng = np.random.default_rng(0)
     maps = draw_features(rng, 4, 60, Gaussian(), 0.5), draw_features(rng, 6, 6, Gaussian(), 0.5)
     layers = tuple(tuple(rng.normal(size=shape) for shape in layer) for layer in layer_shapes(maps, 1))
-    data = seen_by(plain_rows(X, Y), maps[0])
+    data = training_rows(plain_rows(X, Y), maps[0])
     held_out = np.arange(0, 300, 5)
     best, errors = project(Machine(maps, layers), data, held_out, 1e-5, 1e-6, 60)
     assert loss(best, data.take(held_out)) == pytest.approx(min(errors), rel=1e-12)
@@ -201,9 +200,9 @@ def test_the_reduced_objective_in_blocks(residual):
     )
     hidden = np.concatenate([W.ravel() for layer in machine.layers[:-1] for W in layer])
     rows = plain_rows(X, Y, weights)
-    kept, anew = seen_by(rows, maps[0]), seen_by(rows, maps[0], entries=7 * 12)
-    assert kept.kept is not None
-    assert anew.kept is None
+    kept = training_rows(rows, maps[0])
+    anew = replace(kept, first=None, block=7)
+    assert kept.first is not None
     value, gradient = reduced_objective(machine, kept, 1e-2, 1e-3)(hidden)
     objective = reduced_objective(machine, anew, 1e-2, 1e-3)
     assert objective(hidden)[0] == pytest.approx(value, rel=1e-9)

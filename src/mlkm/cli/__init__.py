@@ -1,9 +1,10 @@
-"""The command line. It needs the extra `cli`; without it, one sentence says so."""
+"""The command line, which needs the extra `cli`; without it, one sentence says so."""
 
 import sys
 
 
 def main() -> None:
+    """Run the command `mlkm`."""
     try:
         from .commands import app
     except ModuleNotFoundError as missing:

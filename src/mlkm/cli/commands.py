@@ -1,122 +1,203 @@
-"""The commands of `mlkm`."""
+"""The commands of `mlkm`: here those that take a model file, `predict`, `inspect`, `report` and `export`."""
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
-from rich.table import Table
 
-from . import fit, models, report  # noqa: F401  (they add their commands)
-from .app import app as app
-from .console import talking
-from .opening import Json
-from .outputs import check_out
+from ..data.source import Block
+from ..fit.apply import later_rows, names_of, predict_table
+from ..onnx import to_onnx
+from ..report.facts import FitRecord, ReportedModel, fit_facts, reported_model
+from ..report.page import make_report, plotly_script
+from ..report.words import number, percent, plural
+from .app import Json, ModelFile, app, check_level, check_output, load_model
+from .console import UsageError, console_of
+from .demo import demo
+from .fit import fit
+from .input_table import check_columns, open_input, read_target_rows
 
-if TYPE_CHECKING:
-    from .demo import DemoData, Result
+__all__ = ["app"]
 
 
-@app.command()
-def demo(
-    picture: Annotated[Path, typer.Option(help="Where to save the picture of the fitted components.")] = Path(
-        "mlkm-demo.png"
-    ),
-    n: Annotated[int, typer.Option(min=50, help="Training rows.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of data and models.")] = 0,
-    smooth: Annotated[bool, typer.Option("--smooth", help="Leave the staircase out of the data.")] = False,
+def predict(
+    model: ModelFile,
+    table: Annotated[Path, typer.Argument(help="The rows to predict: CSV, Parquet or Feather.")],
+    out: Annotated[Path, typer.Option(help="Where to write predictions, .csv or .parquet.")] = Path("predictions.csv"),
+    confidence_level: Annotated[
+        float | None, typer.Option(help="Of the band; by default that of the fit.", show_default=False)
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """From kernel ridge to MLKM one step at a time, and the published machines, on Example 2 of the paper with a
-    staircase added.
+    """Predict every row of a table: prediction, lower and upper, in the order of the rows.
+
+    Columns are found by their names, in any order; others are not looked at.
 
     \b
     Examples:
-      mlkm demo
-      mlkm demo --smooth --picture smooth.png
+      mlkm predict model.mlkm new.csv --out predictions.csv
+      mlkm predict model.mlkm new.parquet --out predictions.parquet --confidence-level 0.8
     """
-    with talking(as_json) as talk:
-        missing = _check_picture(picture)
-        from .demo import draw_data, fit_and_score, published_machines, steps_to_mlkm
-
-        data, steps, published = draw_data(n, seed, stairs=not smooth), steps_to_mlkm(seed), published_machines(seed)
-        results = []
-        for name, model in [*steps, *published]:
-            with talk.working(f"fitting {name}"):
-                results.append(fit_and_score(name, model, data))
-        saved = [] if missing is not None else _draw(picture, results, len(steps), data)
-        if as_json:
-            talk.result({"results": [_as_data(r) for r in results], "pictures": list(map(str, saved))})
-            return
-        staircase = "" if smooth else " and a staircase"
-        title = f"Example 2, d = 10{staircase}: {n} training rows, {n} for calibration, {len(data.y_test)} test rows"
-        talk.console.print(_table(title, results, len(steps)))
-        talk.console.print(_reading(smooth))
-        if missing is not None:
-            talk.console.print(f"No picture: it needs the package {missing!r} (pip install 'mlkm[plot]').")
-        else:
-            talk.console.print(f"The fitted components are in {saved[0]}, and the band of MLKM in {saved[1]}.")
-
-
-def _draw(picture: Path, results: "Sequence[Result]", n_steps: int, data: "DemoData") -> list[Path]:
-    """Both pictures."""
-    from .pictures import plot_components, plot_demo_band, save_picture
-
-    best = results[n_steps - 1]
-    shown = {
-        "kernel ridge": results[0],
-        "smooth random features with relevances": results[n_steps - 2],
-        "MLKM as published": results[n_steps],
-        "MLKM": best,
-    }
-    band_picture = picture.with_name(f"{picture.stem}-band{picture.suffix}")
-    save_picture(plot_components(shown, data), picture)
-    save_picture(plot_demo_band(best, data), band_picture)
-    return [picture, band_picture]
+    with console_of(as_json) as console:
+        check_output(out, "predictions", (".csv", ".parquet"), [model, table])
+        with console.working(f"reading {model}"):
+            fitted = load_model(model)
+        if confidence_level is not None:
+            if not hasattr(fitted, "predict_interval"):
+                raise UsageError("--confidence-level is for models with a band, and this one has none.")
+            check_level(confidence_level)
+        with console.working(f"reading {table}"):
+            source = open_input(table)
+            if names_of(fitted) is None and source.n_columns != fitted.n_features_in_:
+                raise ValueError(
+                    f"The model takes {fitted.n_features_in_} columns by their order; {table} has {source.n_columns}."
+                )
+            check_columns(table, source, fitted, _target(fitted), console)
+            rows = later_rows(source, fitted)
+        with console.working(f"predicting {table}"):
+            predict_table(fitted, rows, out, confidence_level=confidence_level)
+            n, outside = rows.reduce(RowsOutside(reported_model(fitted)), _added)
+        if outside:
+            console.note(f"{plural(outside, 'row')} outside the range of the training rows: less is known about them.")
+        data = {"predictions": str(out), "rows": n, "outside": outside}
+        console.result(data, [("rows", f"{n:,}")], f"The predictions are in {out}.")
 
 
-def _as_data(result: "Result") -> dict[str, Any]:
-    names = ("name", "mse", "excess", "coverage", "length", "seconds")
-    return {name: getattr(result, name) for name in names}
+def _target(model: Any) -> str | None:
+    """Return the name of the target, where `mlkm fit` recorded it."""
+    return cast(FitRecord, getattr(model, "fit_facts_", {})).get("target")
 
 
-def _check_picture(picture: Path) -> str | None:
-    """Return the package that is missing for pictures, or None; raise an error if a picture could not be saved."""
-    try:
-        from .pictures import kinds
-    except ModuleNotFoundError as missing:
-        return missing.name
-    check_out(picture, "picture", kinds())
-    return None
+@dataclass(frozen=True)
+class RowsOutside:
+    """A function that counts the rows of a block, and those outside the training range where the model knows it."""
+
+    model: ReportedModel | None
+
+    def __call__(self, block: Block) -> tuple[int, int | None]:
+        return len(block), None if self.model is None else int((self.model.outside(block.table) > 0).sum())
 
 
-def _table(title: str, results: "Sequence[Result]", n_steps: int) -> Table:
-    table = Table(title=title)
-    for heading in ("model", "test MSE", "excess over noise", "95 % band: coverage", "length", "fit seconds"):
-        table.add_column(heading, justify="left" if heading == "model" else "right")
-    for number, r in enumerate(results, 1):
-        table.add_row(
-            r.name,
-            f"{r.mse:.3f}",
-            f"{r.excess:.3f}",
-            f"{100 * r.coverage:.1f} %",
-            f"{r.length:.2f}",
-            f"{r.seconds:.2f}",
-            style="bold" if number == n_steps else None,
-            end_section=number == n_steps,
-        )
-    return table
+def _added(a: tuple[int, int | None], b: tuple[int, int | None]) -> tuple[int, int | None]:
+    return a[0] + b[0], None if a[1] is None or b[1] is None else a[1] + b[1]
 
 
-def _reading(smooth: bool) -> str:
-    """How to read the table."""
-    last = (
-        "Without the staircase there is nothing rough to find."
-        if smooth
-        else "The last step follows the staircase; with --smooth there is none."
-    )
-    return (
-        "The noise has variance 1: excess is what a fit adds to it, and the shortest band that covers 95 % has length"
-        " 3.92. Random features at one scale stand in for kernel ridge's kernel, at a cost linear in n; each + is"
-        f" the row above and one thing more. {last}"
-    )
+def inspect(model: ModelFile, as_json: Json = False) -> None:
+    """Say what is in a model file: rows, columns, relevance, the band.
+
+    \b
+    Examples:
+      mlkm inspect model.mlkm
+      mlkm inspect model.mlkm --json
+    """
+    with console_of(as_json) as console:
+        facts = fit_facts(load_model(model))
+        relevance = [] if facts.relevance is None else facts.relevance.tolist()
+        size = model.stat().st_size
+        data = {
+            "file": str(model),
+            "bytes": size,
+            "model": facts.model,
+            "rows": facts.rows,
+            "columns": dict(facts.columns),
+            "relevance": dict(zip(facts.names, relevance, strict=True)),
+            "leave_one_out_rmse": facts.loo_rmse,
+            "confidence_level": facts.level,
+            "calibration": facts.n_calibration,
+            "fit": dict(facts.record),
+        }
+        rows = [("model", facts.model), *_recorded(facts.record), *facts.summary()]
+        if facts.columns:
+            rows.append(("columns", ", ".join(f"{name} ({kind})" for name, kind in facts.columns.items())))
+        console.result(data, [*rows, ("file", f"{model}, {size / 1e6:.1f} MB")])
+
+
+def _recorded(record: FitRecord) -> list[tuple[str, str]]:
+    """Return what `mlkm fit` recorded beyond what a summary says."""
+    rows = [
+        ("target", record.get("target")),
+        ("table", record.get("table")),
+        ("calibration rows", record.get("split")),
+        ("effort", record.get("effort")),
+        ("seed", record.get("seed")),
+        ("written by", f"mlkm {record['mlkm']}" if record.get("mlkm") else None),
+    ]
+    return [(name, str(value)) for name, value in rows if value is not None]
+
+
+def report(
+    model: ModelFile,
+    table: Annotated[Path, typer.Argument(help="Rows that the fit has not seen, with their target.")],
+    out: Annotated[Path, typer.Option(help="Where to write the report.")] = Path("report.html"),
+    target: Annotated[str | None, typer.Option(help="The target; by default that of mlkm fit.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Judge a model by rows that it has not seen, as a page that opens without a network.
+
+    \b
+    Examples:
+      mlkm report model.mlkm later.csv --out report.html
+      mlkm report model.mlkm later.parquet --target price --json
+    """
+    with console_of(as_json) as console:
+        check_output(out, "report", (".html", ".htm"), [model, table])
+        plotly_script()
+        with console.working(f"reading {model} and {table}"):
+            band = load_model(model)
+            source = open_input(table)
+        target = target or _target(band)
+        if target is None:
+            raise UsageError("The model does not say what its target is; name it with --target.")
+        check_columns(table, source, band, target, console)
+        with console.working(f"reading {table}"):
+            rows = read_target_rows(table, later_rows(source, band), target, names_of(band))
+        rows.note_left_out(console, target)
+        with console.working("writing the report"):
+            page = make_report(band, rows.inputs, rows.y, title=f"Report on {target}")
+            page.save(out)
+        scores, coverage = page.facts.scores, page.facts.band
+        data = {
+            "report": str(out),
+            "rows": len(rows),
+            "left_out": rows.left_out,
+            "scores": [
+                {"model": s.name, "rmse": s.rmse, "mae": s.mae, "r2": s.r2 if s.r2 == s.r2 else None} for s in scores
+            ],
+            "coverage": None if coverage is None else coverage.overall.share,
+        }
+        error = f"{number(scores[0].rmse)} (root mean square), R² {scores[0].r2:.3f}"
+        lines = [("rows", f"{len(rows):,}"), ("error", error)]
+        if coverage is not None:
+            inside = f"{percent(coverage.overall.share)} of outcomes; asked for: {percent(coverage.level)}"
+            lines.append(("inside the band", inside))
+        console.result(data, lines, f"The report is in {out}.")
+
+
+def export(
+    model: ModelFile,
+    onnx: Annotated[Path, typer.Option(help="Where to write the model in ONNX.")],
+    as_json: Json = False,
+) -> None:
+    """Write a model in ONNX, for programs that have no Python: mean, and for a band lower and upper.
+
+    \b
+    Examples:
+      mlkm export model.mlkm --onnx model.onnx
+    """
+    with console_of(as_json) as console:
+        check_output(onnx, "ONNX file", (".onnx",), [model])
+        fitted = load_model(model)
+        with console.working(f"writing {onnx}"):
+            graph = to_onnx(fitted, onnx)
+        names = {
+            "inputs": [value.name for value in graph.graph.input],
+            "outputs": [value.name for value in graph.graph.output],
+        }
+        data = {"onnx": str(onnx), "bytes": graph.ByteSize(), **names}
+        lines = [(kind, ", ".join(values)) for kind, values in names.items()]
+        console.result(data, lines, f"The model is in {onnx}, {graph.ByteSize() / 1e6:.1f} MB.")
+
+
+for command in (fit, predict, inspect, report, export, demo):
+    app.command()(command)

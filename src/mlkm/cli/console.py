@@ -1,4 +1,4 @@
-"""What a command says: results on standard output, notes and progress on standard error, and how it ends.
+"""The output of a command: results on standard output, notes and progress on standard error, and an exit code.
 
 Exit codes: 0 fine, 1 the work failed, 2 the command was wrong, 130 interrupted, 143 terminated.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import typer
-from rich.console import Console
+from rich.console import Console as RichConsole
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -25,19 +25,19 @@ FAILED, USAGE = 1, 2
 
 
 class UsageError(Exception):
-    """What was asked for makes no sense; a sentence says why."""
+    """An error of the caller of a command, with a sentence that says what is wrong."""
 
 
-class Talk:
-    """Where a command speaks; with `as_json` its result is one JSON object, with all notes in it."""
+class Console:
+    """The output of a command; with `as_json` its result is one JSON object, with all notes in it."""
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
         self.notes: list[str] = []
-        self.console, self.errors = Console(highlight=False), Console(stderr=True, highlight=False)
+        self.output, self.errors = RichConsole(highlight=False), RichConsole(stderr=True, highlight=False)
 
     def note(self, text: str) -> None:
-        """Something worth knowing that is no result."""
+        """Write something worth knowing that is no result, once."""
         if text not in self.notes:
             self.notes.append(text)
             if not self.as_json:
@@ -45,7 +45,7 @@ class Talk:
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
-        """Shown while something takes long, with a bar for the stage that a fit is in; on a terminal only."""
+        """Show what is being done, with a bar for the stage that a fit is in; on a terminal only."""
         if self.as_json or not self.errors.is_terminal:
             yield
             return
@@ -56,15 +56,15 @@ class Talk:
             yield
 
     def result(self, data: dict[str, Any], rows: Sequence[tuple[str, str]] = (), last: str = "") -> None:
-        """The result, as data or as a list of names and values with a closing sentence."""
+        """Write the result, as data or as a list of names and values with a closing sentence."""
         if self.as_json:
             typer.echo(json.dumps({**data, "notes": self.notes}, indent=2, allow_nan=False))
             return
-        if self.console.is_terminal:
+        if self.output.is_terminal:
             grid = Table.grid(padding=(0, 2))
             for name, value in rows:
                 grid.add_row(f"[bold]{_plain(name)}[/bold]", _plain(value))
-            self.console.print(grid)
+            self.output.print(grid)
         else:
             width = max((len(name) for name, _ in rows), default=0)
             for name, value in rows:
@@ -75,63 +75,65 @@ class Talk:
 
 @dataclass(frozen=True)
 class _Stages:
-    """The bar of one piece of work, moved by the stages of fits inside it."""
+    """A listener that moves the bar of one piece of work by the stages of the fits in it."""
 
     progress: Progress
     task: TaskID
     what: str
 
     def tell(self, event: Event) -> None:
+        """Show the stage of a fit."""
         left = left_in_words(event)
         description = f"{self.what}: {event.stage}" + (f", {left}" if left else "")
         self.progress.update(self.task, description=description, completed=event.done, total=event.total)
 
     def say(self, line: str, event: Event) -> None:
-        """The command says itself how long it will take."""
+        """Ignore lines on how long a fit will take, since commands say that themselves."""
 
     def close(self) -> None:
-        pass
+        """Do nothing, since the bar ends with the work."""
 
 
 def _plain(text: str) -> str:
-    """Text in which rich sees no markup."""
+    """Return text in which rich sees no markup."""
     return text.replace("[", "\\[")
 
 
 @contextmanager
-def talking(as_json: bool = False) -> Iterator[Talk]:
-    """A command's work: what goes wrong inside is one sentence and an exit code, and warnings are notes.
+def console_of(as_json: bool = False) -> Iterator[Console]:
+    """Run a command: errors inside become one sentence and an exit code, and warnings become notes.
 
-    With the environment variable MLKM_DEBUG set, errors come with their traceback instead.
+    With the environment variable MLKM_DEBUG set, errors are raised with their traceback instead.
     """
-    talk = Talk(as_json)
+    console = Console(as_json)
     try:
         with interrupted_by_sigterm(), warnings.catch_warnings():
             warnings.simplefilter("always")
-            warnings.showwarning = lambda message, *_, **__: talk.note(" ".join(str(message).split()))
-            yield talk
+            warnings.showwarning = lambda message, *_, **__: console.note(" ".join(str(message).split()))
+            yield console
     except KeyboardInterrupt as stop:
         by = stop.args[0] if stop.args else signal.SIGINT
-        _end(talk, "Stopped: outputs that were not complete were not written.", 128 + by)
+        _end(console, "Stopped: outputs that were not complete were not written.", 128 + by)
     except UsageError as problem:
-        _end(talk, str(problem), USAGE)
+        _end(console, str(problem), USAGE)
     except (typer.Exit, typer.Abort):
         raise
     except Exception as problem:
         if os.environ.get("MLKM_DEBUG"):
             raise
-        _end(talk, sentence(problem), FAILED)
+        _end(console, sentence(problem), FAILED)
 
 
-def _end(talk: Talk, text: str, code: int) -> None:
-    if talk.as_json:
-        typer.echo(json.dumps({"error": text, "notes": talk.notes}, indent=2))
+def _end(console: Console, text: str, code: int) -> None:
+    """Write an error and leave the command with an exit code."""
+    if console.as_json:
+        typer.echo(json.dumps({"error": text, "notes": console.notes}, indent=2))
     typer.echo(text, err=True)
     raise typer.Exit(code)
 
 
 def sentence(problem: Exception) -> str:
-    """An error in one line that says what it is."""
+    """Return an error as one sentence."""
     if isinstance(problem, MemoryError) and not str(problem):
         return "There is not enough memory for this."
     if isinstance(problem, OSError) and problem.strerror and problem.filename is not None:

@@ -1,27 +1,36 @@
-"""`mlkm fit`."""
+"""`mlkm fit`: which rows fit the model, which calibrate its band, and how the band is judged."""
 
+from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
-from typing import Annotated, Any
+from time import perf_counter
+from typing import Annotated, Literal, cast
 
 import numpy as np
 import typer
 
+from .._types import Array, IntArray
+from .._version import __version__
+from ..conformal import ConformalRegressor
+from ..conformal.regressor import conformalize_checked
 from ..estimators import MLKMRegressor
 from ..files import save
-from ..report.document import make_report, plotly_script
+from ..report.facts import FitRecord, fit_facts
+from ..report.held_out import score
+from ..report.page import make_report, plotly_script
 from ..report.words import number, percent, plural, seconds
 from ..runtime.levels import exact_level
 from ..search.cost import said
 from ..search.policy import EFFORTS, check_effort
-from .app import app
-from .console import Talk, UsageError, talking
-from .opening import Json
-from .outputs import check_out
-from .reading import TargetRows, chosen, left_out, opened, with_target
-from .steps import Fit, fit_band, judged, note_facts
+from .app import Json, check_level, check_output
+from .console import Console, UsageError, console_of
+from .input_table import TargetRows, feature_names, open_input, read_target_rows
+
+CalibrationSplit = Literal["random", "time"]
+Effort = Literal["fast", "balanced", "best"] | float
+_N_FOLDS = 5
 
 
-@app.command()
 def fit(
     table: Annotated[Path, typer.Argument(help="A CSV, Parquet or Feather file, or a folder of such files.")],
     target: Annotated[str, typer.Option(help="The column to predict.")],
@@ -61,53 +70,41 @@ def fit(
       mlkm fit load.parquet --target load --time-order --confidence-level 0.9
       mlkm fit houses.csv --target price --features area,year,city --effort fast --json
     """
-    with talking(as_json) as talk:
-        _check(out, report, table, confidence_level)
+    with console_of(as_json) as console:
+        check_output(out, "model", inputs=[table])
+        if report is not None:
+            check_output(report, "report", (".html", ".htm"), [table, out])
+            plotly_script()
+        check_level(confidence_level)
         given = _effort(effort)
-        with talk.working(f"reading {table}"):
-            source = opened(table)
-            rows = with_target(table, source, target, chosen(features, source.types.names), weights)
-        if rows.left_out:
-            talk.note(left_out(rows, target))
+        with console.working(f"reading {table}"):
+            source = open_input(table)
+            rows = read_target_rows(table, source, target, feature_names(features, source.types.names), weights)
+        rows.note_left_out(console, target)
         if time_order:
-            _look_at_dates(talk, rows)
-        with talk.working(_long(rows, given)):
-            split = "time" if time_order else "random"
-            done = fit_band(rows, level=confidence_level, split=split, effort=given, seed=seed)  # type: ignore[arg-type]
-            note_facts(done.band, target=target, table=table.name, left_out=rows.left_out, weights=weights)
+            _check_dates(console, rows)
+        with console.working(_expected_time(rows, given)):
+            fitted = fit_band(rows, confidence_level, "time" if time_order else "random", given, seed)
+        fitted.band.fit_facts_ |= FitRecord(target=target, table=table.name, left_out=rows.left_out, weights=weights)
         page = None
         if report is not None:
-            with talk.working("writing the report"):
-                held, interval, how = judged(done)
+            with console.working("writing the report"):
+                held_out, interval, how = fitted.judged()
+                title = f"Report on {target}"
                 page = make_report(
-                    done.band,
-                    held.inputs,
-                    held.y,
-                    interval=interval,
-                    said={"checked": how},
-                    title=f"Report on {target}",
+                    fitted.band, held_out.inputs, held_out.y, interval=interval, checked=how, title=title
                 )
-        with talk.working(f"saving {out}"):
-            save(done.band, out)
+        with console.working(f"saving {out}"):
+            save(fitted.band, out)
             if page is not None and report is not None:
                 page.save(report)
-        _tell(talk, done, out, report)
+        _write_result(console, fitted, out, report)
 
 
-def _check(out: Path, report: Path | None, table: Path, level: float) -> None:
-    check_out(out, "model", inputs=[table])
-    if report is not None:
-        check_out(report, "report", (".html", ".htm"), [table, out])
-        plotly_script()
-    try:
-        exact_level(level)
-    except (TypeError, ValueError) as problem:
-        raise UsageError(f"--confidence-level: {problem}") from None
-
-
-def _effort(word: str) -> Any:
+def _effort(word: str) -> Effort:
+    """Return an effort by its name, or as a number of seconds."""
     if word in EFFORTS:
-        return word
+        return cast(Effort, word)
     try:
         check_effort(float(word))
     except ValueError:
@@ -117,15 +114,15 @@ def _effort(word: str) -> Any:
     return float(word)
 
 
-def _long(rows: TargetRows, effort: Any) -> str:
-    """What is shown while the model is fitted: how much it is, and about how long it takes."""
+def _expected_time(rows: TargetRows, effort: Effort) -> str:
+    """Return what is shown during the fit: the size of the table, and about how long it takes."""
     n, d = len(rows), rows.inputs.num_columns
     time = said(MLKMRegressor(effort=effort).estimate_cost(n, d).seconds)
     return f"fitting {plural(n, 'row')} of {plural(d, 'column')}, about {time} where nothing else runs"
 
 
-def _look_at_dates(talk: Talk, rows: TargetRows) -> None:
-    """Say so where the only column of dates does not increase."""
+def _check_dates(console: Console, rows: TargetRows) -> None:
+    """Note it where the only column of dates does not increase."""
     import pyarrow as pa
 
     dates = [f.name for f in rows.inputs.schema if pa.types.is_date(f.type) or pa.types.is_timestamp(f.type)]
@@ -133,47 +130,125 @@ def _look_at_dates(talk: Talk, rows: TargetRows) -> None:
         return
     times = rows.inputs[dates[0]].cast(pa.timestamp("us")).to_numpy(zero_copy_only=False)
     if (np.diff(times[~np.isnat(times)]) < np.timedelta64(0)).any():
-        talk.note(f"Rows are taken in the order of the file, and the dates in {dates[0]!r} do not increase.")
+        console.note(f"Rows are taken in the order of the file, and the dates in {dates[0]!r} do not increase.")
 
 
-def _tell(talk: Talk, done: Fit, out: Path, report: Path | None) -> None:
-    band, rows = done.band, done.calibration
-    error = rows.y - band.predict(rows.inputs)
-    spread = float(np.var(rows.y))
-    rmse, r2 = float(np.mean(error**2)) ** 0.5, 1 - float(np.mean(error**2)) / spread if spread else None
-    inner, facts = band.estimator_, band.fit_facts_
-    relevance = dict(zip(map(str, inner.feature_names_in_), inner.feature_relevance_.tolist(), strict=True))
+@dataclass(frozen=True)
+class FittedBand:
+    """A calibrated band, the rows that calibrated it, and how they were chosen.
+
+    `intervals` (n, 2) are for the calibration rows, each by a band that other calibration rows made, NaN where none
+    did.
+    """
+
+    band: ConformalRegressor
+    calibration: TargetRows
+    intervals: Array
+    n_fitted: int
+    split: CalibrationSplit
+
+    def judged(self) -> tuple[TargetRows, Array, str]:
+        """Return held-out rows, intervals that do not know their outcomes, and a sentence that says how."""
+        at = np.flatnonzero(~np.isnan(self.intervals[:, 0]))
+        which, how = "", f"each of {_N_FOLDS} parts was judged by the other parts' band"
+        if self.split == "time":
+            which, how = "the later half of ", "the earlier half calibrated the band"
+        return (
+            self.calibration.take(at),
+            self.intervals[at],
+            f"These are {which}the calibration rows; for this page {how}.",
+        )
+
+
+def fit_band(
+    rows: TargetRows, level: float, split: CalibrationSplit, effort: Effort = "balanced", seed: int = 0
+) -> FittedBand:
+    """Fit the default model to all rows but those that calibrate its band.
+
+    In time order the score is the absolute residual: sigma_y(x) grows where x leaves the training rows, which in time
+    order is every row in the end. Weights belong to the fit; in the calibration every row counts once.
+    """
+    fitted, others = split_rows(len(rows), calibration_rows(len(rows), level), split, seed)
+    training, calibration = rows.take(fitted), rows.take(others)
+    begin = perf_counter()
+    model = MLKMRegressor(effort=effort, random_state=seed).fit(training.inputs, training.y, training.weights)
+    measure: Literal["absolute", "variance"] = "absolute" if split == "time" else "variance"
+    band = ConformalRegressor(model, confidence_level=level, score=measure, random_state=seed)
+    intervals = conformalize_checked(band, calibration.inputs, calibration.y, folds(len(calibration), split))
+    time = round(perf_counter() - begin, 3)
+    band.fit_facts_ = FitRecord(split=split, seconds=time, seed=seed, effort=effort, mlkm=__version__)
+    return FittedBand(band, calibration, intervals, len(training), split)
+
+
+def calibration_rows(n: int, level: float, *, share: float = 0.2, wanted: int = 100, enough: int = 2000) -> int:
+    """Return how many of n rows calibrate a band of this level: a share of them, at most `enough`.
+
+    With 2000 rows the coverage is known to half a percent. Where the share is less than `wanted` rows, up to half of
+    all rows calibrate.
+
+    >>> calibration_rows(1000, 0.95), calibration_rows(150, 0.95), calibration_rows(100_000, 0.95)
+    (200, 75, 2000)
+    """
+    exact = exact_level(level)
+    least = ceil(exact / (1 - exact))  # with fewer, intervals are infinite
+    if least > n // 2:
+        raise ValueError(
+            f"A band at {100 * level:g} % needs {least} rows to be calibrated and as many to fit a model; the table has"
+            f" {n} with a target: ask for a lower --confidence-level."
+        )
+    return max(least, min(max(int(n * share), min(wanted, n // 2)), enough))
+
+
+def split_rows(n: int, m: int, split: CalibrationSplit, seed: int) -> tuple[IntArray, IntArray]:
+    """Return the rows that fit and the m rows that calibrate: drawn at random, or the last.
+
+    >>> split_rows(5, 2, "time", 0)
+    (array([0, 1, 2]), array([3, 4]))
+    """
+    order = np.arange(n) if split == "time" else np.random.default_rng(seed).permutation(n)
+    return np.sort(order[: n - m]), np.sort(order[n - m :])
+
+
+def folds(n: int, split: CalibrationSplit) -> list[tuple[IntArray, IntArray]]:
+    """Return which calibration rows judge which: fifths by the other four, and in time order the later half by the
+    earlier."""
+    if split == "time":
+        return [(np.arange(n // 2), np.arange(n // 2, n))]
+    fold = np.arange(n) % _N_FOLDS
+    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(_N_FOLDS)]
+
+
+def _write_result(console: Console, fitted: FittedBand, out: Path, report: Path | None) -> None:
+    """Write what was fitted, its error on the calibration rows, and where the files are."""
+    band, rows = fitted.band, fitted.calibration
+    facts, error = fit_facts(band), score("model", rows.y, band.predict(rows.inputs))
+    r2 = error.r2 if error.r2 == error.r2 else None
+    relevance = [] if facts.relevance is None else facts.relevance.tolist()
+    time, level = facts.record["seconds"], percent(band.confidence_level)
     data = {
         "model": str(out),
         "report": None if report is None else str(report),
-        "target": facts["target"],
-        "rows": done.n_fitted + len(rows),
-        "left_out": facts["left_out"],
-        "fitted": done.n_fitted,
+        "target": facts.target,
+        "rows": fitted.n_fitted + len(rows),
+        "left_out": facts.record["left_out"],
+        "fitted": fitted.n_fitted,
         "calibration": len(rows),
-        "split": done.split,
+        "split": fitted.split,
         "confidence_level": band.confidence_level,
-        "seconds": facts["seconds"],
-        "held_out_rmse": rmse,
+        "seconds": time,
+        "held_out_rmse": error.rmse,
         "held_out_r2": r2,
-        "leave_one_out_rmse": float(inner.loo_error_) ** 0.5,
-        "relevance": relevance,
+        "leave_one_out_rmse": facts.loo_rmse,
+        "relevance": dict(zip(facts.names, relevance, strict=True)),
     }
-    which = "the last" if done.split == "time" else "drawn by chance"
+    drawn, condition = "drawn by chance", "they come from where these did"
+    if fitted.split == "time":
+        drawn, condition = "the last", "they are like the last rows"
     lines = [
-        (
-            "fitted to",
-            f"{plural(done.n_fitted, 'row')} of {plural(len(relevance), 'column')} in {seconds(facts['seconds'])}",
-        ),
-        ("calibrated on", f"{plural(len(rows), 'other row')}, {which}"),
-        ("error there", f"{number(rmse)} (root mean square)" + ("" if r2 is None else f", R² {r2:.3f}")),
-        ("band", f"{percent(band.confidence_level)} of new outcomes, as long as they come from where these did"),
-        ("relevance", ", ".join(f"{name} {percent(own)}" for name, own in _first(relevance))),
+        ("fitted to", f"{plural(fitted.n_fitted, 'row')} of {plural(len(relevance), 'column')} in {seconds(time)}"),
+        ("calibrated on", f"{plural(len(rows), 'other row')}, {drawn}"),
+        ("error there", f"{number(error.rmse)} (root mean square)" + ("" if r2 is None else f", R² {r2:.3f}")),
+        ("band", f"{level} of new outcomes, as long as {condition}"),
+        ("relevance", facts.most_relevant(5)),
     ]
-    if done.split == "time":
-        lines[3] = ("band", f"{percent(band.confidence_level)} of new outcomes, as long as they are like the last rows")
-    talk.result(data, lines, f"The model is in {out}" + ("." if report is None else f", the report in {report}."))
-
-
-def _first(relevance: dict[str, float], most: int = 5) -> list[tuple[str, float]]:
-    return sorted(relevance.items(), key=lambda pair: -pair[1])[:most]
+    console.result(data, lines, f"The model is in {out}" + ("." if report is None else f", the report in {report}."))

@@ -1,7 +1,7 @@
-"""What a fit says of the columns of its table: effects, and contributions to single predictions."""
+"""Explanations of a fit by the columns of its table: effects, and contributions to single predictions."""
 
-from .contributions import Contributions, contributions
+from .contributions import Contributions, Explainer
 from .effects import Effect, Effects
-from .view import View
+from .partial_dependence import FittedModel, PartialDependence
 
-__all__ = ["Contributions", "Effect", "Effects", "View", "contributions"]
+__all__ = ["Contributions", "Effect", "Effects", "Explainer", "FittedModel", "PartialDependence"]

@@ -13,114 +13,121 @@ w_b are such that the baseline is the mean prediction over the training rows, as
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import permutations
 
 import numpy as np
 
 from .._types import Array, BoolArray, IntArray
 from ..data import blocks
+from ..data.tables.frames import Table
 from ..runtime.seeds import Purpose, generator
-from .effects import main_curve
-from .view import Background, View
-
-_BACKGROUND, _MANY = 16, 1000  # rows b, and rows over which the mean prediction is taken
-_ALL_ORDERS = 4  # columns up to which all orders are taken
-_TOGETHER = 2**15  # rows that are predicted in one go
-_KNOTS, _PLACES, _ROWS = 16, 60, 1000  # of the main effects at the rows b, and predictions for each of them
+from .effects import Effects, main_effect
+from .partial_dependence import DETAIL, Background, FittedModel, PartialDependence
 
 
 @dataclass(frozen=True)
 class Contributions:
-    """`baseline` plus the sum of `values` over columns is the prediction: (n, d) and a number, or (n, d, k) and (k,) of
-    several outputs, in units of y; `names` are those of the columns."""
+    """Contributions of columns to predictions, in units of y, as `model.explain(X)` returns them.
+
+    `baseline` plus the sum of `values` over columns is the prediction: (n, d) and a number, or for several outputs
+    (n, d, k) and (k,). `names` are those of the columns.
+    """
 
     values: Array
     baseline: float | Array
     names: list[str]
 
 
-def contributions(view: View, X: Array, single: bool) -> Contributions:
-    """Of every column at rows of standardised inputs."""
-    d, (background, mains) = len(view.columns), _told(view)
-    at_b, at_x = view.predict(background.X), view.predict(X)
-    total = np.zeros((len(X), d, at_b.shape[1]))
-    for t in range(len(background.X)):
-        b, weight, orders = background.X[t], background.weights[t], _orders(d, t)
-        masks = _between(orders, d)
-        rows = max(1, _TOGETHER // max(len(masks), 1))
-        for at in blocks(len(X), rows):
-            f = _values(view, X[at], b, masks)
-            f[bytes(np.zeros(d, bool))] = np.broadcast_to(at_b[t], at_x[at].shape)
-            f[bytes(np.ones(d, bool))] = at_x[at]
-            _add(total[at], f, orders, weight / len(orders))
-    offsets = np.einsum("b,bjk->jk", background.weights, mains)
-    baseline = background.weights @ at_b - offsets.sum(axis=0)
-    total += offsets
-    if single:
-        return Contributions(total[:, :, 0], float(baseline[0]), list(view.names))
-    return Contributions(total, baseline, list(view.names))
+@dataclass(frozen=True)
+class Explainer:
+    """Explanations of one fit, which keep what they have in common: background rows, and main effects there."""
+
+    dependence: PartialDependence
+
+    def effects(self, X: Array, table: Table, single: bool, confidence_level: float) -> Effects:
+        """Return effects of columns at rows of standardised inputs, which stand for those of the table."""
+        return Effects(self.dependence, X, table, single, confidence_level)
+
+    def contributions(self, X: Array, single: bool) -> Contributions:
+        """Return the contributions of every column at rows of standardised inputs."""
+        (background, main_effects), model = self._background, self.dependence.model
+        d = len(self.dependence.columns)
+        at_b, at_x = model.predict_standardised(background.X), model.predict_standardised(X)
+        total = np.zeros((len(X), d, at_b.shape[1]))
+        for t, (b, weight) in enumerate(zip(background.X, background.weights, strict=True)):
+            orders = _orders(d, t)
+            masks = _proper_subsets(orders)
+            for at in blocks(len(X), max(1, DETAIL.together // max(len(masks), 1))):
+                f = _values(model, X[at], b, masks)
+                f[bytes(np.zeros(d, bool))] = np.broadcast_to(at_b[t], at_x[at].shape)
+                f[bytes(np.ones(d, bool))] = at_x[at]
+                _add_increments(total[at], f, orders, weight / len(orders))
+        offsets = np.einsum("b,bjk->jk", background.weights, main_effects)
+        baseline, names = background.weights @ at_b - offsets.sum(axis=0), list(self.dependence.names)
+        total += offsets
+        if single:
+            return Contributions(total[:, :, 0], float(baseline[0]), names)
+        return Contributions(total, baseline, names)
+
+    @cached_property
+    def _background(self) -> tuple[Background, Array]:
+        """Return the rows b with weights under which the baseline is the mean prediction, and the main effects there,
+        (m, d, k)."""
+        dependence, predict = self.dependence, self.dependence.model.predict_standardised
+        few, many = (dependence.background(m) for m in (DETAIL.shapley_background, DETAIL.shapley_mean))
+        most, most_places, predictions = DETAIL.shapley_knots
+        mains = []
+        for j in range(len(dependence.columns)):
+            knots = dependence.knots(j, few.X, most, most_places)
+            mains.append(main_effect(dependence, j, knots, predictions, few.X))
+        main = np.stack(mains, axis=1)
+        weights = _calibrated(few.weights, predict(few.X) - main.sum(axis=1), many.weights @ predict(many.X))
+        return Background(few.X, weights), main
 
 
 def _orders(d: int, t: int) -> list[IntArray]:
-    """Of the columns, for background row t."""
-    if d <= _ALL_ORDERS:
+    """Return the orders of d columns that background row t takes."""
+    if d <= DETAIL.all_orders:
         return [np.array(order, np.intp) for order in permutations(range(d))]
     order = generator(0, Purpose.EFFECTS, t + 1).permutation(d)
     return [order, order[::-1]]
 
 
-def _masks(order: IntArray, d: int) -> list[BoolArray]:
-    """What has come after each step: from no column to all of them."""
-    step = np.empty(d, np.intp)
-    step[order] = np.arange(d)
-    return [step < k for k in range(d + 1)]
+def _subsets(order: IntArray) -> list[BoolArray]:
+    """Return the first k columns of an order as masks, for k from 0 to all of them."""
+    step = np.empty(len(order), np.intp)
+    step[order] = np.arange(len(order))
+    return [step < k for k in range(len(order) + 1)]
 
 
-def _between(orders: Sequence[IntArray], d: int) -> list[BoolArray]:
-    """All sets of columns on the way but none and all, each once."""
-    found = {bytes(mask): mask for order in orders for mask in _masks(order, d)[1:-1]}
-    return list(found.values())
+def _proper_subsets(orders: Sequence[IntArray]) -> list[BoolArray]:
+    """Return all sets of columns that orders begin with, except none and all, each once."""
+    return list({bytes(mask): mask for order in orders for mask in _subsets(order)[1:-1]}.values())
 
 
-def _values(view: View, X: Array, b: Array, masks: Sequence[BoolArray]) -> dict[bytes, Array]:
-    """f at rows that have the columns of each set from X and the others from b."""
+def _values(model: FittedModel, X: Array, b: Array, masks: Sequence[BoolArray]) -> dict[bytes, Array]:
+    """Return f at rows that have the columns of each set from X and the others from b."""
     if not masks:
         return {}
-    mixed = np.concatenate([np.where(mask[view.owners], X, b) for mask in masks])
-    f = view.predict(mixed)
-    return {bytes(mask): own for mask, own in zip(masks, f.reshape(len(masks), len(X), -1), strict=True)}
+    mixed = np.concatenate([np.where(mask[model.input_columns_], X, b) for mask in masks])
+    f = model.predict_standardised(mixed).reshape(len(masks), len(X), -1)
+    return {bytes(mask): values for mask, values in zip(masks, f, strict=True)}
 
 
-def _add(total: Array, f: dict[bytes, Array], orders: Sequence[IntArray], weight: float) -> None:
-    """Each column's increments."""
+def _add_increments(total: Array, f: dict[bytes, Array], orders: Sequence[IntArray], weight: float) -> None:
+    """Add to each column's total what f changes by when the column joins those before it."""
     for order in orders:
-        steps = [f[bytes(mask)] for mask in _masks(order, len(order))]
+        steps = [f[bytes(mask)] for mask in _subsets(order)]
         for j, before, after in zip(order, steps[:-1], steps[1:], strict=True):
             total[:, j] += weight * (after - before)
 
 
-def _told(view: View) -> tuple[Background, Array]:
-    """The rows b and the main effects there, (m, d, k); found once."""
-    if "rows b" not in view.memory:
-        few, many = view.background(_BACKGROUND), view.background(_MANY)
-        mains = np.stack([_main_at(view, j, few.X) for j in range(len(view.columns))], axis=1)
-        rest, mean = view.predict(few.X) - mains.sum(axis=1), many.weights @ view.predict(many.X)
-        view.memory["rows b"] = Background(few.X, _calibrated(few.weights, rest, mean)), mains
-    found: tuple[Background, Array] = view.memory["rows b"]
-    return found
-
-
 def _calibrated(weights: Array, values: Array, mean: Array) -> Array:
-    """Weights moved as little as need be for values (m, k) to have that mean, but not below a tenth."""
+    """Return weights close to those given under which values (m, k) have that mean; factors are at most ten."""
     centred = values - weights @ values
     V = centred.T @ (weights[:, None] * centred)
     V[np.diag_indices(len(V))] *= 1 + 1e-9
     moved = 1 + centred @ np.linalg.pinv(V, hermitian=True) @ (mean - weights @ values)
     result = weights * np.clip(moved, 0.1, 10)
     return np.asarray(result / result.sum())
-
-
-def _main_at(view: View, j: int, X: Array) -> Array:
-    """The main effect of a column at some rows, (m, k)."""
-    at = view.inputs(j)
-    return main_curve(view, j, view.lines(j, X, _KNOTS, _PLACES), _ROWS)(X[:, at])

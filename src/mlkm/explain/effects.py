@@ -10,211 +10,284 @@ f_ij(x_i, x_j) = sum_b w_b f(x_i, x_j, b_{-ij}),
     f_ij less its mean over the training values of x_i, and less that over those of x_j, and less a constant such that
     its mean over the training rows is 0.
 
-Both are linear in f, so f's posterior says how sure they are. The bands are for these effects, not for y: there is no
-noise in them. They hold as far as the posterior is right: features, scales and penalties are taken as known. The
-background of the bands is smaller than that of the values, which makes them a little wider.
+Both are linear in f, so that the posterior of f gives their standard deviations. The bands are for these effects, not
+for y: there is no noise in them. They hold as far as the posterior is right: features, scales and penalties are taken
+as known. The background of the bands is smaller than that of the values, which makes them a little wider.
+
+The posterior of a linear functional of f is normal: a band is values +- z sd at one place. With C the covariance at all
+places, the factor for a simultaneous band is the quantile of max |u| / sd for u ~ N(0, C), by simulation.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import NormalDist
 
 import numpy as np
 
 from .._types import Array, IntArray
 from ..data import blocks
-from ..data.tables.columns import CategoryColumn
 from ..data.tables.frames import Table
 from ..runtime.checks import number
+from ..runtime.seeds import Purpose, generator
 from ..variance import Functionals
-from .bands import deviations, factors
-from .knots import Lines
-from .view import Background, View
+from .partial_dependence import DETAIL, Knots, PartialDependence
 
-_BACKGROUND, _BAND_BACKGROUND = 256, 32  # rows over which values are averaged, and for bands, at most
-_KNOTS = 36  # along a number
-_PLACES, _FEWER_PLACES = 300, 100  # of dates, alone and in a pair
-_COARSE = 16  # knots along a number for a band or a pair
-_BAND_ROWS = 500  # predictions for the bands of one effect, roughly
-_LEARNED = 1.3  # by how much deviations are larger since scales are learned: benchmarks/effect_bands.py
-_CELLS = 20_000  # of the grid of a pair
-_PIECE = 400  # places whose covariance is looked at together
+
+@dataclass(frozen=True)
+class CurveGrid:
+    """The knots of one column."""
+
+    dependence: PartialDependence
+    j: int
+    knots: Knots
+
+    @property
+    def inputs(self) -> IntArray:
+        """Return the places of the inputs that move."""
+        return self.dependence.inputs(self.j)
+
+    @property
+    def points(self) -> Array:
+        """Return the knots, (G, inputs)."""
+        return self.knots.points
+
+    def centred(self, F: Array) -> Array:
+        """Subtract the mean over the training rows from values (G, k) at the knots."""
+        rows = self.dependence.rows.X[:, self.inputs]
+        return np.asarray(F - self.knots.masses(rows, self.dependence.shares) @ F)
+
+    def interpolated(self, sd: Array, X: Array) -> Array:
+        """Return standard deviations (G, k) at rows of inputs: along a smooth curve, and nowhere below the least."""
+        return np.asarray(np.maximum(self.knots.curve(sd, X[:, self.inputs]), sd.min(axis=0)))
+
+
+@dataclass(frozen=True)
+class PairGrid:
+    """All pairs of knots of two columns; those of the second change faster."""
+
+    dependence: PartialDependence
+    i: int
+    j: int
+    first: Knots
+    second: Knots
+
+    def __post_init__(self) -> None:
+        """Refuse a grid with too many cells."""
+        if len(self.first) * len(self.second) > DETAIL.cells:
+            names = self.dependence.names
+            raise ValueError(
+                f"The effect of a pair is found on at most {DETAIL.cells} pairs of values; columns {names[self.i]!r}"
+                f" and {names[self.j]!r} have {len(self.first)} times {len(self.second)}: merge rare levels."
+            )
+
+    @property
+    def inputs(self) -> IntArray:
+        """Return the places of the inputs that move."""
+        return np.concatenate([self.dependence.inputs(self.i), self.dependence.inputs(self.j)])
+
+    @property
+    def points(self) -> Array:
+        """Return the pairs of knots, (cells, inputs)."""
+        G, H = len(self.first), len(self.second)
+        return np.hstack([np.repeat(self.first.points, H, axis=0), np.tile(self.second.points, (G, 1))])
+
+    def centred(self, f: Array) -> Array:
+        """Subtract from f (cells, k) its means along either column, and then its mean over the training rows."""
+        rows, shares = self.dependence.rows.X, self.dependence.shares
+        masses = [
+            knots.masses(rows[:, self.dependence.inputs(column)], shares)
+            for column, knots in ((self.i, self.first), (self.j, self.second))
+        ]
+        F = f.reshape(len(self.first), len(self.second), -1)
+        F = F - np.tensordot(masses[0], F, axes=1)
+        F = F - np.einsum("h,ghk->gk", masses[1], F)[:, None]
+        pure = F.reshape(f.shape)
+        together = sum(np.bincount(cell, shares * w, len(f)) for cell, w in self._corners(rows))
+        return np.asarray(pure - together @ pure)
+
+    def interpolated(self, values: Array, X: Array) -> Array:
+        """Return values (cells, k) at rows of inputs: linear along each column."""
+        return np.asarray(sum(values[cell] * w[:, None] for cell, w in self._corners(X)))
+
+    def _corners(self, X: Array) -> list[tuple[IntArray, Array]]:
+        """Return the four cells about every row, each with its weights in bilinear interpolation."""
+        low, high, s = self.first.between(X[:, self.dependence.inputs(self.i)])
+        down, up, t = self.second.between(X[:, self.dependence.inputs(self.j)])
+        first, second = ((low, 1 - s), (high, s)), ((down, 1 - t), (up, t))
+        return [(a * len(self.second) + b, v * w) for a, v in first for b, w in second]
+
+
+@dataclass(frozen=True)
+class EffectPosterior:
+    """The posterior of an effect, computed at the first use of a band."""
+
+    grid: CurveGrid | PairGrid
+    X: Array
+    level: float
+
+    @cached_property
+    def std(self) -> Array:
+        """Return the standard deviation at every row, (n, k)."""
+        return self.grid.interpolated(self._at_knots[0], self.X)
+
+    @cached_property
+    def factor(self) -> float:
+        """Return the factor of standard deviations for a band at one place."""
+        return NormalDist().inv_cdf((1 + self.level) / 2)
+
+    @property
+    def simultaneous_factor(self) -> Array:
+        """Return the factor for all places at once, (k,)."""
+        return self._at_knots[1]
+
+    @cached_property
+    def _at_knots(self) -> tuple[Array, Array]:
+        """Return standard deviations at the knots (G, k) and the factor for all knots at once (k,).
+
+        Covariances are computed for some knots at a time. Knots that are not in one piece count as independent, which
+        makes the factor no smaller.
+        """
+        dependence, points = self.grid.dependence, self.grid.points
+        background = dependence.background(int(np.clip(DETAIL.band_rows // len(points), *DETAIL.band_background)))
+        X, weights = background.moved(self.grid.inputs, points), np.tile(background.weights, (len(points), 1))
+        T, model = self.grid.centred(np.eye(len(points))), dependence.model
+        pieces = list(blocks(len(T), DETAIL.covariance_rows))
+        sds, largest = [], []
+        for at in pieces:
+            covariances = model.variance_estimator("effects").covariance(Functionals(X, weights, T[at]))
+            sd = np.sqrt(np.maximum(np.einsum("kcc->ck", covariances), 0))
+            sds.append(DETAIL.learned * sd * model.y_scaler_.sd)
+            largest.append([simultaneous_factor(each, self.level ** (1 / len(pieces))) for each in covariances])
+        return np.concatenate(sds), np.max(largest, axis=0)
+
+
+def simultaneous_factor(covariance: Array, level: float) -> float:
+    """Return the factor of standard deviations for a band that holds all places at once with probability `level`."""
+    one = NormalDist().inv_cdf((1 + level) / 2)
+    sd = np.sqrt(np.maximum(np.diag(covariance), 0))
+    positive = sd > 1e-9 * sd.max(initial=0)
+    if not positive.any():
+        return one
+    values, V = np.linalg.eigh(covariance[np.ix_(positive, positive)] / np.outer(sd[positive], sd[positive]))
+    used = values > 1e-8 * values[-1]
+    draws = generator(0, Purpose.EFFECTS).standard_normal((DETAIL.draws, int(used.sum())))
+    largest = np.abs(draws @ (V[:, used] * np.sqrt(values[used])).T).max(axis=1)
+    return max(one, float(np.quantile(largest, level, method="higher")))
 
 
 @dataclass(frozen=True)
 class Effect:
-    """An effect at the rows of X, in units of y: `values` (n,), or (n, k) of several outputs; `band` and
-    `band_simultaneous` are pairs (lower, upper) of the same shape. The first is right at each row with the confidence
-    asked for, the second at all of them at once."""
+    """An effect at the rows of X, in units of y.
+
+    `values` is (n,), or (n, k) for several outputs, and `columns` are the places of its columns.
+    """
 
     values: Array
-    _deviations: Callable[[], tuple[Array, Array, Array]]
     columns: tuple[int, ...]
-
-    @cached_property
-    def _sized(self) -> tuple[Array, Array, Array]:
-        return self._deviations()
+    _posterior: EffectPosterior
 
     @property
     def std(self) -> Array:
-        """The standard deviation of the effect at every row."""
-        return self._sized[0]
+        """Return the standard deviation of the effect at every row, in the shape of `values`."""
+        return self._posterior.std.reshape(self.values.shape)
 
     @property
     def band(self) -> tuple[Array, Array]:
-        std, one, _ = self._sized
-        return self.values - one * std, self.values + one * std
+        """Return (lower, upper), each in the shape of `values`, which hold at each row with the confidence level."""
+        return self._band(self._posterior.factor)
 
     @property
     def band_simultaneous(self) -> tuple[Array, Array]:
-        std, _, all_at_once = self._sized
-        return self.values - all_at_once * std, self.values + all_at_once * std
+        """Return (lower, upper), which hold at all rows at once with the confidence level."""
+        return self._band(self._posterior.simultaneous_factor)
+
+    def _band(self, factor: float | Array) -> tuple[Array, Array]:
+        return self.values - factor * self.std, self.values + factor * self.std
 
 
 class Effects:
-    """Effects of the columns of a table at some rows: `main(j)` and `pair(i, j)`, with j a place or a name."""
+    """Effects of the columns of a table at the rows of X, as `model.effects(X)` returns them.
 
-    def __init__(self, view: View, X: Array, table: Table, single: bool, confidence_level: float) -> None:
+    Examples
+    --------
+    >>> from mlkm import RandomFeatureRidge
+    >>> from mlkm.datasets import make_example1
+    >>> X, y, f = make_example1(n=200, d=4, random_state=0)
+    >>> effects = RandomFeatureRidge(50, random_state=0).fit(X, y).effects(X[:5])
+    >>> effects.names, effects.main("x1").values.shape, effects.pair(0, 1).band[0].shape
+    (['x0', 'x1', 'x2', 'x3'], (5,), (5,))
+    """
+
+    def __init__(
+        self, dependence: PartialDependence, X: Array, table: Table, single: bool, confidence_level: float
+    ) -> None:
         self.confidence_level = number("confidence_level", confidence_level, above=0, below=1)
-        self.names = list(view.names)
+        self.names = list(dependence.names)
         self.table = table
-        self._view, self._X, self._single = view, X, single
-        self._known: dict[tuple[int, ...], Effect] = {}
+        self._dependence, self._X, self._single = dependence, X, single
+        self._computed: dict[tuple[int, ...], Effect] = {}
 
     def main(self, j: int | str) -> Effect:
-        """The effect of one column on its own, its mean over the training rows being 0."""
-        place = self._view.place(j)
-        if (place,) not in self._known:
-            self._known[(place,)] = self._main(place)
-        return self._known[(place,)]
+        """Return the effect of one column alone, whose mean over the training rows is 0.
+
+        Parameters
+        ----------
+        j : the place or the name of the column
+        """
+        place = self._dependence.place(j)
+        if (place,) not in self._computed:
+            self._computed[(place,)] = self._main(place)
+        return self._computed[(place,)]
 
     def pair(self, i: int | str, j: int | str) -> Effect:
-        """What two columns do together beyond the sum of what each does on its own."""
-        a, b = self._view.place(i), self._view.place(j)
+        """Return what two columns do together beyond the sum of what each does alone.
+
+        Parameters
+        ----------
+        i, j : the places or the names of two columns
+        """
+        a, b = self._dependence.place(i), self._dependence.place(j)
         if a == b:
             raise ValueError(f"A pair must be two columns; got {self.names[a]!r} twice.")
         key = (min(a, b), max(a, b))
-        if key not in self._known:
-            self._known[key] = self._pair(*key)
-        return self._known[key]
+        if key not in self._computed:
+            self._computed[key] = self._pair(*key)
+        return self._computed[key]
 
     def is_category(self, j: int | str) -> bool:
-        """Whether a column has levels, rather than numbers or dates."""
-        return isinstance(self._view.columns[self._view.place(j)], CategoryColumn)
+        """Return whether a column has levels, rather than numbers or dates.
+
+        Parameters
+        ----------
+        j : the place or the name of the column
+        """
+        return self._dependence.columns[self._dependence.place(j)].kind == "category"
 
     def _main(self, j: int) -> Effect:
-        lines, at = self._view.lines(j, self._X, _KNOTS, _PLACES), self._view.inputs(j)
-        curve = main_curve(self._view, j, lines, self._view.affordable)
-        return Effect(self._shaped(curve(self._X[:, at])), lambda: self._main_sizes(j, lines.thinned(_COARSE)), (j,))
-
-    def _main_sizes(self, j: int, lines: Lines) -> tuple[Array, Array, Array]:
-        view, at = self._view, self._view.inputs(j)
-        masses = lines.masses(view.rows.X[:, at], view.shares)
-        T = np.eye(len(lines)) - masses
-        sd, all_at_once = self._sizes(at, lines.points, T)
-        return self._sized(np.maximum(lines.curve(sd, self._X[:, at]), sd.min(axis=0)), all_at_once)
+        knots = self._dependence.knots(j, self._X, DETAIL.knots, DETAIL.places[0])
+        values = main_effect(self._dependence, j, knots, self._dependence.affordable, self._X)
+        return self._effect(values, (j,), CurveGrid(self._dependence, j, knots.thinned(DETAIL.coarse_knots)))
 
     def _pair(self, i: int, j: int) -> Effect:
-        view, X = self._view, self._X
-        first, second = (view.lines(column, X, _KNOTS, _FEWER_PLACES).thinned(_COARSE) for column in (i, j))
-        both = Grid.of(view, i, j, first, second)
-        background = view.background(int(np.clip(view.affordable // len(both.points), 10, _BACKGROUND)))
-        f = view.mean(background, both.inputs, both.points)
-        return Effect(self._shaped(both.at(both.pure(f), X)), lambda: self._pair_sizes(both), (i, j))
+        """Return the effect of two columns, with a coarser grid for its band."""
+        dependence, X, most = self._dependence, self._X, DETAIL.coarse_knots
+        first, second = (dependence.knots(c, X, DETAIL.knots, DETAIL.places[1]).thinned(most) for c in (i, j))
+        grid = PairGrid(dependence, i, j, first, second)
+        points = grid.points
+        background = dependence.background(int(np.clip(dependence.affordable // len(points), *DETAIL.background)))
+        f = dependence.mean(background, grid.inputs, points)
+        coarse = PairGrid(dependence, i, j, first.thinned(most // 2), second.thinned(most // 2))
+        return self._effect(grid.interpolated(grid.centred(f), X), (i, j), coarse)
 
-    def _pair_sizes(self, both: "Grid") -> tuple[Array, Array, Array]:
-        few = Grid.of(self._view, both.i, both.j, both.first.thinned(_COARSE // 2), both.second.thinned(_COARSE // 2))
-        sd, all_at_once = self._sizes(few.inputs, few.points, few.pure(np.eye(len(few.points))))
-        return self._sized(few.at(sd, self._X), all_at_once)
-
-    def _sizes(self, inputs: IntArray, points: Array, T: Array) -> tuple[Array, Array]:
-        """The standard deviation of T times the means over the background at points, (rows of T, k), and the factor for
-        all of them at once, (k,). Covariances are looked at in pieces: places of different pieces count as
-        independent, which makes the factor no smaller."""
-        view, level = self._view, self.confidence_level
-        background = view.background(int(np.clip(_BAND_ROWS // len(points), 8, _BAND_BACKGROUND)))
-        X, weights = background.moved(inputs, points), np.tile(background.weights, (len(points), 1))
-        pieces = list(blocks(len(T), _PIECE))
-        sds, found = [], []
-        for at in pieces:
-            covariances = view.variance().covariance(Functionals(X, weights, T[at]))
-            sds.append(_LEARNED * deviations(covariances) * view.unit)
-            found.append([factors(own, level ** (1 / len(pieces)))[1] for own in covariances])
-        return np.concatenate(sds), np.max(found, axis=0)
-
-    def _sized(self, sd: Array, all_at_once: Array) -> tuple[Array, Array, Array]:
-        one = factors(np.zeros((0, 0)), self.confidence_level)[0]
-        return self._shaped(sd), np.asarray(one), all_at_once[0] if self._single else all_at_once
-
-    def _shaped(self, values: Array) -> Array:
-        return values[:, 0] if self._single else values
+    def _effect(self, values: Array, columns: tuple[int, ...], grid: CurveGrid | PairGrid) -> Effect:
+        shaped = values[:, 0] if self._single else values
+        return Effect(shaped, columns, EffectPosterior(grid, self._X, self.confidence_level))
 
 
-def main_curve(view: View, j: int, lines: Lines, rows: int) -> Callable[[Array], Array]:
-    """The main effect of a column as a function of its inputs (n, q), from at most so many predictions, roughly."""
-    at = view.inputs(j)
-    background: Background = view.background(int(np.clip(rows // len(lines), 10, _BACKGROUND)))
-    f = view.mean(background, at, lines.points)
-    centre = view.shares @ lines.curve(f, view.rows.X[:, at])
-    return lambda X: lines.curve(f, X) - centre
-
-
-@dataclass(frozen=True)
-class Grid:
-    """All pairs of knots of two columns, the second's following each other; what each counts for in training."""
-
-    i: int
-    j: int
-    first: Lines
-    second: Lines
-    masses: tuple[Array, Array]
-    together: Array
-    columns: tuple[IntArray, IntArray]
-
-    @classmethod
-    def of(cls, view: View, i: int, j: int, first: Lines, second: Lines) -> "Grid":
-        if len(first) * len(second) > _CELLS:
-            raise ValueError(
-                f"The effect of a pair is found on at most {_CELLS} pairs of values; columns {view.names[i]!r} and "
-                f"{view.names[j]!r} have {len(first)} times {len(second)}: merge rare levels."
-            )
-        columns = view.inputs(i), view.inputs(j)
-        A, B = (view.rows.X[:, at] for at in columns)
-        together = _corners(first, second, A, B)
-        joint = sum(np.bincount(cell, view.shares * w, len(first) * len(second)) for cell, w in together)
-        masses = first.masses(A, view.shares), second.masses(B, view.shares)
-        return cls(i, j, first, second, masses, np.asarray(joint), columns)
-
-    @property
-    def inputs(self) -> IntArray:
-        return np.concatenate(self.columns)
-
-    @cached_property
-    def points(self) -> Array:
-        G, H = len(self.first), len(self.second)
-        return np.hstack([np.repeat(self.first.points, H, axis=0), np.tile(self.second.points, (G, 1))])
-
-    def pure(self, f: Array) -> Array:
-        """f (cells, k) less its means along either column, and then less its mean over the training rows."""
-        F = f.reshape(len(self.first), len(self.second), -1)
-        F = F - np.tensordot(self.masses[0], F, axes=1)
-        F = F - np.einsum("h,ghk->gk", self.masses[1], F)[:, None]
-        pure = F.reshape(f.shape)
-        return np.asarray(pure - self.together @ pure)
-
-    def at(self, values: Array, X: Array) -> Array:
-        """Values (cells, k) at rows of inputs: linear along each column."""
-        A, B = (X[:, at] for at in self.columns)
-        return np.asarray(sum(values[cell] * w[:, None] for cell, w in _corners(self.first, self.second, A, B)))
-
-
-def _corners(first: Lines, second: Lines, A: Array, B: Array) -> list[tuple[IntArray, Array]]:
-    """The four cells about every row, and what each counts for."""
-    (low, high, s), (down, up, t) = first.between(A), second.between(B)
-    H = len(second)
-    return [
-        (low * H + down, (1 - s) * (1 - t)),
-        (low * H + up, (1 - s) * t),
-        (high * H + down, s * (1 - t)),
-        (high * H + up, s * t),
-    ]
+def main_effect(dependence: PartialDependence, j: int, knots: Knots, predictions: int, X: Array) -> Array:
+    """Return the main effect of a column at rows of inputs, (n, k), from roughly so many predictions."""
+    at = dependence.inputs(j)
+    background = dependence.background(int(np.clip(predictions // len(knots), *DETAIL.background)))
+    f = dependence.mean(background, at, knots.points)
+    centre = dependence.shares @ knots.curve(f, dependence.rows.X[:, at])
+    return knots.curve(f, X[:, at]) - centre

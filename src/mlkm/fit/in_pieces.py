@@ -13,11 +13,11 @@ from ..model.last import Features, LastInputs
 from ..model.prior import Prior
 from ..runtime.progress import stage
 from ..search.plan import Plan
-from ..solve import GradientDescent, Problem, streamed
+from ..solve import GradientDescent, Problem
 from ..solve.blocked import best_penalty, solved, summed
 from ..solve.by_parts import left_out, mean_errors, solve_by_part, sums_by_part
 from ..solve.closed_form import one_layer_solution, with_enough_digits
-from ..solve.gradient import divided, solution_of
+from ..solve.descent import part_number
 from ..solve.sums import Sums
 from .deep import hidden_layers, with_one_layer
 from .first_layer import first_layer, scale_of
@@ -100,7 +100,7 @@ def _deep(sample: Rows, of_all: Piece, pieces: Pieces, plan: Plan, n_parts: int)
         solution = replace(solution, machines=(machine,), penalty=own.penalty, loo_error=own.loo_error)
         return replace(alone, fitted=fitted_one(sample, solution, widths, scales))
     layers = [LastInputs(machine) for machine in solution.machines]
-    last = [(j + plan.depth - 1) % n_parts if n_parts else None for j in range(len(layers))]
+    last = [part_number(j, plan.depth - 1, n_parts) if n_parts else None for j in range(len(layers))]
     sums = sums_by_part(layers, last, pieces, of_all.X[-plan.policy.left_out_rows :])
     fits = [
         solve_by_part(layer, own, _last_rows(of_all, plan, part), plan.penalty)
@@ -120,21 +120,15 @@ def _by_descent(
     sample: Rows, of_all: Piece, pieces: Pieces, plan: Plan, solver: GradientDescent, units: Standardiser, n_parts: int
 ) -> FittedInPieces:
     """The paper's method on all rows; errors of rows left out are those of all of them."""
-    n_runs = max(n_parts, 1)
-    starts, scales = descent_starts(sample, plan, solver, n_runs)
-    counts = streamed.census(pieces, n_runs)
-    sd, varies = solver.targets(counts.varies, units)
-    step = solver.step(plan.depth, plan.penalty)
-    trained = streamed.train(
-        starts, pieces, counts, sd * varies, step,
-        max_iter=solver.max_iter, patience=solver.patience, tol=solver.tol, seed=plan.seed,
-    )  # fmt: skip
-    machines = divided(trained.machines, sd, varies)
-    layers = [LastInputs(machine) for machine in machines]
-    sums = [every for _, every in sums_by_part(layers, [None] * n_runs, pieces, of_all.X[-plan.policy.left_out_rows :])]
-    ridges = [left_out(layer, own, step.penalty) for layer, own in zip(layers, sums, strict=True)]
-    error, loo_error = mean_errors(machines, ridges, pieces)
-    fitted = fitted_one(sample, solution_of(trained, machines, sd, step.penalty, loo_error), plan.widths or (), scales)
+    starts, scales = descent_starts(sample, plan, solver, max(n_parts, 1))
+    solution = solver.descend(starts, pieces, n_parts, plan.penalty, units, plan.seed)
+    layers = [LastInputs(machine) for machine in solution.machines]
+    sums = [
+        every for _, every in sums_by_part(layers, [None] * len(layers), pieces, of_all.X[-plan.policy.left_out_rows :])
+    ]
+    ridges = [left_out(layer, own, solution.penalty) for layer, own in zip(layers, sums, strict=True)]
+    error, loo_error = mean_errors(solution.machines, ridges, pieces)
+    fitted = fitted_one(sample, replace(solution, loo_error=loo_error), plan.widths or (), scales)
     return FittedInPieces(fitted, tuple(layers), tuple(sums), error)
 
 

@@ -20,7 +20,7 @@ from ..search.first_layer import scale_of_kernel
 from ..search.kernel_search import LearnedKernel
 from ..search.plan import Plan
 from ..solve import GradientDescent, Problem, Solution
-from ..solve.adds import DivergedError, random_parts
+from ..solve.descent import DivergedError, random_parts
 from .deep import deep, deeper_maps, uniform_starts, with_hidden
 from .default import KernelFit, fit_kernel, held_out, mean_square
 from .first_layer import drawn_features, first_layer, scale_of

@@ -1,47 +1,145 @@
-"""What a report says, as plain data: every figure and sentence is made from this, and nothing else."""
+"""The facts of a report as plain data: every figure and sentence is made from these, and nothing else."""
 
 import warnings
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol, TypedDict, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._types import Array
-from ..data.tables.columns import CategoryColumn, Column, DateColumn
+from ..data import Rows
+from ..data.tables.cells import RawColumn
 from ..data.tables.frames import Table
+from ..explain import Effects, FittedModel
 from ..runtime.checks import as_targets
-from .accuracy import Score, Training, baselines, score
-from .band import BandFacts, band_facts
-from .curves import Curve, curves
+from .held_out import DETAIL, BandFacts, Curve, Score, Training, band_facts, curves, evenly, score
+from .words import number, percent, plural, seconds
 
-_LOOKED_AT = 400  # rows at which effects are looked at
-_SEEN = 0.05  # of the rows may be like training rows by chance
-_LARGEST = 1e150  # number whose square, and sums of them, float64 holds
+
+class Regressor(Protocol):
+    """A fitted regressor or band of any library."""
+
+    def predict(self, X: Any) -> Any:
+        """Return predictions at the rows of X."""
+
+
+class ReportedModel(FittedModel, Protocol):
+    """A fitted regressor of this package."""
+
+    feature_relevance_: Array
+    loo_error_: float
+
+    @property
+    def n_rows_(self) -> int:
+        """Return the number of training rows."""
+
+    @property
+    def training_rows_(self) -> Rows | None:
+        """Return the training rows, where the model has all of them."""
+
+    def read_table(self, X: Any) -> Table:
+        """Return the columns of the fit from a table."""
+
+    def standardised(self, X: Any) -> Array:
+        """Return the standardised inputs of a table."""
+
+    def outside(self, X: Any) -> Array:
+        """Return how far every row is outside the training range."""
+
+    def effects(self, X: Any) -> Effects:
+        """Return effects of the columns at the rows of X."""
+
+
+class FitRecord(TypedDict, total=False):
+    """A record of a fit, which `mlkm fit` keeps beside the model."""
+
+    target: str
+    table: str
+    left_out: int
+    weights: str | None
+    split: str
+    seconds: float
+    seed: int
+    effort: str | float
+    mlkm: str
 
 
 @dataclass(frozen=True)
 class FitFacts:
-    """What was fitted; `said` is what the one who fitted wrote down, such as the name of the target."""
+    """The facts of a fit: columns, relevance, leave-one-out error, band, and what was recorded of it."""
 
     model: str
     rows: int | None
-    kinds: Mapping[str, int]
-    names: tuple[str, ...]
+    columns: Mapping[str, str]
     relevance: Array | None
     loo_rmse: float | None
     level: float | None
     score: str | None
     n_calibration: int | None
-    said: Mapping[str, Any] = field(default_factory=dict)
+    record: FitRecord
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the columns."""
+        return list(self.columns)
+
+    @property
+    def kinds(self) -> Counter[str]:
+        """Return how many columns are numbers, categories and dates."""
+        return Counter(self.columns.values())
+
+    @property
+    def target(self) -> str:
+        """Return the name of the target, where it is known."""
+        return str(self.record.get("target") or "the target")
+
+    @property
+    def band(self) -> str | None:
+        """Return the level of the band and the number of calibration rows in words."""
+        if self.level is None:
+            return None
+        return f"{percent(self.level)}, calibrated on {plural(self.n_calibration or 0, 'row')}"
+
+    @property
+    def time(self) -> str | None:
+        """Return the time of the fit in words."""
+        return None if self.record.get("seconds") is None else seconds(self.record["seconds"])
+
+    def most_relevant(self, most: int) -> str:
+        """Return the most relevant columns with their relevance in words."""
+        if self.relevance is None:
+            return ""
+        first = np.argsort(-self.relevance, kind="stable")[:most]
+        return ", ".join(f"{self.names[j]} {percent(float(self.relevance[j]))}" for j in first)
+
+    def summary(self) -> list[tuple[str, str]]:
+        """Return names and values of the facts in words."""
+        rows = [
+            ("rows", None if self.rows is None else f"{self.rows:,}"),
+            ("inputs kept", None),
+            ("relevance", None),
+            ("leave-one-out error", None if self.loo_rmse is None else f"{number(self.loo_rmse)} (root mean square)"),
+            ("band", self.band),
+            ("time of the fit", self.time),
+        ]
+        if self.relevance is not None:
+            d, most = len(self.columns), DETAIL.summary_columns
+            rows[1] = ("inputs kept", f"{int((self.relevance > 0).sum())} of {plural(d, 'column')}")
+            rows[2] = ("relevance", self.most_relevant(most) + ", ..." * (d > most))
+        return [(name, value) for name, value in rows if value is not None]
 
 
 @dataclass(frozen=True)
 class Facts:
-    """`prediction` and `interval` are those of the held-out rows, `outside` how far each is outside the training
-    range."""
+    """All facts of a report.
+
+    `prediction` and `interval` are those of the held-out rows, `outside` is how far each is outside the training range,
+    `notes` are sentences on what could not be shown, and `checked` says how the intervals came about.
+    """
 
     fit: FitFacts
     y: Array
@@ -52,86 +150,83 @@ class Facts:
     curves: tuple[Curve, ...]
     outside: Array | None
     notes: tuple[str, ...]
+    checked: str | None = None
+
+    @property
+    def error(self) -> Array:
+        """Return the residuals, observed less predicted."""
+        return self.y - self.prediction
 
 
-def machine_of(model: Any) -> Any:
-    """The kernel machine inside, if there is one."""
+def reported_model(model: Regressor) -> ReportedModel | None:
+    """Return the regressor of this package in a model, if there is one."""
     inner = getattr(model, "estimator_", model)
-    return inner if hasattr(inner, "feature_relevance_") and hasattr(inner, "_view") else None
+    return cast(ReportedModel, inner) if hasattr(inner, "fitted_columns_") else None
 
 
-def fit_facts(model: Any) -> FitFacts:
-    """What is known of a fit without looking at any row."""
-    inner = machine_of(model)
-    said = {**getattr(inner, "fit_facts_", {}), **getattr(model, "fit_facts_", {})}
-    name = type(getattr(model, "estimator_", model)).__name__
-    band = hasattr(model, "predict_interval")
-    level = float(np.max(model.confidence_level)) if band else None
-    of_band = (level, getattr(model, "score", None) if band else None, getattr(model, "n_calibration_", None))
-    if inner is None:
-        return FitFacts(name, None, {}, (), None, None, *of_band, said)
-    names = getattr(inner, "feature_names_in_", [f"x{j}" for j in range(inner.n_features_in_)])
-    kinds = Counter(kind_of(column) for column in inner._reader.columns)
+def fit_facts(model: Regressor) -> FitFacts:
+    """Return what is known of a fit without any row."""
+    inner, band = reported_model(model), hasattr(model, "predict_interval")
+    record = cast(FitRecord, {**getattr(inner, "fit_facts_", {}), **getattr(model, "fit_facts_", {})})
+    columns = {} if inner is None else dict(zip(inner.fitted_names_, inner.fitted_columns_, strict=True))
     return FitFacts(
-        name, _n_rows(inner), kinds, tuple(map(str, names)), np.asarray(inner.feature_relevance_),
-        float(inner.loo_error_) ** 0.5, *of_band, said,
-    )  # fmt: skip
+        type(getattr(model, "estimator_", model)).__name__,
+        None if inner is None else inner.n_rows_,
+        {name: column.kind for name, column in columns.items()},
+        None if inner is None else np.asarray(inner.feature_relevance_),
+        None if inner is None else float(inner.loo_error_) ** 0.5,
+        _level(model) if band else None,
+        getattr(model, "score", None) if band else None,
+        getattr(model, "n_calibration_", None),
+        record,
+    )
 
 
-def kind_of(column: Column) -> str:
-    return "category" if isinstance(column, CategoryColumn) else "date" if isinstance(column, DateColumn) else "number"
+def _level(band: Any) -> float:
+    return float(np.max(band.confidence_level))
 
 
-def _n_rows(inner: Any) -> int | None:
-    rows = inner._own_rows
-    return round(float(rows.copies.sum() if rows is not None else inner._total_weight))
+def gather(model: Regressor, X: Any, y: ArrayLike, interval: Array | None = None, checked: str | None = None) -> Facts:
+    """Return all facts of a fitted regressor or band, judged by held-out rows.
 
-
-def gather(model: Any, X: Any, y: Any, interval: Array | None = None, said: Mapping[str, Any] | None = None) -> Facts:
-    """All facts, from held-out rows; `interval` (n, 2) is that of a band which did not see these rows, by default the
-    model's own, and `said` what is known of them."""
+    Parameters
+    ----------
+    model : a fitted regressor or band
+    X, y : held-out rows
+    interval : intervals (n, 2) of a band that did not see these rows; by default those of the model
+    checked : a sentence that says how they came about
+    """
     check_is_fitted(model)
     y = as_targets(y)
     if y.ndim > 1 and y.shape[1] > 1:
         raise ValueError(f"A report is about one target; got y with {y.shape[1]}.")
     y = y.reshape(-1)
-    inner, fit, notes = machine_of(model), fit_facts(model), list[str]()
-    fit = replace(fit, said={**fit.said, **(said or {})})
-    table = None if inner is None else inner._reader.table(inner, X)
-    prediction = np.asarray(model.predict(X if table is None else table)).reshape(-1)
+    inner, fit, notes = reported_model(model), fit_facts(model), list[str]()
+    table = X if inner is None else inner.read_table(X)
+    prediction = np.asarray(model.predict(table)).reshape(-1)
     check_consistent_length(prediction, y)
     largest = max(np.abs(y).max(), np.abs(prediction).max())
-    if largest > _LARGEST:
+    if largest > DETAIL.largest:
         raise ValueError(
-            f"A report needs outcomes and predictions of at most {_LARGEST:g}, whose squares float64 holds; got"
+            f"A report needs outcomes and predictions of at most {DETAIL.largest:g}, whose squares float64 holds; got"
             f" {largest:.3g}: fit and judge in other units."
         )
     if interval is None:
-        interval = _interval(model, X if table is None else table, prediction, notes)
-    scores = [score(fit.model, y, prediction, fit.said.get("seconds"))]
-    if inner is None:
-        band = _band(fit, y, prediction, interval, None, None)
-        return Facts(fit, y, prediction, interval, tuple(scores), band, (), None, tuple(notes))
-    assert table is not None
-    Z = inner._inputs(inner._read(table))
-    training = _training(inner, Z)
-    if training is None:
-        notes.append("Simple models are not shown beside it: the training rows are not in the model.")
-    else:
-        scores += baselines(training, y)
-        seen = _seen(training, inner.y_scaler_.forward(y[:, None]))
-        if seen > _SEEN * len(y):
-            notes.append(f"{seen:,} of {len(y):,} rows are rows of the fit itself: what is said here is too good.")
-    band = _band(fit, y, prediction, interval, Z, _category(inner, fit, table))
-    shown = _effects(inner, fit, table, notes)
-    return Facts(fit, y, prediction, interval, tuple(scores), band, shown, inner.outside(table), tuple(notes))
+        interval = _interval(model, table, prediction, notes)
+    scores, Z, category = [score(fit.model, y, prediction, fit.record.get("seconds"))], None, None
+    if inner is not None:
+        Z, category = inner.standardised(table), _category(fit, table)
+        scores += _baselines(inner, Z, y, notes)
+    band = None if interval is None else band_facts(y, prediction, interval, fit.level, Z, category)
+    shown = () if inner is None else _effects(inner, fit, table, notes)
+    outside = None if inner is None else inner.outside(table)
+    return Facts(fit, y, prediction, interval, tuple(scores), band, shown, outside, tuple(notes), checked)
 
 
 def _interval(model: Any, X: Any, prediction: Array, notes: list[str]) -> Array | None:
-    """The band of a conformal model, or of the standard deviations of a fit, where it has them."""
+    """Return the intervals of a band, or those by the standard deviations of a fit, where it has them."""
     if hasattr(model, "predict_interval"):
-        level = float(np.max(model.confidence_level))
-        return np.asarray(model.predict_interval(X, level)[1])[:, :, 0]
+        return np.asarray(model.predict_interval(X, _level(model))[1])[:, :, 0]
     try:
         std = np.asarray(model.predict(X, return_std=True)[1]).reshape(-1)
     except (TypeError, ValueError):
@@ -140,41 +235,35 @@ def _interval(model: Any, X: Any, prediction: Array, notes: list[str]) -> Array 
     return np.stack([prediction - 1.96 * std, prediction + 1.96 * std], axis=1)
 
 
-def _band(fit: FitFacts, y: Array, p: Array, interval: Array | None, Z: Array | None, by: Any) -> BandFacts | None:
-    if interval is None:
-        return None
-    return band_facts(y, p, interval, fit.level or 0.95, fit.level is not None, Z, by)
-
-
-def _training(inner: Any, Z: Array) -> Training | None:
-    rows = inner._own_rows
+def _baselines(inner: ReportedModel, Z: Array, y: Array, notes: list[str]) -> list[Score]:
+    """Return the errors of simple models where the model has its training rows, and note what to know of these."""
+    rows = inner.training_rows_
     if rows is None:
-        return None
-    return Training(rows, np.asarray(inner.y_scaler_.backward(rows.Y))[:, 0], Z)
+        notes.append("Simple models are not shown beside it: the training rows are not in the model.")
+        return []
+    training = Training(rows, np.asarray(inner.y_scaler_.backward(rows.Y))[:, 0], Z)
+    seen = training.n_seen(inner.y_scaler_.forward(y[:, None]))
+    if seen > DETAIL.seen_share * len(y):
+        notes.append(f"{seen:,} of {len(y):,} rows are rows of the fit itself: what is said here is too good.")
+    return training.baselines(y)
 
 
-def _seen(training: Training, targets: Array) -> int:
-    """How many held-out rows are training rows."""
-    known = {row.tobytes() for row in np.hstack([training.rows.X, training.rows.Y])}
-    return sum(row.tobytes() in known for row in np.hstack([training.held_out, targets]))
-
-
-def _category(inner: Any, fit: FitFacts, table: Table) -> tuple[str, Any] | None:
-    """The category that matters most."""
-    places = [j for j, column in enumerate(inner._reader.columns) if isinstance(column, CategoryColumn)]
+def _category(fit: FitFacts, table: Table) -> tuple[str, RawColumn] | None:
+    """Return the name and the values of the category with the largest relevance."""
+    places = [j for j, kind in enumerate(fit.columns.values()) if kind == "category"]
     if not places or fit.relevance is None:
         return None
-    j = max(places, key=lambda place: fit.relevance[place])  # type: ignore[index]
+    j = max(places, key=fit.relevance.__getitem__)
     return fit.names[j], table.columns[j]
 
 
-def _effects(inner: Any, fit: FitFacts, table: Table, notes: list[str]) -> tuple[Curve, ...]:
-    assert fit.relevance is not None
-    at = np.unique(np.linspace(0, len(table) - 1, min(_LOOKED_AT, len(table))).round().astype(int))
+def _effects(inner: ReportedModel, fit: FitFacts, table: Table, notes: list[str]) -> tuple[Curve, ...]:
+    """Return effects at some of the held-out rows, or note why there are none."""
+    at = evenly(len(table), DETAIL.effect_rows)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return tuple(curves(inner.effects(table.take(at)), fit.relevance, fit.rows or 0))
+            return tuple(curves(inner.effects(table.take(at)), inner.feature_relevance_, fit.rows or 0))
     except ValueError as problem:
         notes.append(f"Effects are not shown: {problem}")
         return ()

@@ -1,4 +1,4 @@
-"""The figures as plotly's data, with names of colours ("var:ink") that the page fills in for light and dark.
+"""The figures of a report as plotly's data, in which the page replaces names of colours such as "var:ink".
 
 Every figure has a sentence that says what it shows, and a table of the same numbers.
 """
@@ -9,284 +9,251 @@ from html import escape
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._types import Array
 from ..metrics import Coverage
-from .accuracy import Score
-from .band import BandFacts
-from .curves import Curve
-from .facts import Facts
+from .facts import Facts, FitFacts
+from .held_out import DETAIL, BandFacts, Curve, Score, evenly
 from .words import number, percent, shortened
 
-_POINTS = 1500  # of a cloud that are drawn
-_BARS = 15
+Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Figure:
-    """`data` and `layout` for plotly, a title, what a reader who cannot see it should know, and its numbers."""
+    """`data` and `layout` for plotly, a title, a caption for readers who cannot see the figure, and its numbers."""
 
     name: str
     title: str
-    told: str
-    data: list[dict[str, Any]]
-    layout: dict[str, Any]
+    caption: str
+    data: list[Json]
+    layout: Json
     header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: Sequence[tuple[str, ...]]
 
 
-def _digits(values: Any) -> list[float]:
+def figures_of(facts: Facts) -> dict[str, Figure]:
+    """Return all figures of a report by their names."""
+    drawn = [observed(facts), residuals(facts.error)]
+    if len(facts.scores) > 1:
+        drawn.append(accuracy(facts.scores))
+    if facts.band is not None:
+        drawn.append(coverage_along(facts.band))
+        if facts.band.groups:
+            drawn.append(coverage_by(facts.band))
+    if facts.fit.relevance is not None:
+        drawn.append(relevance(facts.fit, facts.fit.relevance))
+    drawn += [effect(curve, k, facts.fit.target) for k, curve in enumerate(facts.curves)]
+    return {figure.name: figure for figure in drawn}
+
+
+def _digits(values: ArrayLike) -> list[float]:
     return [float(f"{x:.5g}") for x in np.asarray(values, float).tolist()]
 
 
-def _text(name: str, most: int = 24) -> str:
-    """A name as plotly may show it: no markup of its own."""
+def _label(name: str, most: int = 24) -> str:
+    """Return a name as plotly may show it: short, and without markup."""
     return escape(shortened(name, most), quote=False)
 
 
-def accuracy(scores: Sequence[Score]) -> Figure:
-    """Root mean squared errors as bars, the smallest on top."""
-    order = sorted(scores, key=lambda own: own.rmse)
-    best = order[0]
-    bars = {
+def _axis(title: str | None = None, **settings: Any) -> Json:
+    return settings if title is None else {"title": {"text": title}, **settings}
+
+
+def _bars(names: Sequence[str], values: ArrayLike, colour: str | list[str], hover: str = "%{x}") -> Json:
+    """Return horizontal bars with a name each."""
+    return {
         "type": "bar",
         "orientation": "h",
-        "y": [_text(own.name) for own in order],
-        "x": _digits([own.rmse for own in order]),
-        "marker": {"color": ["var:accent" if own is scores[0] else "var:soft" for own in order]},
-        "hovertemplate": "%{y}: %{x}<extra></extra>",
+        "y": [_label(name) for name in names],
+        "x": _digits(values),
+        "marker": {"color": colour},
+        "hovertemplate": f"%{{y}}: {hover}<extra></extra>",
     }
-    told = f"Root mean squared error on the held-out rows. The smallest is that of {best.name}, {number(best.rmse)}."
-    layout = {
-        "xaxis": {"title": {"text": "root mean squared error"}, "rangemode": "tozero"},
-        "yaxis": {"autorange": "reversed"},
-        "height": 90 + 42 * len(order),
-    }
-    rows = tuple((own.name, number(own.rmse)) for own in order)
-    return Figure("accuracy", "Error beside simple models", told, [bars], layout, ("model", "error"), rows)
 
 
-def relevance(names: Sequence[str], values: Array) -> Figure:
-    """Bars, the largest on top."""
-    order = np.argsort(-values, kind="stable")
-    shown = order[:_BARS]
-    bars = {
-        "type": "bar",
-        "orientation": "h",
-        "y": [f"{_text(names[j])}" for j in shown],
-        "x": _digits(values[shown]),
-        "marker": {"color": "var:accent"},
-        "hovertemplate": "%{y}: %{x:.1%}<extra></extra>",
-    }
-    first = ", ".join(f"{names[j]} {percent(float(values[j]))}" for j in order[:3])
-    told = f"How much each column matters to the fit, summing to 100 %. First are {first}."
-    layout = {
-        "xaxis": {"tickformat": ".0%", "rangemode": "tozero", "title": {"text": "relevance"}},
-        "yaxis": {"autorange": "reversed", "type": "category"},
-        "height": 90 + 28 * len(shown),
-    }
-    rows = tuple((names[j], percent(float(values[j]))) for j in order)
-    return Figure("relevance", "What matters", told, [bars], layout, ("column", "relevance"), rows)
-
-
-def coverage_along(band: BandFacts) -> Figure:
-    names = [f"{number(low, 3)} to {number(high, 3)}" for low, high, _ in band.tenths]
-    own = [coverage for _, _, coverage in band.tenths]
-    worst = min(range(len(own)), key=lambda k: own[k].share)
-    told = (
-        f"Share of outcomes inside the band, in {len(own)} groups of equal size from the smallest prediction to the"
-        f" largest. The lowest is {percent(own[worst].share)}, for predictions of {names[worst]}."
-    )
-    return _coverage("coverage-along", "Coverage along the prediction", told, "prediction", names, own, band.level)
-
-
-def coverage_by(band: BandFacts) -> Figure:
-    names, own = [name for name, _ in band.groups], [coverage for _, coverage in band.groups]
-    told = (
-        f"Share of outcomes inside the band by {band.by}. The lowest is {percent(own[0].share)}, for {names[0]},"
-        f" the highest {percent(own[-1].share)}, for {names[-1]}."
-    )
-    title = f"Coverage by {shortened(str(band.by), 30)}"
-    return _coverage("coverage-by", title, told, str(band.by), names, own, band.level)
-
-
-def _coverage(
-    name: str, title: str, told: str, what: str, names: list[str], own: list[Coverage], level: float
-) -> Figure:
-    share = np.array([coverage.share for coverage in own])
-    points = {
+def _points(x: Sequence[object], value: Array, lower: Array, upper: Array, hover: str = "%{y}") -> Json:
+    """Return points with bars from lower to upper."""
+    return {
         "type": "scatter",
         "mode": "markers",
-        "x": [_text(n, 22) for n in names],
-        "y": _digits(share),
+        "x": list(x),
+        "y": _digits(value),
         "error_y": {
             "type": "data",
             "symmetric": False,
-            "array": _digits([coverage.high - coverage.share for coverage in own]),
-            "arrayminus": _digits([coverage.share - coverage.low for coverage in own]),
+            "array": _digits(upper - value),
+            "arrayminus": _digits(value - lower),
             "color": "var:soft",
         },
         "marker": {"color": "var:accent", "size": 9},
-        "hovertemplate": "%{x}: %{y:.1%}<extra></extra>",
+        "hovertemplate": f"%{{x}}: {hover}<extra></extra>",
     }
+
+
+def accuracy(scores: Sequence[Score]) -> Figure:
+    """Draw root mean squared errors as bars, the smallest on top."""
+    order = sorted(scores, key=lambda score: score.rmse)
+    colours = ["var:accent" if score is scores[0] else "var:soft" for score in order]
+    bars = _bars([score.name for score in order], [score.rmse for score in order], colours)
+    rows = [(score.name, number(score.rmse)) for score in order]
+    caption = "Root mean squared error on the held-out rows. The smallest is that of {}, {}.".format(*rows[0])
+    layout = {
+        "xaxis": _axis("root mean squared error", rangemode="tozero"),
+        "yaxis": _axis(autorange="reversed"),
+        "height": 90 + 42 * len(order),
+    }
+    return Figure("accuracy", "Error beside simple models", caption, [bars], layout, ("model", "error"), rows)
+
+
+def relevance(fit: FitFacts, values: Array) -> Figure:
+    """Draw the relevance of columns as bars, the largest on top."""
+    order = np.argsort(-values, kind="stable")
+    shown = order[: DETAIL.bars]
+    bars = _bars([fit.names[j] for j in shown], values[shown], "var:accent", "%{x:.1%}")
+    caption = f"How much each column matters to the fit, summing to 100 %. First are {fit.most_relevant(3)}."
+    layout = {
+        "xaxis": _axis("relevance", tickformat=".0%", rangemode="tozero"),
+        "yaxis": _axis(autorange="reversed", type="category"),
+        "height": 90 + 28 * len(shown),
+    }
+    rows = [(fit.names[j], percent(float(values[j]))) for j in order]
+    return Figure("relevance", "What matters", caption, [bars], layout, ("column", "relevance"), rows)
+
+
+def coverage_along(band: BandFacts) -> Figure:
+    """Draw coverage in parts of the rows along the prediction."""
+    parts = [(f"{number(low, 3)} to {number(high, 3)}", coverage) for low, high, coverage in band.tenths]
+    name, worst = min(parts, key=lambda part: part[1].share)
+    caption = (
+        f"Share of outcomes inside the band, in {len(parts)} groups of equal size from the smallest prediction to the"
+        f" largest. The lowest is {percent(worst.share)}, for predictions of {name}."
+    )
+    return _coverage("along", "Coverage along the prediction", caption, "prediction", parts, band.level)
+
+
+def coverage_by(band: BandFacts) -> Figure:
+    """Draw coverage in the levels of a category."""
+    (lowest, low), (highest, high) = band.groups[0], band.groups[-1]
+    caption = (
+        f"Share of outcomes inside the band by {band.by}. The lowest is {percent(low.share)}, for {lowest},"
+        f" the highest {percent(high.share)}, for {highest}."
+    )
+    title = f"Coverage by {shortened(str(band.by), 30)}"
+    return _coverage("by", title, caption, str(band.by), band.groups, band.level)
+
+
+def _coverage(
+    name: str, title: str, caption: str, what: str, groups: Sequence[tuple[str, Coverage]], level: float
+) -> Figure:
+    """Draw the coverage of groups with its binomial intervals, and a line at the level."""
+    share, low, high = np.array([[coverage.share, coverage.low, coverage.high] for _, coverage in groups]).T
+    points = _points([_label(group, 22) for group, _ in groups], share, low, high, "%{y:.1%}")
     line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": level, "y1": level}
+    bottom = max(0.0, min(level, float(low.min())) - 0.03)
     layout = {
         "shapes": [{**line, "line": {"color": "var:warn", "dash": "dot", "width": 2}}],
-        "yaxis": {"tickformat": ".0%", "title": {"text": "inside the band"}, "range": [_floor(own, level), 1.01]},
-        "xaxis": {"type": "category", "title": {"text": _text(what)}},
+        "yaxis": _axis("inside the band", tickformat=".0%", range=[bottom, 1.01]),
+        "xaxis": _axis(_label(what), type="category"),
         "height": 340,
     }
-    rows = tuple(
-        (n, f"{coverage.n:,}", percent(coverage.share), f"{percent(coverage.low)} to {percent(coverage.high)}")
-        for n, coverage in zip(names, own, strict=True)
+    rows = [
+        (group, f"{coverage.n:,}", percent(coverage.share), f"{percent(coverage.low)} to {percent(coverage.high)}")
+        for group, coverage in groups
+    ]
+    caption += f" The dotted line is the level asked for, {percent(level)}."
+    header = (what, "rows", "inside", "95 % range by chance")
+    return Figure(f"coverage-{name}", title, caption, [points], layout, header, rows)
+
+
+def effect(curve: Curve, place: int, target: str) -> Figure:
+    """Draw an effect as a curve with its band, or as points with bars."""
+    rows = [_effect_row(*row) for row in zip(curve.at, curve.value, curve.lower, curve.upper, strict=True)]
+    low, high = rows[int(np.argmin(curve.value))], rows[int(np.argmax(curve.value))]
+    caption = (
+        f"Effect of {curve.name} on {target}, the other columns as they are in the training rows: from {low[1]} at"
+        f" {low[0]} to {high[1]} at {high[0]}."
     )
-    return Figure(
-        name, title, f"{told} The dotted line is the level asked for, {percent(level)}.", [points], layout,
-        (what, "rows", "inside", "95 % range by chance"), rows,
-    )  # fmt: skip
-
-
-def _floor(own: list[Coverage], level: float) -> float:
-    """Where the axis of shares begins: below all that is drawn."""
-    return max(0.0, min([level, *(coverage.low for coverage in own)]) - 0.03)
-
-
-def effect(curve: Curve, number_of: int, target: str) -> Figure:
-    """A curve with its band, or points with bars."""
-    low, high = int(np.argmin(curve.value)), int(np.argmax(curve.value))
-    told = (
-        f"Effect of {curve.name} on {target}, the other columns as they are in the training rows: from"
-        f" {number(float(curve.value[low]))} at {_place(curve.at[low])} to {number(float(curve.value[high]))} at"
-        f" {_place(curve.at[high])}."
-    )
-    if curve.missing is not None:
-        told += f" Where it is missing: {number(curve.missing[0])}."
-    layout: dict[str, Any] = {
-        "xaxis": {"title": {"text": _text(curve.name, 30)}},
-        "yaxis": {"title": {"text": "effect"}, "zeroline": True},
+    levels = curve.kind == "levels"
+    kinds = {"levels": {"type": "category"}, "date": {"type": "date"}}
+    layout = {
+        "xaxis": _axis(_label(curve.name, 30), **kinds.get(curve.kind, {})),
+        "yaxis": _axis("effect", zeroline=True),
         "height": 300,
         "showlegend": False,
     }
-    if curve.kind == "levels":
-        layout["xaxis"]["type"] = "category"
-    elif curve.kind == "date":
-        layout["xaxis"]["type"] = "date"
-    at = [_text(x, 18) if curve.kind == "levels" else x for x in curve.at]
-    data = _points(at, curve) if curve.kind == "levels" else _ribbon(at, curve)
-    rows = [
-        (_place(x), number(float(v)), f"{number(float(a))} to {number(float(b))}")
-        for x, v, a, b in zip(curve.at, curve.value, curve.lower, curve.upper, strict=True)
-    ]
-    step = 1 if curve.kind == "levels" else max(1, len(rows) // 12)
+    rows = rows if levels else rows[:: max(1, len(rows) // 12)]
     if curve.missing is not None:
-        value, lower, upper = curve.missing
-        rows = [*rows[::step], ("missing", number(value), f"{number(lower)} to {number(upper)}")]
-        step = 1
-    return Figure(
-        f"effect-{number_of}", f"Effect of {shortened(curve.name, 30)}", told, data, layout,
-        (curve.name, "effect", "95 % band"), tuple(rows[::step]),
-    )  # fmt: skip
+        caption += f" Where it is missing: {number(curve.missing[0])}."
+        rows.append(_effect_row("missing", *curve.missing))
+    title, header = f"Effect of {shortened(curve.name, 30)}", (curve.name, "effect", "95 % band")
+    return Figure(f"effect-{place}", title, caption, _effect_data(curve), layout, header, rows)
 
 
-def _place(x: Any) -> str:
-    return number(x) if isinstance(x, float) else str(x)
+def _effect_row(at: object, value: float, lower: float, upper: float) -> tuple[str, str, str]:
+    place = number(at) if isinstance(at, float) else str(at)
+    return place, number(float(value)), f"{number(float(lower))} to {number(float(upper))}"
 
 
-def _ribbon(at: list[Any], curve: Curve) -> list[dict[str, Any]]:
-    if len(at) < 2:
-        return _points(at, curve)
-    hidden = {"type": "scatter", "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "x": at}
+def _effect_data(curve: Curve) -> list[Json]:
+    """Return a line over a shaded band, or points with bars for levels and for a single value."""
+    if curve.kind == "levels" or len(curve.at) < 2:
+        at = [_label(str(x), 18) for x in curve.at] if curve.kind == "levels" else curve.at
+        return [_points(at, curve.value, curve.lower, curve.upper)]
+    line = {"type": "scatter", "mode": "lines", "x": list(curve.at)}
+    hidden = {**line, "line": {"width": 0}, "hoverinfo": "skip"}
+    shown = {"line": {"color": "var:accent", "width": 2.5}, "hovertemplate": "%{x}: %{y}<extra></extra>"}
     return [
         {**hidden, "y": _digits(curve.lower)},
         {**hidden, "y": _digits(curve.upper), "fill": "tonexty", "fillcolor": "var:band"},
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "x": at,
-            "y": _digits(curve.value),
-            "line": {"color": "var:accent", "width": 2.5},
-            "hovertemplate": "%{x}: %{y}<extra></extra>",
-        },
+        {**line, "y": _digits(curve.value), **shown},
     ]
 
 
-def _points(at: list[Any], curve: Curve) -> list[dict[str, Any]]:
-    bars = {
-        "type": "data",
-        "symmetric": False,
-        "array": _digits(curve.upper - curve.value),
-        "arrayminus": _digits(curve.value - curve.lower),
-        "color": "var:soft",
-    }
-    return [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "x": at,
-            "y": _digits(curve.value),
-            "error_y": bars,
-            "marker": {"color": "var:accent", "size": 9},
-            "hovertemplate": "%{x}: %{y}<extra></extra>",
-        }
-    ]
-
-
-def observed(facts: Facts, target: str) -> Figure:
-    """Outcomes against predictions, with the line where both are equal."""
-    at = _some(len(facts.y))
+def observed(facts: Facts) -> Figure:
+    """Draw outcomes against predictions, with the line where both are equal."""
+    at = evenly(len(facts.y), DETAIL.points)
     y, p = facts.y[at], facts.prediction[at]
-    inside = np.ones(len(at), bool)
+    inside, name = np.ones(len(at), bool), "rows"
     if facts.interval is not None:
         low, high = facts.interval[at].T
-        inside = (low <= y) & (y <= high)
-    ends = [float(min(p.min(), y.min())), float(max(p.max(), y.max()))]
-    clouds = [
-        _cloud(p[kept], y[kept], colour, name, symbol)
-        for kept, colour, name, symbol in (
-            (inside, "var:accent", "inside the band" if facts.interval is not None else "rows", "circle"),
-            (~inside, "var:warn", "outside the band", "x"),
-        )
-        if kept.any()
-    ]
-    line = {
-        "type": "scatter", "mode": "lines", "x": _digits(ends), "y": _digits(ends), "name": "equal",
-        "line": {"color": "var:soft", "dash": "dot"}, "hoverinfo": "skip",
-    }  # fmt: skip
+        inside, name = (low <= y) & (y <= high), "inside the band"
+    clouds = [_cloud(p[inside], y[inside], "var:accent", name, "circle")] if inside.any() else []
+    if not inside.all():
+        clouds.append(_cloud(p[~inside], y[~inside], "var:warn", "outside the band", "x"))
+    ends = _digits([min(p.min(), y.min()), max(p.max(), y.max())])
+    line = {"type": "scatter", "mode": "lines", "x": ends, "y": ends, "name": "equal", "hoverinfo": "skip"}
     layout = {
-        "xaxis": {"title": {"text": "predicted"}},
-        "yaxis": {"title": {"text": _text(target, 30)}},
+        "xaxis": _axis("predicted"),
+        "yaxis": _axis(_label(facts.fit.target, 30)),
         "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "entrywidth": 120},
         "height": 420,
     }
-    told = (
+    varied = facts.y.std() > 0 and facts.prediction.std() > 0
+    correlation = number(float(np.corrcoef(facts.y, facts.prediction)[0, 1]), 3) if varied else "undefined"
+    caption = (
         f"Outcomes against predictions of {len(at):,} held-out rows, {int((~inside).sum())} of them outside the band."
-        f" The correlation of both is {_correlation(facts.y, facts.prediction)}."
+        f" The correlation of both is {correlation}."
     )
-    return Figure("observed", "Observed and predicted", told, [*clouds, line], layout, _HEADER, _by_part(facts))
+    data = [*clouds, {**line, "line": {"color": "var:soft", "dash": "dot"}}]
+    header = ("part of the rows, by prediction", "mean prediction", "mean outcome", "typical miss")
+    return Figure("observed", "Observed and predicted", caption, data, layout, header, _by_part(facts))
 
 
-def _correlation(y: Array, p: Array) -> str:
-    return number(float(np.corrcoef(y, p)[0, 1]), 3) if y.std() > 0 and p.std() > 0 else "undefined"
-
-
-_HEADER = ("part of the rows, by prediction", "mean prediction", "mean outcome", "typical miss")
-
-
-def _by_part(facts: Facts) -> tuple[tuple[str, ...], ...]:
+def _by_part(facts: Facts) -> list[tuple[str, ...]]:
+    """Return means in ten parts of the rows along the prediction."""
     order = np.argsort(facts.prediction, kind="stable")
-    parts = [part for part in np.array_split(order, min(10, len(order))) if len(part)]
-    return tuple(
-        (
-            f"{k + 1} of {len(parts)}",
-            number(float(facts.prediction[part].mean())),
-            number(float(facts.y[part].mean())),
-            number(float(np.abs(facts.y[part] - facts.prediction[part]).mean())),
-        )
-        for k, part in enumerate(parts)
-    )
+    parts = np.array_split(order, min(10, len(order)))
+    columns = (facts.prediction, facts.y, np.abs(facts.error))
+    return [
+        (f"{k} of {len(parts)}", *(number(float(column[part].mean())) for column in columns))
+        for k, part in enumerate(parts, 1)
+    ]
 
 
-def _cloud(x: Array, y: Array, colour: str, name: str, symbol: str) -> dict[str, Any]:
+def _cloud(x: Array, y: Array, colour: str, name: str, symbol: str) -> Json:
+    """Return points of one colour."""
     return {
         "type": "scatter",
         "mode": "markers",
@@ -298,32 +265,23 @@ def _cloud(x: Array, y: Array, colour: str, name: str, symbol: str) -> dict[str,
     }
 
 
-def residuals(facts: Facts) -> Figure:
-    """How residuals are spread: counts in bins of equal width."""
-    error = facts.y - facts.prediction
+def residuals(error: Array) -> Figure:
+    """Draw counts of residuals in bins of equal width."""
     inner = np.quantile(error, [0.005, 0.995])
     counts, edges = np.histogram(np.clip(error, *inner), bins=min(40, max(5, len(error) // 10)))
-    middle = (edges[:-1] + edges[1:]) / 2
     bars = {
         "type": "bar",
-        "x": _digits(middle),
+        "x": _digits((edges[:-1] + edges[1:]) / 2),
         "y": counts.tolist(),
         "width": float(edges[1] - edges[0]) or 1.0,
         "marker": {"color": "var:accent"},
         "hovertemplate": "near %{x}: %{y} rows<extra></extra>",
     }
-    quantiles = np.quantile(error, [0.05, 0.25, 0.5, 0.75, 0.95])
-    told = (
-        f"Residuals, observed less predicted. Half of them lie between {number(float(quantiles[1]))} and"
-        f" {number(float(quantiles[3]))}; the middle is {number(float(quantiles[2]))}. The outermost 1 % are drawn in"
-        " at the ends."
+    shares = (0.05, 0.25, 0.5, 0.75, 0.95)
+    rows = [(percent(share), number(float(np.quantile(error, share)))) for share in shares]
+    caption = (
+        f"Residuals, observed less predicted. Half of them lie between {rows[1][1]} and {rows[3][1]}; the middle is"
+        f" {rows[2][1]}. The outermost 1 % are drawn in at the ends."
     )
-    rows = tuple(
-        (name, number(float(q))) for name, q in zip(("5 %", "25 %", "50 %", "75 %", "95 %"), quantiles, strict=True)
-    )
-    layout = {"xaxis": {"title": {"text": "residual"}}, "yaxis": {"title": {"text": "rows"}}, "height": 300}
-    return Figure("residuals", "Residuals", told, [bars], layout, ("share of rows below", "residual"), rows)
-
-
-def _some(n: int) -> Any:
-    return np.unique(np.linspace(0, n - 1, min(n, _POINTS)).round().astype(int))
+    layout = {"xaxis": _axis("residual"), "yaxis": _axis("rows"), "height": 300}
+    return Figure("residuals", "Residuals", caption, [bars], layout, ("share of rows below", "residual"), rows)

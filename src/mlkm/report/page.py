@@ -2,78 +2,131 @@
 security policy forbids it to."""
 
 import json
+import os
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._types import Array
 from .._version import __version__
-from . import figures
+from ..runtime.atomic import atomic_write
 from .advice import watch_out
-from .facts import Facts, FitFacts
-from .figures import Figure
+from .facts import Facts, FitFacts, Regressor, fit_facts, gather
+from .figures import Figure, figures_of
+from .held_out import DETAIL
 from .words import listed, number, percent, plural, seconds
 
 _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
 )
-_LARGEST = 5  # misses that are listed
+_SUMMARY_TABLE = "border-collapse:collapse;margin:0 0 .6em;font-size:.95em"
+_SUMMARY_CELL = "text-align:left;padding:.1em 1.2em .1em 0;border:0;background:none"
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report, as `model.report(X, y)` returns it: `facts` is what it says as plain data, `html` the page."""
+
+    facts: Facts
+    title: str | None = None
+
+    @cached_property
+    def html(self) -> str:
+        """Return the page."""
+        return page(self.facts, plotly_script(), self.title)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page to a file, which has its name only when it is complete.
+
+        Parameters
+        ----------
+        path : the file
+        """
+        target, text = Path(path), self.html
+        with atomic_write(target) as file:
+            file.write(text.encode())
+        return target
+
+    def _repr_html_(self) -> str:
+        """Return the page in a frame of its own, for notebooks."""
+        return (
+            '<iframe title="Report" style="width:100%;height:44rem;border:1px solid #8886" sandbox="allow-scripts"'
+            f' srcdoc="{escape(self.html)}"></iframe>'
+        )
+
+
+def make_report(
+    model: Regressor,
+    X: Any,
+    y: ArrayLike,
+    *,
+    interval: Array | None = None,
+    title: str | None = None,
+    checked: str | None = None,
+) -> Report:
+    """Make a report on a fitted regressor or band by held-out rows; see `mlkm.report.facts.gather`."""
+    plotly_script()  # before any work: what is missing is said at once
+    return Report(gather(model, X, y, interval, checked), title)
+
+
+def plotly_script() -> str:
+    """Return plotly's script, from its package."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        raise ImportError('A report needs the package plotly: pip install "mlkm[report]".') from None
+    return str(get_plotlyjs())
+
+
+def summary_html(model: Any) -> str:
+    """Return the facts of a fit as a small table, for notebooks."""
+    lines = "".join(
+        f'<tr><th scope="row" style="{_SUMMARY_CELL};font-weight:600">{escape(name)}</th>'
+        f'<td style="{_SUMMARY_CELL}">{escape(value)}</td></tr>'
+        for name, value in fit_facts(model).summary()
+    )
+    return (
+        f'<table class="mlkm-fit" aria-label="Facts of the fit" style="{_SUMMARY_TABLE}"><tbody>{lines}</tbody></table>'
+    )
 
 
 def page(facts: Facts, library: str, title: str | None = None) -> str:
-    """The whole file; `library` is the text of plotly's script."""
-    target = str(facts.fit.said.get("target") or "the target")
-    drawn = _figures(facts, target)
-    body = _body(facts, drawn, target, title or f"Report on {target}")
-    here = files(__package__)
-    style, script = (here.joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
-    data = json.dumps(
-        [{"name": own.name, "data": own.data, "layout": own.layout} for own in drawn.values()],
-        separators=(",", ":"),
-        allow_nan=False,
-    ).replace("<", "\\u003c")
+    """Return the whole file; `library` is the text of plotly's script."""
+    title = title or f"Report on {facts.fit.target}"
+    figures = figures_of(facts)
+    style, script = (files(__package__).joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
+    drawn = [{"name": figure.name, "data": figure.data, "layout": figure.layout} for figure in figures.values()]
+    data = json.dumps(drawn, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    library = library.replace("</script", "<\\/script")  # which would end the element that it stands in
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<link rel="icon" href="data:,">\n'
-        f"<title>{escape(title or f'Report on {target}')}</title>\n<style>\n{style}</style>\n</head>\n<body>\n{body}\n"
+        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n{_body(facts, figures, title)}\n"
         f'<script type="application/json" id="figures">{data}</script>\n'
-        f"<script>{_inline(library)}</script>\n<script>\n{script}</script>\n</body>\n</html>\n"
+        f"<script>{library}</script>\n<script>\n{script}</script>\n</body>\n</html>\n"
     )
 
 
-def _inline(script: str) -> str:
-    """A script that does not end the element it stands in."""
-    return script.replace("</script", "<\\/script")
-
-
-def _figures(facts: Facts, target: str) -> dict[str, Figure]:
-    drawn = [figures.observed(facts, target), figures.residuals(facts)]
-    if len(facts.scores) > 1:
-        drawn.append(figures.accuracy(facts.scores))
-    if facts.band is not None:
-        drawn.append(figures.coverage_along(facts.band))
-        if facts.band.groups:
-            drawn.append(figures.coverage_by(facts.band))
-    if facts.fit.relevance is not None:
-        drawn.append(figures.relevance(facts.fit.names, facts.fit.relevance))
-    drawn += [figures.effect(curve, k, target) for k, curve in enumerate(facts.curves)]
-    return {own.name: own for own in drawn}
-
-
-def _body(facts: Facts, drawn: dict[str, Figure], target: str, title: str) -> str:
-    effects = [drawn[name] for name in drawn if name.startswith("effect-")]
-    coverage = [drawn[name] for name in ("coverage-along", "coverage-by") if name in drawn]
-    relevance = [drawn["relevance"]] if "relevance" in drawn else []
+def _body(facts: Facts, figures: dict[str, Figure], title: str) -> str:
+    """Return the header with the key numbers, the sections that have something to say, and the footer."""
+    effects = _beside([figure for name, figure in figures.items() if name.startswith("effect-")])
     sections = [
         ("watch", "What to watch out for", f'<ul class="watch">{_items(watch_out(facts))}</ul>'),
         ("fitted", "What was fitted", _fitted(facts.fit)),
-        ("accuracy", "How accurate it is", _accuracy(facts) + _pair([drawn[n] for n in ("accuracy",) if n in drawn])),
-        ("band", "How far to trust the band", _band(facts) + _pair(coverage)),
-        ("columns", "Which columns matter", _columns(facts.fit) + "".join(map(_figure, relevance))),
-        ("effects", "What each column does", _EFFECTS + _pair(effects) if effects else ""),
-        ("misses", "Where it misses", _pair([drawn["observed"], drawn["residuals"]]) + _misses(facts)),
+        ("accuracy", "How accurate it is", _accuracy(facts) + _beside(_named(figures, "accuracy"))),
+        ("band", "How far to trust the band", _band(facts) + _beside(_named(figures, "coverage-along", "coverage-by"))),
+        ("columns", "Which columns matter", _idle(facts.fit) + "".join(map(_figure, _named(figures, "relevance")))),
+        ("effects", "What each column does", effects and _EFFECTS + effects),
+        ("misses", "Where it misses", _beside(_named(figures, "observed", "residuals")) + _misses(facts)),
         ("outside", "Rows outside the training range", _outside(facts)),
     ]
     shown = [(name, heading, text) for name, heading, text in sections if text]
@@ -82,8 +135,9 @@ def _body(facts: Facts, drawn: dict[str, Figure], target: str, title: str) -> st
         f'<section id="{name}" aria-labelledby="{name}-h"><h2 id="{name}-h">{heading}</h2>\n{text}</section>'
         for name, heading, text in shown
     )
+    lead = f"{facts.fit.model}, judged by {plural(len(facts.y), 'held-out row')}."
     return (
-        f'<header><h1>{escape(title)}</h1><p class="lead">{escape(_lead(facts))}</p>\n{_cards(facts)}'
+        f'<header><h1>{escape(title)}</h1><p class="lead">{escape(lead)}</p>\n{_cards(facts)}'
         f'<nav aria-label="Sections"><ul>{links}</ul></nav></header>\n<main>\n'
         "<noscript><p>The figures need JavaScript. The sentence and the table with each of them say the same.</p>"
         f"</noscript>\n{main}\n</main>\n<footer>Made by mlkm {__version__}. This file holds all it needs and sends"
@@ -97,152 +151,147 @@ _EFFECTS = (
 )
 
 
-def _lead(facts: Facts) -> str:
-    rows = plural(len(facts.y), "held-out row")
-    how = facts.fit.said.get("held_out")
-    return f"{facts.fit.model}, judged by {rows}{': ' + str(how) if how else ''}."
-
-
 def _cards(facts: Facts) -> str:
-    own = facts.scores[0]
-    cards = [("Typical miss", number(own.mae), "mean absolute error"), ("Variance explained", _share(own.r2), "R²")]
+    """Return the key numbers."""
+    score = facts.scores[0]
+    r2 = percent(score.r2) if score.r2 == score.r2 else "undefined"
+    cards = [("Typical miss", number(score.mae), "mean absolute error"), ("Variance explained", r2, "R²")]
     if facts.band is not None:
-        told = f"asked for: {percent(facts.band.level)}"
-        cards.append(("Inside the band", percent(facts.band.overall.share), told))
+        wanted = f"asked for: {percent(facts.band.level)}"
+        cards.append(("Inside the band", percent(facts.band.overall.share), wanted))
         cards.append(("Width of the band", number(facts.band.median_width), "median"))
     items = "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{escape(value)} <small>{escape(told)}</small></dd></div>"
-        for name, value, told in cards
+        f"<div><dt>{escape(name)}</dt><dd>{escape(value)} <small>{escape(words)}</small></dd></div>"
+        for name, value, words in cards
     )
     return f'<dl class="cards">{items}</dl>\n'
 
 
-def _share(r2: float) -> str:
-    return percent(r2) if r2 == r2 else "undefined"
-
-
 def _fitted(fit: FitFacts) -> str:
-    said = fit.said
-    rows = [("model", fit.model)]
-    if said.get("table"):
-        rows.append(("table", str(said["table"])))
-    if said.get("target"):
-        rows.append(("target", str(said["target"])))
-    if fit.rows is not None:
-        rows.append(("rows it was fitted to", f"{fit.rows:,}"))
-    if said.get("left_out"):
-        rows.append(("rows left out, their target being missing", f"{said['left_out']:,}"))
-    if fit.kinds:
-        kinds = listed(plural(n, kind).replace("categorys", "categories") for kind, n in sorted(fit.kinds.items()))
-        rows.append(("columns", f"{sum(fit.kinds.values())}: {kinds}"))
-    if fit.level is not None:
-        rows.append(("band", f"{percent(fit.level)}, calibrated on {plural(fit.n_calibration or 0, 'row')}"))
-    if said.get("split"):
-        rows.append(("calibration rows", "the last in time" if said["split"] == "time" else "drawn at random"))
-    if fit.loo_rmse is not None:
-        rows.append(("leave-one-out error (root mean square)", number(fit.loo_rmse)))
-    if said.get("seconds") is not None:
-        rows.append(("time of the fit", seconds(said["seconds"])))
-    if said.get("effort"):
-        rows.append(("effort", str(said["effort"])))
-    if said.get("seed") is not None:
-        rows.append(("seed", str(said["seed"])))
-    return _table("What was fitted", ("what", "value"), rows, words=True)
+    """Return a table of what is known of the fit."""
+    record, kinds = fit.record, sorted(fit.kinds.items())
+    split = {None: None, "time": "the last in time"}.get(record.get("split"), "drawn at random")
+    columns = f"{len(fit.columns)}: {listed(plural(n, kind) for kind, n in kinds)}" if kinds else None
+    rows = [
+        ("model", fit.model),
+        ("table", record.get("table")),
+        ("target", record.get("target")),
+        ("rows it was fitted to", None if fit.rows is None else f"{fit.rows:,}"),
+        ("rows left out, their target being missing", f"{record['left_out']:,}" if record.get("left_out") else None),
+        ("columns", columns),
+        ("band", fit.band),
+        ("calibration rows", split),
+        ("leave-one-out error (root mean square)", None if fit.loo_rmse is None else number(fit.loo_rmse)),
+        ("time of the fit", fit.time),
+        ("effort", record.get("effort")),
+        ("seed", record.get("seed")),
+    ]
+    return _table("What was fitted", ("what", "value"), [row for row in rows if row[1] is not None], words=True)
 
 
 def _accuracy(facts: Facts) -> str:
-    own, *others = facts.scores
-    text = f"On rows that the fit has not seen, predictions miss by {number(own.mae)} on average."
-    mean = next((other for other in others if other.name == "mean"), None)
-    if mean is not None:
-        text += f" Predicting the mean of the training rows for all of them would miss by {number(mean.mae)}."
+    """Return a paragraph and a table of errors beside those of simple models."""
+    score, *others = facts.scores
+    text = f"On rows that the fit has not seen, predictions miss by {number(score.mae)} on average."
+    for mean in others:
+        if mean.name == "mean":
+            text += f" Predicting the mean of the training rows for all of them would miss by {number(mean.mae)}."
     if others:
         text += " The simple models were fitted to the same training rows with their default settings."
-    rows = [(one.name, number(one.rmse), number(one.mae), _r2(one.r2), _time(one.seconds)) for one in facts.scores]
-    header = ("model", "RMSE", "MAE", "R²", "fit time")
     text += " RMSE is the root mean squared error, MAE the mean absolute error, R² the share of variance explained."
-    return f"<p>{escape(text)}</p>\n" + _table("Accuracy on held-out rows", header, rows, own=0)
-
-
-def _r2(r2: float) -> str:
-    return f"{r2:.3f}".replace("-0.000", "0.000") if r2 == r2 else "undefined"
-
-
-def _time(time: float | None) -> str:
-    return "" if time is None else seconds(time)
+    rows = [
+        (
+            one.name,
+            number(one.rmse),
+            number(one.mae),
+            f"{one.r2:.3f}".replace("-0.000", "0.000") if one.r2 == one.r2 else "undefined",
+            "" if one.seconds is None else seconds(one.seconds),
+        )
+        for one in facts.scores
+    ]
+    header = ("model", "RMSE", "MAE", "R²", "fit time")
+    return f"<p>{escape(text)}</p>\n" + _table("Accuracy on held-out rows", header, rows, highlighted=0)
 
 
 def _band(facts: Facts) -> str:
+    """Return a paragraph on the coverage of the band."""
     band = facts.band
     if band is None:
         return ""
-    own = band.overall
+    overall = band.overall
     text = (
-        f"The band was asked to hold {percent(band.level)} of the outcomes; it holds {percent(own.share)} of"
-        f" {plural(own.n, 'held-out row')}. By chance alone the true share may be anywhere from {percent(own.low)} to"
-        f" {percent(own.high)}. Half of the intervals are wider than {number(band.median_width)}."
+        f"The band was asked to hold {percent(band.level)} of the outcomes; it holds {percent(overall.share)} of"
+        f" {plural(overall.n, 'held-out row')}. By chance alone the true share may be anywhere from"
+        f" {percent(overall.low)} to {percent(overall.high)}. Half of the intervals are wider than"
+        f" {number(band.median_width)}."
     )
     if band.worst is not None:
         text += (
             f" The worst slice of the rows that could be found, searched on one half and judged on the other, has"
             f" {percent(band.worst)} inside."
         )
-    how = facts.fit.said.get("checked")
-    return f"<p>{escape(text)}</p>" + (f"<p>{escape(str(how))}</p>" if how else "")
+    return "".join(f"<p>{escape(part)}</p>" for part in (text, facts.checked) if part)
 
 
-def _columns(fit: FitFacts) -> str:
-    if fit.relevance is None:
+def _idle(fit: FitFacts) -> str:
+    """Return a sentence that names the columns that hardly matter."""
+    if fit.relevance is None or not (fit.relevance < DETAIL.idle).any():
         return ""
-    idle = [name for name, own in zip(fit.names, fit.relevance, strict=True) if own < 0.001]
-    if not idle:
-        return ""
-    shown = listed(idle[:8]) if len(idle) <= 8 else ", ".join(idle[:8]) + f" and {len(idle) - 8} more"
-    return f"<p>{escape(f'Columns that hardly matter, with less than 0.1 %: {shown}.')}</p>"
+    idle = [fit.names[j] for j in np.flatnonzero(fit.relevance < DETAIL.idle)]
+    names = listed(idle) if len(idle) <= 8 else ", ".join(idle[:8]) + f" and {len(idle) - 8} more"
+    return f"<p>{escape(f'Columns that hardly matter, with less than 0.1 %: {names}.')}</p>"
 
 
 def _misses(facts: Facts) -> str:
-    error = facts.y - facts.prediction
-    worst = sorted(range(len(error)), key=lambda i: -abs(error[i]))[:_LARGEST]
-    rows = [
-        (str(i + 1), number(float(facts.y[i])), number(float(facts.prediction[i])), number(float(error[i])))
-        for i in worst
-    ]
+    """Return a table of the rows with the largest errors."""
+    columns = (facts.y, facts.prediction, facts.error)
+    rows = _largest(np.abs(facts.error), DETAIL.listed, columns)
     header = ("held-out row", "observed", "predicted", "residual")
     return "<h3>The largest misses</h3>" + _table("The largest misses", header, rows)
 
 
 def _outside(facts: Facts) -> str:
-    outside = facts.outside
+    """Return a paragraph and a table on rows outside the training range."""
+    outside, error = facts.outside, np.abs(facts.error)
     if outside is None:
         return ""
     out = outside > 0
     n = int(out.sum())
     if not n:
         return "<p>None of the held-out rows lies outside the range of the training rows.</p>"
-    error = abs(facts.y - facts.prediction)
     text = (
         f"{plural(n, 'row')} of {len(out):,} lie outside the range of the training rows in at least one column, the"
         f" furthest by {number(float(outside.max()))} ranges. Their mean absolute error is"
         f" {number(float(error[out].mean()))}"
     )
     text += f", that of the others {number(float(error[~out].mean()))}." if (~out).any() else "."
-    far = sorted(range(len(out)), key=lambda i: -float(outside[i]))[: min(_LARGEST, n)]
-    rows = [(str(i + 1), number(float(outside[i])), number(float(error[i]))) for i in far]
+    rows = _largest(outside, min(DETAIL.listed, n), (outside, error))
     header = ("held-out row", "ranges outside", "absolute error")
     return f"<p>{escape(text)}</p>" + _table("Rows furthest outside", header, rows)
 
 
-def _pair(drawn: Sequence[Figure]) -> str:
-    return f'<div class="pair">{"".join(map(_figure, drawn))}</div>\n' if drawn else ""
+def _largest(values: Array, most: int, columns: Sequence[Array]) -> list[tuple[str, ...]]:
+    """Return the rows with the largest values: their places, counted from 1, and the numbers of all columns."""
+    order = np.argsort(-values, kind="stable")[:most]
+    return [(str(i + 1), *(number(float(column[i])) for column in columns)) for i in order]
 
 
-def _figure(own: Figure) -> str:
-    table = _table(f"{own.title}, as a table", own.header, own.rows)
+def _named(figures: dict[str, Figure], *names: str) -> list[Figure]:
+    return [figures[name] for name in names if name in figures]
+
+
+def _beside(figures: Sequence[Figure]) -> str:
+    return f'<div class="pair">{"".join(map(_figure, figures))}</div>\n' if figures else ""
+
+
+def _figure(figure: Figure) -> str:
+    """Return a figure with its caption and its numbers as a table."""
+    title, caption = escape(figure.title), escape(figure.caption)
+    table = _table(f"{figure.title}, as a table", figure.header, figure.rows)
     return (
-        f'<figure><h3>{escape(own.title)}</h3><div class="plot" id="plot-{own.name}" role="img"'
-        f' aria-label="{escape(own.title)}. {escape(own.told)}"></div><figcaption>{escape(own.told)}</figcaption>'
-        f"<details><summary>{escape(own.title)}, as a table</summary>{table}</details></figure>\n"
+        f'<figure><h3>{title}</h3><div class="plot" id="plot-{figure.name}" role="img"'
+        f' aria-label="{title}. {caption}"></div><figcaption>{caption}</figcaption>'
+        f"<details><summary>{title}, as a table</summary>{table}</details></figure>\n"
     )
 
 
@@ -251,12 +300,18 @@ def _items(sentences: Iterable[str]) -> str:
 
 
 def _table(
-    caption: str, header: Sequence[str], rows: Sequence[Sequence[Any]], *, own: int | None = None, words: bool = False
+    caption: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    highlighted: int | None = None,
+    words: bool = False,
 ) -> str:
-    """A table that scrolls on a narrow screen; the row `own` stands out, and `words` are aligned on the left."""
+    """Return a table that scrolls on a narrow screen; `words` are aligned on the left."""
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
     lines = ["".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in rows]
-    body = "".join(f'<tr class="own">{line}</tr>' if k == own else f"<tr>{line}</tr>" for k, line in enumerate(lines))
+    marks = [' class="own"' if k == highlighted else "" for k in range(len(rows))]
+    body = "".join(f"<tr{mark}>{line}</tr>" for mark, line in zip(marks, lines, strict=True))
     return (
         f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(caption)}">'
         f"<table{' class=words' if words else ''}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>\n"

@@ -149,6 +149,26 @@ def one_of(name: str, value: Any, choices: Sequence[str]) -> str:
     return str(value)
 
 
+def place_of(what: str, value: Any, names: Sequence[str] | None, n: int) -> int:
+    """Return the place of one of n things that is given by its place or its name.
+
+    >>> place_of("A column", "b", ["a", "b"], 2), place_of("A column", -1, None, 2)
+    (1, 1)
+    >>> place_of("A column", 2, ["a", "b"], 2)
+    Traceback (most recent call last):
+    ...
+    ValueError: A column must be a place from 0 to 1 or one of the names 'a', 'b'; got 2.
+    """
+    if isinstance(value, str) and names is not None and value in names:
+        return list(names).index(value)
+    is_whole = isinstance(value, Integral) and not isinstance(value, (bool, np.bool_, np.timedelta64))
+    if is_whole and -n <= int(value) < n:
+        return int(value) % n
+    named = [] if names is None else list(map(repr, names[:8])) + ["..."] * (len(names) > 8)
+    known = f" or one of the names {', '.join(named)}" if named else ""
+    raise ValueError(f"{what} must be a place from 0 to {n - 1}{known}; got {brief(value)}.")
+
+
 def yes_no(name: str, value: Any) -> bool:
     """Return True or False, of Python or of NumPy, as a bool, or raise."""
     if not isinstance(value, (bool, np.bool_)):

@@ -14,6 +14,9 @@ MATRIX_ALONE = 20_000  # rows above which a kernel matrix, of 2 n^2 bytes, is th
 EXCHANGED_COLUMNS = 20  # columns whose values are exchanged in one call of predict, for relevances
 RELEVANCE_ENTRIES = 4_000_000  # features times rows at which the gradient of a fit is evaluated, for relevances
 RELEVANCE_ROWS = (100, 1000)  # rows of them, at least and at most
+BLOCK_ENTRIES = 2**20  # numbers in a block of features of layer 1 in training: 8 MB in float64
+EPOCHS_AHEAD = 50  # epochs at most that a rotation in a process of its own runs ahead of the stopping rule
+WEIGHTS_AHEAD = 2**22  # weights that it returns of them, at most
 PRODUCT_TASKS = 64  # tasks of a cluster per product with a kernel matrix
 
 # --- tolerances

@@ -11,10 +11,10 @@ from ..model.machine import Machine, forward, with_last
 from ..model.prior import Prior
 from ..runtime import checks as check
 from .blocked import best_penalty, blocked_ridge, products, solved
-from .data import Data, seen_by
 from .ridge import EXACT_ROWS, RidgeFit, ridge
 from .solver import Problem, Solution, Solver
 from .sums import gram
+from .training_rows import TrainingRows, training_rows
 
 _LITTLE_WORK = 5e10  # products of features and rows (n D^2) up to which they are in float64: a second or two
 
@@ -117,27 +117,26 @@ def last_layer(
 
 def leave_one_out_of_last_layer(machine: Machine, rows: Rows, penalty: float) -> Array:
     """Mean squared leave-one-out error of the ridge on the last layer's inputs, for every output, in blocks of rows."""
-    data = seen_by(rows, machine.maps[0])
-    return _left_out_error(machine, data, penalty)
+    return _left_out_error(machine, training_rows(rows, machine.maps[0]), penalty)
 
 
-def _left_out_error(machine: Machine, data: Data, penalty: float) -> Array:
+def _left_out_error(machine: Machine, data: TrainingRows, penalty: float) -> Array:
     """r_i / (1 - h_i) with h_i = w_i (1/n + z_i'(F'WF + n lambda I)^-1 z_i), z_i the centred features."""
-    rows, n = data.rows, len(data)
+    n = len(data)
 
     def inputs(block: slice) -> Array:
-        return np.array(forward(machine, rows.X[block], data.first(block)).hidden[-1])
+        return np.array(forward(machine, data.X[block], data.features(block)).hidden[-1])
 
-    sums = gram(inputs, rows.Y, rows.weights, block=data.block)
+    sums = gram(inputs, data.Y, data.weights, block=data.block)
     values, V = np.linalg.eigh(sums.FF)
     # Directions whose eigenvalue is rounding error carry no information: drop them.
     kept = values > max(values[-1], 0.0) * max(n, len(values)) * np.finfo(np.float64).eps
     V, scale = V[:, kept], values[kept] + n * penalty
     C = V @ ((V.T @ sums.FY) / scale[:, None])
-    total = np.zeros(rows.Y.shape[1])
+    total = np.zeros(data.Y.shape[1])
     for block in data.blocks():
-        F, w = inputs(block) - sums.f_mean, rows.weights[block]
+        F, w = inputs(block) - sums.f_mean, data.weights[block]
         leverage = w * ((F @ V) ** 2 @ (1 / scale) + 1 / n)
-        residuals = (rows.Y[block] - sums.y_mean - F @ C) / np.maximum(1 - leverage, 1e-12)[:, None]
+        residuals = (data.Y[block] - sums.y_mean - F @ C) / np.maximum(1 - leverage, 1e-12)[:, None]
         total += w @ residuals**2
     return total / n

@@ -1,24 +1,23 @@
 """Gradient descent on the weighted mean of squared errors plus lambda |W|^2, with momentum and mini-batches.
 
 The update is W <- W - eta V, V <- mu V + gradient. Biases are not penalised. All layers on all rows is the paper's
-joint descent; one layer at a time on its own subsample is Algorithm 1 (`adds`).
+joint descent; one layer at a time on its own subsample is Algorithm 1 (`mlkm.solve.descent`).
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from .._types import Array, BoolArray
 from ..data import Standardiser
+from ..data.pieces import Pieces
 from ..model.machine import Machine, with_last
 from ..runtime import checks as check
-from ..runtime.progress import stage
-from . import adds
 from .closed_form import leave_one_out_of_last_layer
-from .data import seen_by
+from .descent import OneBlock, Step, census, train
 from .solver import Problem, Solution, Solver
-from .step import Step
 
 _CONSTANT = 1e-12  # of the mean: targets that vary by less, in their own units, have hardly a digit left
 _ORDINARY = (1e-30, 1e30)  # standard deviations in own units: with L layers, products of as many weights grow with them
@@ -29,7 +28,7 @@ class GradientDescent(Solver):
     subsample.
 
     Memory is O(block x D + sum_l D_l D_(l+1)) beside the rows and the fit's own standardised copy of them. Rows of
-    files and clusters that do not fit into memory are passed over a piece at a time (`mlkm.solve.streamed`).
+    files and clusters that do not fit into memory are passed over a piece at a time.
 
     Parameters
     ----------
@@ -108,7 +107,7 @@ class GradientDescent(Solver):
             check.number("target_sd", self.target_sd, at_least=_ORDINARY[0], at_most=_ORDINARY[1], words=words)
 
     def initial_range(self) -> tuple[float, float]:
-        """Between which numbers the initial weights lie."""
+        """Return the least and the largest initial weight that may be drawn."""
         pair = self.initial if isinstance(self.initial, (tuple, list)) else (-1, 1)
         try:
             low, high = (float(end) for end in pair)
@@ -123,29 +122,51 @@ class GradientDescent(Solver):
         return low * width, high * width
 
     def solve(self, problem: Problem) -> Solution:
-        """Descend from the starts, on targets of the standard deviation asked for; give the machines back for targets
-        of standard deviation 1."""
-        sd, varies = self.targets(np.asarray(problem.rows.Y.any(axis=0)), problem.units)
-        depth = problem.starts[0].depth
-        runs, step = adds.rotations(problem.parts, depth), self.step(depth, problem.penalty)
-        with stage("epochs", self.max_iter):
-            trained = adds.train(
-                problem.starts, runs, seen_by(problem.rows, problem.starts[0].maps[0], unit=sd * varies), step,
-                max_iter=self.max_iter, patience=self.patience, tol=self.tol, seed=problem.seed, n_jobs=problem.n_jobs,
-            )  # fmt: skip
-        machines = divided(trained.machines, sd, varies)
-        errors = [leave_one_out_of_last_layer(machine, problem.rows, step.penalty) for machine in machines]
-        return solution_of(trained, machines, sd, step.penalty, np.mean(errors, axis=0))
+        """Descend on rows in memory."""
+        rows, parts = problem.rows, problem.parts or ()
+        block = OneBlock.of(rows, parts)
+        solution = self.descend(
+            problem.starts, block, len(parts), problem.penalty, problem.units, problem.seed, problem.n_jobs
+        )
+        errors = [leave_one_out_of_last_layer(machine, rows, solution.penalty) for machine in solution.machines]
+        return replace(solution, loo_error=np.mean(errors, axis=0))
+
+    def descend(
+        self,
+        starts: Sequence[Machine],
+        pieces: Pieces,
+        n_parts: int,
+        penalty: float | None,
+        units: Standardiser,
+        seed: int,
+        n_jobs: int | None = None,
+    ) -> Solution:
+        """Descend from the starts on rows in one block or many, on targets of the standard deviation asked for.
+
+        The machines of the solution are those for targets of standard deviation 1: hidden weights carry the scaled
+        targets, the last layer is scaled back. Leave-one-out errors are left to the caller, and are not numbers here.
+        """
+        counted, step = census(pieces, n_parts), self.step(starts[0].depth, penalty)
+        sd, varies = self.targets(counted.varies, units)
+        trained = train(
+            starts, pieces, n_parts, counted, sd * varies, step,
+            max_iter=self.max_iter, patience=self.patience, tol=self.tol, seed=seed, n_jobs=n_jobs,
+        )  # fmt: skip
+        divisor = np.where(varies, sd, np.inf)  # outputs that do not vary need no weights
+        machines = tuple(with_last(machine, machine.layers[-1][0] / divisor) for machine in trained.machines)
+        unit = float(np.mean(sd**2))
+        trace = [loss / unit for loss in trained.losses]
+        unknown = np.full(len(varies), np.nan)
+        return Solution(machines, trace, min(trace), len(trace), step.penalty, step.penalty / unit, unknown)
 
     def step(self, depth: int, penalty: float | None) -> Step:
-        """How weights move; a penalty that is left open is 1e-4."""
+        """Return how weights move; a penalty that is left open is 1e-4."""
         rates = [float(rate) for rate in check.per_layer("learning_rate", self.learning_rate, depth)]
-        own = 1e-4 if penalty is None else penalty
-        return Step(tuple(rates), float(self.momentum), self.batch_size, own, self.steps)
+        penalty = 1e-4 if penalty is None else penalty
+        return Step(tuple(rates), float(self.momentum), self.batch_size, penalty, self.steps)
 
     def targets(self, varies: BoolArray, units: Standardiser) -> tuple[Array, BoolArray]:
-        """The standard deviations of the outputs that descent sees, and which outputs vary: the others need no
-        weights."""
+        """Return the standard deviations of the outputs that descent sees, and which outputs vary."""
         if self.target_sd != "own":
             return np.full(1, 12.0 if self.target_sd == "auto" else float(self.target_sd)), varies
         sd = units.sd
@@ -158,19 +179,3 @@ class GradientDescent(Solver):
                 f" {extreme[0]:.3g}: rescale y, or take GradientDescent(target_sd='auto')."
             )
         return np.where(varies, sd, 1.0), varies
-
-
-def divided(machines: Sequence[Machine], sd: Array, varies: BoolArray) -> tuple[Machine, ...]:
-    """The machines whose outputs are divided by `sd`, and zero where they do not vary."""
-    by = np.where(varies, sd, np.inf)
-    return tuple(with_last(machine, machine.layers[-1][0] / by) for machine in machines)
-
-
-def solution_of(
-    trained: adds.Trained, machines: tuple[Machine, ...], sd: Array, penalty: float, loo_error: Array
-) -> Solution:
-    """For targets of standard deviation 1: hidden weights carry the scaled targets, the last layer was scaled
-    back."""
-    unit = float(np.mean(sd**2))
-    trace = [loss / unit for loss in trained.losses]
-    return Solution(machines, trace, min(trace), trained.n_iter, penalty, penalty / unit, loo_error)

@@ -24,6 +24,7 @@ from .text import TextBasis, fit_text
 class NumberColumn:
     """What stands in for a missing number, and whether some were missing."""
 
+    kind = "number"
     middle: float
     missing: bool
 
@@ -50,6 +51,7 @@ class CategoryColumn:
     """The levels, sorted; whether some were missing; coordinates of their text; the numbers in their words that are
     read; the type of the cells in the fit, "words", "numbers" or "dates", and the zone of the dates."""
 
+    kind = "category"
     levels: tuple[str, ...]
     missing: bool
     text: TextBasis | None
@@ -96,6 +98,7 @@ class DateColumn:
     """What stands in for a missing date, in days, whether any were missing, the cycles, and the zone of the dates,
     if they had one."""
 
+    kind = "date"
     middle: float
     missing: bool
     cycles: tuple[str, ...]

@@ -1,0 +1,456 @@
+"""Gradient descent on the rows of one block or of many: Algorithm 1 of the paper (ADDS), and joint descent.
+
+ADDS, Alternating Direction Descent with Subsamples, splits the rows into parts I_1..I_K. Rotation j has weights of its
+own and trains layer l on part I_{j+l-1} alone, the other layers fixed; one epoch is a sweep l = 1..L in every rotation.
+The overall loss is the mean of the rotations' losses on all rows; when its best value has not improved for T
+(`patience`) epochs, training stops and the weights of the best epoch are the estimate. The prediction is the average of
+the rotations. Joint descent has one rotation, which trains all layers at once on all rows.
+
+A pass over the blocks visits one layer of every rotation. The loss after an epoch is measured in the first pass of the
+next one, on the weights that the epoch reached. Where all rows are one block, as rows in memory are, the block is kept
+with its features; of several blocks, each is made anew in every pass, so that memory does not grow with the rows.
+
+Mini-batches are consecutive rows of a permutation of every block, and a mini-batch that a block leaves unfinished goes
+on in the next one. Rotation j draws the permutations of an epoch from one stream of the key (seed, j, epoch). With all
+rows as one batch, gradients are summed up wherever the blocks are, and the weights are those of one block but for
+rounding.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from copy import copy
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+
+from .._types import Array, BoolArray, IntArray
+from ..data import Rows
+from ..data.pieces import Piece, Pieces, in_order
+from ..model.features import Map
+from ..model.machine import Machine, flatten, positions, with_layers
+from ..runtime.progress import advance, stage
+from ..runtime.seeds import Purpose, generator
+from ..runtime.sizes import EPOCHS_AHEAD, WEIGHTS_AHEAD
+from ..runtime.threads import limited, stop_if_asked
+from .training_rows import TrainingRows, loss_gradient, n_rows, part_of, squared_error, training_rows
+
+T = TypeVar("T")
+Reached: TypeAlias = tuple[list[Machine], float]  # the machines of all rotations, and the mean of their losses
+
+
+class DivergedError(ValueError):
+    """Descent ended worse than it began."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The machines of all rotations, and the overall loss after every epoch."""
+
+    machines: tuple[Machine, ...]
+    losses: list[float]
+
+
+@dataclass(frozen=True)
+class Step:
+    """How weights move: the learning rate of every layer, the momentum, the size of a mini-batch (None takes all rows
+    at once), the penalty, and how many passes over its rows a visit to a layer makes."""
+
+    rates: tuple[float, ...]
+    momentum: float = 0.9
+    batch_size: int | None = None
+    penalty: float = 0.0
+    passes: int = 1
+
+    def move(self, machine: Machine, velocity: list[Array], moving: list[int], gradient: list[Array]) -> None:
+        """Take one step with the gradient of the mean squared error, changing weights and velocity in place."""
+        matrices = flatten(machine.layers)
+        rates = [rate for rate, layer in zip(self.rates, machine.layers, strict=True) for _ in layer]
+        for k, slope in zip(moving, gradient, strict=True):
+            W, V = matrices[k], velocity[k]
+            V *= self.momentum
+            V += slope
+            V[:-1] += 2 * self.penalty * W[:-1]
+            W -= rates[k] * V
+
+
+def part_number(rotation: int, layer: int, n_parts: int) -> int:
+    """Return the part that trains a layer in a rotation, all counted from zero."""
+    return (rotation + layer) % n_parts
+
+
+def random_parts(rng: np.random.Generator, n: int, n_parts: int) -> list[IntArray]:
+    """Split rows 0..n-1 at random into parts of equal size, up to one."""
+    return [np.sort(part) for part in np.array_split(rng.permutation(n), n_parts)]
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One pass: the layer that moves, None standing for all layers, and the part that each rotation trains it on."""
+
+    layer: int | None
+    parts: tuple[int, ...]
+
+
+def visits(depth: int, n_parts: int, passes: int) -> list[Visit]:
+    """Return the passes of an epoch; without parts, all layers move jointly."""
+    if n_parts == 0:
+        return [Visit(None, (0,))] * passes
+    layers = [Visit(l, tuple(part_number(j, l, n_parts) for j in range(n_parts))) for l in range(depth)]
+    return [visit for visit in layers for _ in range(passes)]
+
+
+@dataclass(frozen=True)
+class Census:
+    """The number of blocks, the rows and the weight of every part, and which outputs vary."""
+
+    n_blocks: int
+    counts: IntArray
+    weights: Array
+    varies: BoolArray
+
+    def __add__(self, other: "Census") -> "Census":
+        return Census(
+            self.n_blocks + other.n_blocks,
+            self.counts + other.counts,
+            self.weights + other.weights,
+            self.varies | other.varies,
+        )
+
+
+@dataclass(frozen=True)
+class CensusOf:
+    """The census of one block, as a function that can be sent to where the block is."""
+
+    n_parts: int
+
+    def __call__(self, piece: Piece) -> Census:
+        piece = piece.counted()
+        of_part = [piece.weights if piece.part is None else piece.weights[piece.part == k] for k in range(self.n_parts)]
+        counts, weights = np.array([len(w) for w in of_part]), np.array([w.sum() for w in of_part])
+        return Census(1, counts, weights, np.asarray(piece.Y.any(axis=0)))
+
+
+def census(pieces: Pieces, n_parts: int) -> Census:
+    """Count all rows in one pass; `n_parts` is 0 where they are not split."""
+    return pieces.reduce(CensusOf(max(n_parts, 1)), Census.__add__)
+
+
+@dataclass(frozen=True)
+class OneBlock:
+    """Rows in memory, as the case of one block."""
+
+    piece: Piece
+
+    @classmethod
+    def of(cls, rows: Rows, parts: Sequence[IntArray]) -> "OneBlock":
+        """Return rows as one block, where `parts` has the rows of each part, if there are any."""
+        part = np.zeros(len(rows), np.intp)
+        for number, at in enumerate(parts):
+            part[at] = number
+        return cls(Piece(rows.X, rows.Y, rows.weights, part if len(parts) else None))
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.piece)
+
+    def reduce(self, f: Callable[[Piece], T], add: Callable[[T, T], T]) -> T:
+        return f(self.piece)
+
+    def each(self) -> Iterator[Piece]:
+        return iter((self.piece,))
+
+
+@dataclass(frozen=True)
+class AsTrainingRows:
+    """Turns the rows of a block that have a weight into training rows, with targets times `unit`."""
+
+    phi: Map
+    unit: Array
+
+    def __call__(self, piece: Piece) -> TrainingRows:
+        piece = piece.counted()
+        return training_rows(piece, self.phi, unit=self.unit, part=piece.part)
+
+
+def rows_of_part(data: TrainingRows, part: int) -> IntArray | slice:
+    """Return the rows of a part: all of them where rows are not split."""
+    return slice(0, len(data)) if data.part is None else np.flatnonzero(data.part == part)
+
+
+@dataclass(frozen=True)
+class SumsOf:
+    """For every rotation, the squared error at the rows of a block if asked for, and the gradient of a visit.
+
+    It can be sent to where the block is. `weights` are the total weights of the parts.
+    """
+
+    as_rows: AsTrainingRows
+    machines: tuple[Machine, ...]
+    weights: Array
+    visit: Visit | None
+    with_error: bool
+
+    def __call__(self, piece: Piece) -> list[list[Array]]:
+        data = self.as_rows(piece)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return [self._of_rotation(data, j) for j in range(len(self.machines))]
+
+    def _of_rotation(self, data: TrainingRows, j: int) -> list[Array]:
+        machine = self.machines[j]
+        error = [np.array(squared_error(machine, data))] if self.with_error else []
+        if self.visit is None:
+            return error
+        part, moving = self.visit.parts[j], positions(machine, self.visit.layer)
+        rows = rows_of_part(data, part)
+        if n_rows(rows):
+            return [*error, *loss_gradient(machine, moving, data, rows, float(self.weights[part]))]
+        matrices = flatten(machine.layers)
+        return [*error, *(np.zeros_like(matrices[k]) for k in moving)]
+
+
+def _added(a: list[list[Array]], b: list[list[Array]]) -> list[list[Array]]:
+    return [[x + y for x, y in zip(*pair, strict=True)] for pair in zip(a, b, strict=True)]
+
+
+@dataclass
+class _Rotation:
+    """A rotation: its number, weights and velocities, the random stream of the epoch, how many rows of its part the
+    pass has yet to see, and the gradient of the mini-batch that is being summed up, with the number of its rows and of
+    those still missing."""
+
+    number: int
+    machine: Machine
+    velocity: list[Array]
+    rng: np.random.Generator | None = None
+    unseen: int = 0
+    gradient: list[Array] = field(default_factory=list)
+    batch: int = 0
+    missing: int = 0
+
+    @classmethod
+    def at(cls, number: int, start: Machine) -> "_Rotation":
+        return cls(number, copied(start), [np.zeros_like(W) for W in flatten(start.layers)])
+
+    def go_on(self, data: TrainingRows, rows: IntArray | slice, moving: list[int], step: Step, weight: float) -> None:
+        """Go on with these rows, in their order, taking a step wherever a mini-batch is full; `weight` is the mean
+        weight of the rows of the part."""
+        begin, n = 0, n_rows(rows)
+        while begin < n:
+            if not self.missing:
+                self.batch = self.missing = min(step.batch_size or self.unseen, self.unseen)
+            end = min(begin + self.missing, n)
+            at = part_of(rows, begin, end)
+            slopes = loss_gradient(self.machine, moving, data, at, weight * self.batch)
+            self.gradient = _added([self.gradient], [slopes])[0] if self.gradient else slopes
+            self.missing, self.unseen, begin = self.missing - (end - begin), self.unseen - (end - begin), end
+            if not self.missing:
+                step.move(self.machine, self.velocity, moving, self.gradient)
+                self.gradient = []
+
+
+class _Descent:
+    """Rotations on their way, the blocks of rows, and how weights move."""
+
+    def __init__(
+        self,
+        starts: Sequence[Machine],
+        pieces: Pieces,
+        n_parts: int,
+        counted: Census,
+        unit: Array,
+        step: Step,
+        seed: int,
+    ) -> None:
+        self.rotations = [_Rotation.at(j, start) for j, start in enumerate(starts)]
+        self.pieces, self.census, self.step, self.seed = pieces, counted, step, seed
+        self.visits = visits(starts[0].depth, n_parts, step.passes)
+        self.as_rows = AsTrainingRows(starts[0].maps[0], unit)
+        self.only = self.as_rows(next(iter(pieces.each()))) if counted.n_blocks == 1 else None
+        # gradients are summed up where the blocks are
+        self.in_place = self.only is None and all(map(self.one_batch, range(len(counted.counts))))
+        self.total_weight = counted.weights.sum()
+
+    def one_batch(self, part: int) -> bool:
+        """Return whether all rows of a part are one batch."""
+        return self.step.batch_size is None or self.step.batch_size >= self.census.counts[part]
+
+    def of(self, rotation: _Rotation) -> "_Descent":
+        """Return the descent of one rotation."""
+        alone = copy(self)
+        alone.rotations = [rotation]
+        return alone
+
+    def epochs(self, begin: int, end: int) -> Iterator[Reached]:
+        """Go through epochs `begin` to `end` - 1; yield the machines at the beginning of each, and their mean loss."""
+        for epoch in range(begin, end):
+            for rotation in self.rotations:
+                rotation.rng = generator(self.seed, Purpose.BATCHES, rotation.number, epoch)
+            machines = [copied(rotation.machine) for rotation in self.rotations]
+            yield machines, self._pass(self.visits[0], machines)
+            for visit in self.visits[1:]:
+                self._pass(visit, None)
+
+    def reached(self) -> Reached:
+        """Return the machines as they are, and their mean loss."""
+        machines = [rotation.machine for rotation in self.rotations]
+        return machines, self._pass(None, machines)
+
+    def _pass(self, visit: Visit | None, measured: Sequence[Machine] | None) -> float:
+        """Make one pass over the rows; return the mean loss of the machines `measured`, which are those at its
+        beginning."""
+        stop_if_asked()
+        # a diverging run ends in one clear error, raised by `train`
+        with np.errstate(over="ignore", invalid="ignore"):
+            errors = self._summed(visit, measured is not None) if self.in_place else self._one_by_one(visit, measured)
+            return float(np.mean(errors / self.total_weight))
+
+    def _summed(self, visit: Visit | None, with_error: bool) -> Array:
+        """Make a pass whose sums come from where the blocks are."""
+        machines = tuple(rotation.machine for rotation in self.rotations)
+        work = SumsOf(self.as_rows, machines, self.census.weights, visit, with_error)
+        sums = self.pieces.reduce(work, _added)
+        errors = np.array([of_rotation.pop(0) if with_error else 0.0 for of_rotation in sums])
+        if visit is not None:
+            for rotation, gradient in zip(self.rotations, sums, strict=True):
+                moving = positions(rotation.machine, visit.layer)
+                self.step.move(rotation.machine, rotation.velocity, moving, gradient)
+        return errors
+
+    def _one_by_one(self, visit: Visit | None, measured: Sequence[Machine] | None) -> Array:
+        """Make a pass over the blocks in turn."""
+        if visit is not None:
+            for rotation in self.rotations:
+                rotation.unseen = int(self.census.counts[visit.parts[rotation.number]])
+        work, every = partial(self._on_block, visit=visit, measured=measured), range(len(self.rotations))
+        if self.only is not None:
+            return np.array([work(self.only, j) for j in every])
+        errors = np.zeros(len(every))
+        for data in map(self.as_rows, self.pieces.each()):
+            stop_if_asked()
+            on_block = partial(work, data)
+            errors += list(in_order(on_block, every) if len(every) > 1 else map(on_block, every))
+        return errors
+
+    def _on_block(self, data: TrainingRows, j: int, visit: Visit | None, measured: Sequence[Machine] | None) -> float:
+        """Move a rotation by the rows of a block; return the squared error of the machine that is measured."""
+        with np.errstate(over="ignore", invalid="ignore"):  # which other threads do not inherit
+            error = 0.0 if measured is None else squared_error(measured[j], data)
+            if visit is not None:
+                rotation = self.rotations[j]
+                part = visit.parts[rotation.number]
+                rows = rows_of_part(data, part)
+                if rotation.rng is not None and not self.one_batch(part):
+                    rows = rotation.rng.permutation(len(data) if isinstance(rows, slice) else rows)
+                weight = float(self.census.weights[part] / self.census.counts[part])
+                rotation.go_on(data, rows, positions(rotation.machine, visit.layer), self.step, weight)
+        return error
+
+
+def train(
+    starts: Sequence[Machine],
+    pieces: Pieces,
+    n_parts: int,
+    counted: Census,
+    unit: Array,
+    step: Step,
+    *,
+    max_iter: int,
+    patience: int,
+    tol: float,
+    seed: int,
+    n_jobs: int | None = None,
+) -> Trained:
+    """Descend from the given machines, one per rotation.
+
+    Parameters
+    ----------
+    starts : sequence of Machine
+        Initial weights of every rotation.
+    pieces : Pieces
+        The rows; each says which part it belongs to, where there are parts.
+    n_parts : int
+        The number of parts K; 0 trains all layers jointly on all rows.
+    counted : Census
+        What `census` returns for these rows.
+    unit : Array
+        Targets are multiplied by it, output by output.
+    step : Step
+        How weights move.
+    max_iter, patience, tol : int, int, float
+        Epochs at most, epochs without improvement after which training stops, and the relative fall of the loss that
+        counts as an improvement. A loss that is not finite stops it, too.
+    seed : int
+        The seed of mini-batches.
+    n_jobs : int or None
+        Rotations that run side by side in processes where all rows are one block; the result does not depend on it. On
+        several blocks, as many run side by side as BLAS has threads.
+
+    Returns
+    -------
+    Trained
+        The machines of the best epoch, and the loss after every epoch.
+
+    Raises
+    ------
+    DivergedError
+        If the best loss is not below twice the initial one.
+    """
+    descent = _Descent(starts, pieces, n_parts, counted, unit, step, seed)
+    n_jobs = min(effective_n_jobs(n_jobs), len(starts)) if counted.n_blocks == 1 else 1
+    epochs = _together(descent, max_iter) if n_jobs == 1 else _side_by_side(descent, max_iter, n_jobs)
+    losses: list[float] = []
+    best_epoch, best_loss, best = 0, np.inf, list(starts)
+    # in memory a rotation has one BLAS thread, so that rounding does not depend on how many run side by side
+    with stage("epochs", max_iter), limited(1 if n_parts and counted.n_blocks == 1 else None), closing(epochs):
+        _, initial = next(epochs)
+        for epoch, (machines, value) in enumerate(epochs, 1):
+            losses.append(value)
+            advance()
+            if value < best_loss * (1 - tol):
+                best_epoch, best_loss, best = epoch, value, machines
+            if epoch - best_epoch >= patience or not np.isfinite(value):
+                break
+    if not best_loss < 2 * initial:
+        raise DivergedError(
+            f"Gradient descent diverged: the loss is {losses[-1]:.3g} after {len(losses)} epochs, on targets of"
+            f" standard deviation {np.max(unit):.3g}; lower learning_rate={max(step.rates):g} or target_sd."
+        )
+    return Trained(tuple(best), losses)
+
+
+def copied(machine: Machine) -> Machine:
+    """Return the machine with copies of its weights."""
+    return with_layers(machine, [W.copy() for W in flatten(machine.layers)])
+
+
+def _together(descent: _Descent, max_iter: int) -> Generator[Reached]:
+    """Yield what all rotations have reached before the first epoch and after each."""
+    yield from descent.epochs(0, max_iter)
+    yield descent.reached()
+
+
+def _side_by_side(descent: _Descent, max_iter: int, n_jobs: int) -> Generator[Reached]:
+    """Yield the same from rotations in processes of their own: they meet only in the stopping rule, so each runs ahead
+    for a stretch of epochs."""
+    rotations = descent.rotations
+    stretch = max(1, min(EPOCHS_AHEAD, WEIGHTS_AHEAD // rotations[0].machine.n_parameters))
+    with Parallel(n_jobs=n_jobs) as parallel:
+        for begin in range(0, max_iter, stretch):
+            end = min(begin + stretch, max_iter)
+            results = list(parallel(delayed(_ahead)(descent.of(rotation), begin, end) for rotation in rotations))
+            rotations = [rotation for rotation, _ in results]
+            for of_epoch in zip(*(trace for _, trace in results), strict=True):
+                machines = [machine for of_rotation, _ in of_epoch for machine in of_rotation]
+                yield machines, float(np.mean([loss for _, loss in of_epoch]))
+    descent.rotations = rotations
+    yield descent.reached()
+
+
+def _ahead(descent: _Descent, begin: int, end: int) -> tuple[_Rotation, list[Reached]]:
+    """Go through epochs of one rotation; return it, and what it had reached before each."""
+    with limited(1):
+        trace = list(descent.epochs(begin, end))
+    return descent.rotations[0], trace
