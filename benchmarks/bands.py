@@ -25,7 +25,7 @@ from mlkm.conformal.quantile import fit_quantiles
 from mlkm.data import plain_rows
 from mlkm.datasets import fetch_sml2010, make_example1
 from mlkm.kernels import Gaussian
-from mlkm.model.features import draw_features, features
+from mlkm.model.features import draw_features
 from mlkm.model.machine import Machine, layer_shapes
 from mlkm.solve.ridge import ridge
 from mlkm.solve.uncertainty import RidgeUncertainty
@@ -142,7 +142,7 @@ def quantiles():
         clock = [time.process_time()]
         fit_quantiles(X, y, Fraction(9, 10), 0)
         clock.append(time.process_time())
-        ridge(np.hstack([X, features(phi, X)]), y[:, None])
+        ridge(np.hstack([X, phi.features(X)]), y[:, None])
         clock.append(time.process_time())
         fits, path = np.diff(clock)
         print(f"quantiles n={n} d={d}: {fits:.2f} s of CPU, a ridge path {path:.2f} s", flush=True)

@@ -16,14 +16,14 @@ from time import process_time
 
 import numpy as np
 
-from mlkm.data import Rows, blocks, plain_rows, standardiser
+from mlkm.data import Block, blocks, plain_rows, standardiser
 from mlkm.model.prior import Prior
 from mlkm.model.sum_kernel import SumKernel
-from mlkm.search.first_layer import by_kind, features_of, landmarks_of
+from mlkm.search.first_layer import features_of, landmarks_of, with_role
 from mlkm.search.kernel_search import LearnedKernel, learn_kernel
 from mlkm.search.plan import Plan
 from mlkm.search.policy import Policy
-from mlkm.search.residual_search import with_leftovers
+from mlkm.search.residual_search import with_residual_search
 from mlkm.solve.ridge import system_of_rows
 
 from .many_rows import DECIDE, split
@@ -35,9 +35,9 @@ def plan_of(n: int, d: int) -> Plan:
     return replace(Plan.parse({}, landmarks=True).at(d, n_rows=n), policy=replace(Policy(), draws=1))
 
 
-def candidates(learned: LearnedKernel, sample: Rows, plan: Plan, D: int) -> Iterator[tuple[str, Prior]]:
+def candidates(learned: LearnedKernel, sample: Block, plan: Plan, D: int) -> Iterator[tuple[str, Prior]]:
     """With about D features."""
-    _, smooth, _, rough = by_kind(learned.kernel)
+    smooth, rough = with_role(learned.kernel, "smooth"), with_role(learned.kernel, "landmarks")
     half = replace(plan, rough=False, policy=replace(plan.policy, layer_work=(1e12, D // 2, D // 2)))
     cosines = features_of(learned, sample, half)
     parts = (landmarks_of(SumKernel(tuple(rough)), sample.X[: D // 2], cosines.precise),) if rough else ()
@@ -66,7 +66,7 @@ def main() -> None:
         of_x, of_y = standardiser(X, np.ones(len(X))), standardiser(Y, np.ones(len(Y)))
         X, Y, X_test = of_x.forward(X), of_y.forward(Y), of_x.forward(X_test.astype(float))
         sample, plan = plain_rows(X[:_SAMPLE], Y[:_SAMPLE]), plan_of(*X.shape)
-        learned = with_leftovers(learn_kernel(sample, plan), sample, 1.0, plan)
+        learned = with_residual_search(learn_kernel(sample, plan), sample, 1.0, plan)
         for words, prior in candidates(learned, sample, plan, options.features):
             begin, inputs = process_time(), prior.inputs(X)
             fit = system_of_rows(lambda at, p=prior, Z=inputs: p.rows_of_features(Z[at]), Y, np.ones(len(Y))).fit(None)

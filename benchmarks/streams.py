@@ -93,7 +93,7 @@ def in_blocks(n=200_000, D=1000, d=20):
 
     rng = np.random.default_rng(0)
     X, Y = rng.standard_normal((n, d)), rng.standard_normal((n, 1))
-    prior = Prior((Part(None, draw_features(rng, d, D, Gaussian(), 0.3), 1.0),), None, 1e-2)
+    prior = Prior((Part(draw_features(rng, d, D, Gaussian(), 0.3), 1.0),), None, 1e-2)
     plain, pieces, of = plain_rows(X, Y), MemoryRows(plain_rows(X, Y)), sums_of(prior, X[:1000])
 
     def big():

@@ -49,8 +49,8 @@ def machine_in_double(machine):
     if not isinstance(machine.maps[0], JointMap):
         return machine
     parts = [
-        (warp, replace(phi, points=phi.points.astype(np.float64)) if hasattr(phi, "points") else phi)
-        for warp, phi in machine.maps[0].parts
+        (ranks, replace(phi, points=phi.points.astype(np.float64)) if hasattr(phi, "points") else phi)
+        for ranks, phi in machine.maps[0].parts
     ]
     return replace(machine, maps=(JointMap(tuple(parts)), *machine.maps[1:]))
 

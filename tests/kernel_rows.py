@@ -3,8 +3,11 @@
 import numpy as np
 
 from mlkm.data import plain_rows
-from mlkm.model.rank_transform import fit_warp
-from mlkm.search import kernel_parameters as joint
+from mlkm.model.rank_transform import fit_rank_transform
+from mlkm.model.terms import Placement, SearchRows, default_terms
+from mlkm.search.kernel_parameters import refined, start, sum_kernel
+
+TERMS = default_terms(4)
 
 
 def kernel_and_rows(n=60, d=3, seed=0, outputs=1):
@@ -12,9 +15,23 @@ def kernel_and_rows(n=60, d=3, seed=0, outputs=1):
     X = rng.standard_normal((n, d))
     Y = np.stack([np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(n) for _ in range(outputs)], axis=1)
     rows = plain_rows(X, Y, rng.uniform(0.5, 2, n))
-    p = joint.turned(joint.start(d, linear=True))
-    p = {name: value + 0.2 * rng.standard_normal(value.shape) for name, value in p.items()}
-    return joint.sum_kernel(p, fit_warp(X, np.ones(n)), np.arange(d), rows.inputs, 4), rows
+    ranks = fit_rank_transform(X, np.ones(n))
+    p = moved(refined(start(searched(rows), TERMS), TERMS), rng)
+    return sum_kernel(p, Placement(rows.inputs, np.arange(d), ranks), TERMS), rows
+
+
+def moved(p, rng, size=0.2):
+    """Parameters somewhere near these."""
+    return {
+        term: {name: value + size * rng.standard_normal(value.shape) for name, value in own.items()}
+        for term, own in p.items()
+    }
+
+
+def searched(rows):
+    """The same rows, all numbers, for a search."""
+    ranks = fit_rank_transform(rows.X, rows.weights)
+    return SearchRows(rows.X, ranks.forward(rows.X), rows.Y, rows.weights, np.zeros(rows.X.shape[1], bool))
 
 
 def solved_exactly(K, Y):

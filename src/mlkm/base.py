@@ -9,7 +9,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._types import Array, IntArray
-from .data import Rows, checked_weights
+from .data import Block, checked_weights
 from .data.tables.columns import Column
 from .data.tables.frames import Table
 from .data.tables.reading import Reader
@@ -48,7 +48,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         return self._uncertainty
 
     @property
-    def _training_rows(self) -> Rows | None:
+    def _training_rows(self) -> Block | None:
         """The training rows with their targets, where all of them are in memory."""
         return self._uncertainty.training_rows if hasattr(self, "_uncertainty") else None
 
@@ -276,7 +276,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         return self._preparation.kinds.owners
 
     @property
-    def training_rows_(self) -> Rows | None:
+    def training_rows_(self) -> Block | None:
         """Return the distinct training rows, standardised, with their targets, where the model has all of them."""
         return self._training_rows
 
@@ -286,7 +286,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         rows = self._training_rows
         return round(float(self._total_weight if rows is None else rows.copies.sum()))
 
-    def background_rows(self, what: str) -> Rows:
+    def background_rows(self, what: str) -> Block:
         """Return training rows in an order by hashes of their content, or raise an error that names `what`."""
         rows = self._known(what).background
         if rows is None:

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._types import Array, RandomState
 from .kernels import Kernel, KernelLike, as_kernel
-from .model.features import Interactions, Sampling, draw_features, features
+from .model.features import Interactions, Sampling, draw_features
 from .model.scales import check_scale
 from .runtime.checks import as_numbers, brief, check_different_names, named_parameters
 from .runtime.seeds import Purpose, generator, root_seed
@@ -93,7 +93,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """Return phi(x) for every row x, in the floating type of X."""
         check_is_fitted(self)
         inputs: Array = validate_data(self, _of_numbers(X), reset=False, dtype=[np.float64, np.float32])
-        return features(self.map_.astype(inputs.dtype), inputs)
+        return self.map_.astype(inputs.dtype).features(inputs)
 
     @property
     def _n_features_out(self) -> int:

@@ -17,23 +17,23 @@ from unittest.mock import patch
 
 import numpy as np
 
-from mlkm.model.target_transform import Power
+from mlkm.model.target_transform import TargetTransform
 from mlkm.search.policy import Policy, policy_context
 
-# parameters of the kernels of one search: their plain names, and those in the package
+# parameters of the kernels of one search: their plain names, and the terms and names that the package has for them
 PARAMETERS = {
-    "additive_amplitude": "amplitude1",
-    "additive_scale": "scale1",
-    "gaussian_amplitude": "full",
-    "gaussian_scale": "scale",
-    "gaussian_turn": "turn",
-    "laplace_amplitude": "rough",
-    "laplace_relevance": "relevance",
-    "linear_slope": "linear",
-    "text_slope": "text",
-    "text_gaussian": "text_smooth",
-    "text_laplace": "text_rough",
-    "noise": "noise",
+    "additive_amplitude": ("additive", "amplitude"),
+    "additive_scale": ("additive", "scale"),
+    "gaussian_amplitude": ("gaussian", "amplitude"),
+    "gaussian_scale": ("gaussian", "scale"),
+    "gaussian_turn": ("gaussian", "turn"),
+    "laplace_amplitude": ("laplace", "amplitude"),
+    "laplace_relevance": ("laplace", "scale"),
+    "linear_slope": ("linear", "slope"),
+    "text_slope": ("linear", "text"),
+    "text_gaussian": ("gaussian", "text"),
+    "text_laplace": ("laplace", "text"),
+    "noise": ("noise", "amplitude"),
 }
 TRANSFORM = ("power", "centre", "spread", "mean", "sd", "low", "high")
 SAME = 1e-3  # by which moments of the same rows may differ, relative to their size: results of float32 are among them
@@ -92,14 +92,19 @@ def _of_targets(*arrays: Any) -> list[Any]:
 
 
 def _plain_parameters(parameters: dict[str, Any]) -> Arrays:
-    return {plain: parameters[name] for plain, name in PARAMETERS.items() if name in parameters}
+    every = {plain: parameters.get(term, {}).get(name) for plain, (term, name) in PARAMETERS.items()}
+    return {plain: value for plain, value in every.items() if value is not None}
 
 
 def _parameters(arrays: Arrays) -> dict[str, Any]:
-    return {PARAMETERS[plain]: value for plain, value in arrays.items()}
+    parameters: dict[str, Any] = {name: {} for name in ("additive", "gaussian", "laplace", "levels", "linear", "noise")}
+    for plain, value in arrays.items():
+        term, name = PARAMETERS[plain]
+        parameters[term][name] = value
+    return parameters
 
 
-def _plain_transform(power: Power) -> Arrays:
+def _plain_transform(power: TargetTransform) -> Arrays:
     return {name: getattr(power, name) for name in TRANSFORM}
 
 
@@ -136,7 +141,7 @@ class Decision:
 
 
 DECISIONS = (
-    Decision("input selection", ("mlkm.search.kernel_search.begun",), _of_rows, _plain_inputs, _inputs),
+    Decision("input selection", ("mlkm.search.kernel_search.select_inputs",), _of_rows, _plain_inputs, _inputs),
     Decision("kernel parameters", ("mlkm.search.kernel_search._search",), _of_sample, _plain_parameters, _parameters),
     Decision(
         "residual search", ("mlkm.search.residual_search.learn_together",), _of_samples, _plain_parameters, _parameters
@@ -144,10 +149,10 @@ DECISIONS = (
     Decision("kernel variances and noise", ("mlkm.search.kernel_search.weigh",), _of_kernels, _plain_number, _array),
     Decision(
         "target transform",
-        ("mlkm.fit.default.fit_power",),
+        ("mlkm.fit.default.fit_target_transform",),
         _of_targets,
         _plain_transform,
-        lambda arrays: Power(**arrays),
+        lambda arrays: TargetTransform(**arrays),
     ),
     Decision("noise on the other scale", ("mlkm.fit.default.share_of_spread",), _of_targets, _plain_number, _number),
     Decision(

@@ -25,7 +25,7 @@ from mlkm.conformal.quantile import fit_quantiles
 from mlkm.conformal.wrapped_estimator import fit_regressor
 from mlkm.datasets import make_example1
 from mlkm.kernels import Gaussian
-from mlkm.model.features import draw_features, features
+from mlkm.model.features import draw_features
 from mlkm.solve import GradientDescent
 from mlkm.solve.ridge import ridge
 
@@ -322,7 +322,7 @@ def test_quantile_fits_cost_about_a_ridge_path(n, d):
     clock = [time.process_time()]
     for work in (
         lambda: fit_quantiles(X, y, Fraction(9, 10), 0),
-        lambda: ridge(np.hstack([X, features(phi, X)]), y[:, None]),
+        lambda: ridge(np.hstack([X, phi.features(X)]), y[:, None]),
     ):
         work()
         clock.append(time.process_time())

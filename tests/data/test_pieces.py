@@ -61,7 +61,7 @@ def test_ridge_on_sums_is_ridge_on_rows():
     Y = np.column_stack([np.sin(X[:, 0]), X[:, 1] * X[:, 2]]) + 5
     rows = plain_rows(X, Y, w)
     phi = draw_features(np.random.default_rng(1), 3, 30, Gaussian())
-    prior = Prior((Part(None, phi, 1.0),), np.ones(3), 1e-2, precise=True)
+    prior = Prior((Part(phi, 1.0),), np.ones(3), 1e-2, precise=True)
     left = Block(rows.X[-500:], rows.Y[-500:], rows.weights[-500:])
     sums = MemoryRows(rows).map_reduce(sums_of(prior, left.X), add_in_place)
     fit, reference = system_of_sums(sums, prior, left).fit(1e-3), ridge(prior.rows_of_features(X), Y, w, 1e-3)
@@ -75,7 +75,7 @@ def test_sums_add_and_subtract():
     rng = np.random.default_rng(0)
     X, Y, w = rng.standard_normal((300, 2)), rng.standard_normal((300, 1)), rng.uniform(0, 2, 300)
     phi = draw_features(np.random.default_rng(1), 2, 10, Gaussian())
-    of = sums_of(Prior((Part(None, phi, 1.0),), None, 1e-2, precise=True), X[:50])
+    of = sums_of(Prior((Part(phi, 1.0),), None, 1e-2, precise=True), X[:50])
     all_of_them = of(Block(X, Y, w))
     a, b = of(Block(X[:100], Y[:100], w[:100])), of(Block(X[100:], Y[100:], w[100:]))
     for sums in (a + b, all_of_them + b - b, add_in_place(of(Block(X[:100], Y[:100], w[:100])), b)):

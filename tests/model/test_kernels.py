@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVR
 
 from mlkm.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern, as_kernel
-from mlkm.model.features import draw_features, features
+from mlkm.model.features import draw_features
 
 KERNELS = [Gaussian(), Matern(0.5), Matern(1.5), Matern(2.5), Matern(0.8), Laplacian(), Cauchy()]
 SAMPLINGS = ["iid", "orthogonal"]
@@ -46,7 +46,7 @@ def estimates(kernel, sampling, interactions):
         draw_features(np.random.default_rng([seed, 7]), 4, FEATURES, kernel, SCALES, interactions, sampling)
         for seed in range(DRAWS)
     )
-    return np.array([phi @ phi.T for phi in (features(phi, POINTS) for phi in maps)])
+    return np.array([phi @ phi.T for phi in (phi.features(POINTS) for phi in maps)])
 
 
 def largest_t(sample, K):
@@ -75,7 +75,7 @@ def test_features_have_norm_one_on_average(kernel, sampling):
     norms = []
     for seed in range(DRAWS):
         phi = draw_features(np.random.default_rng([seed, 8]), 4, FEATURES, kernel, 1.0, (1, 2), sampling)
-        norms.append((features(phi, POINTS[1:2]) ** 2).sum())
+        norms.append((phi.features(POINTS[1:2]) ** 2).sum())
     statistic = (np.mean(norms) - 1) / (np.std(norms, ddof=1) / np.sqrt(DRAWS))
     assert abs(statistic) < student.ppf(1 - 5e-4 / 14 / 2, DRAWS - 1)
 
@@ -143,7 +143,7 @@ def test_rough_matern_has_finite_features(nu, dtype):
     """Its frequencies overflowed, and the features were NaN. With nu to 0, the kernel is 1 at x = x' and 0 elsewhere:
     the mean of 4000 products, each at most 2, is within 6 standard errors of it."""
     phi = draw_features(np.random.default_rng(0), 4, 4000, Matern(nu), 1.0, "full", "iid").astype(dtype)
-    product = np.vstack([features(phi, POINTS.astype(dtype))] * 2)
+    product = np.vstack([phi.features(POINTS.astype(dtype))] * 2)
     product = product @ product.T
     assert np.isfinite(product).all()
     np.testing.assert_allclose(product[:3, :3], Matern(nu)(POINTS, POINTS), atol=6 * np.sqrt(1 / 4000))

@@ -8,7 +8,6 @@ from kernel_rows import kernel_and_rows
 from mixed_table import mixed
 
 from mlkm import MLKMRegressor
-from mlkm.model.features import features
 from mlkm.model.machine import predict
 from mlkm.model.prior import SumPart
 from mlkm.search.first_layer import features_of
@@ -58,7 +57,7 @@ def test_a_machine_is_its_features_times_their_coefficients():
 def test_factors_lead_from_the_maps_to_the_features_and_back():
     _, rows, prior = prior_and_rows()
     phi = prior.machine(np.zeros((prior.n_features, 1)), np.zeros(1)).maps[0]
-    raw = np.hstack([features(phi, rows.X), rows.X])
+    raw = np.hstack([phi.features(rows.X), rows.X])
     np.testing.assert_allclose(prior.scaled(raw), prior.rows_of_features(rows.X), rtol=1e-6, atol=1e-6)
     B = np.random.default_rng(0).standard_normal((3, prior.n_features))
     there, back = prior.scaled(raw), prior.scaled(B, transposed=True)

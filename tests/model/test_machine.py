@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from machines import central_differences, random_machine, random_maps
 
-from mlkm.model.features import features
 from mlkm.model.machine import (
     Machine,
     backward,
@@ -111,18 +110,18 @@ def with_bias(h):
 
 def test_mlkm_is_its_formula(rng):
     machine, X = random_machine(rng, widths=(6, 5, 4)), rng.standard_normal((7, 3))
-    h = features(machine.maps[0], X)
+    h = machine.maps[0].features(X)
     for phi, (W,) in zip(machine.maps[1:], machine.layers[:-1], strict=True):
-        h = features(phi, with_bias(h) @ W)
+        h = phi.features(with_bias(h) @ W)
     np.testing.assert_allclose(predict(machine, X), with_bias(h) @ machine.layers[-1][0], rtol=1e-12)
 
 
 def test_rkm_is_its_formula(rng):
     machine, X = random_machine(rng, widths=(6, 5, 4), residual=True), rng.standard_normal((7, 3))
-    h = features(machine.maps[0], X)
+    h = machine.maps[0].features(X)
     for phi, (W1, W2) in zip(machine.maps[1:], machine.layers[:-1], strict=True):
         u = with_bias(h) @ W1
-        h = with_bias(features(phi, u)) @ W2 + u
+        h = with_bias(phi.features(u)) @ W2 + u
     np.testing.assert_allclose(predict(machine, X), with_bias(h) @ machine.layers[-1][0], rtol=1e-12)
 
 
@@ -135,13 +134,13 @@ def test_skip_and_linear_add_their_terms_to_the_last_layer(residual, rng):
     W = machine.layers[-1][0]
     below = len(W) - 6 - 3 - 1
     plain = Machine(machine.maps, (*machine.layers[:-1], (np.vstack([W[:below], W[-1:]]),)), residual)
-    extra = features(machine.maps[0], X) @ W[below : below + 6] + X @ W[below + 6 : below + 9]
+    extra = machine.maps[0].features(X) @ W[below : below + 6] + X @ W[below + 6 : below + 9]
     np.testing.assert_allclose(predict(machine, X), predict(plain, X) + extra, rtol=1e-12)
 
 
 def test_known_first_features_change_nothing(rng):
     machine, X = random_machine(rng, widths=(6, 4), skip=True, linear=True), rng.standard_normal((7, 3))
-    np.testing.assert_array_equal(forward(machine, X, features(machine.maps[0], X)).output, predict(machine, X))
+    np.testing.assert_array_equal(forward(machine, X, machine.maps[0].features(X)).output, predict(machine, X))
 
 
 @pytest.mark.parametrize(

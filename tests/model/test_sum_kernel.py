@@ -4,20 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from kernel_rows import kernel_and_rows
+from kernel_rows import TERMS, kernel_and_rows, searched
 
 from mlkm import MLKMRegressor, RKMRegressor
 from mlkm.data import InputRange, plain_rows
 from mlkm.data.scaling import stats_of
 from mlkm.datasets import make_example1, make_example2
-from mlkm.model.features import features, pullback
-from mlkm.model.gaussian import GaussianMap
 from mlkm.model.machine import predict
-from mlkm.model.rank_transform import fit_warp, warped
-from mlkm.model.sum_kernel import Term
-from mlkm.search import kernel_parameters as joint
-from mlkm.search.input_selection import drawn_in
-from mlkm.search.kernel_evidence import JointEvidence
+from mlkm.model.terms import GaussianMap, Term
+from mlkm.search.evidence import KernelEvidence
+from mlkm.search.input_selection import winsorised
+from mlkm.search.kernel_parameters import refined, start
 from mlkm.search.kernel_variances import best_noise, leave_one_out, weigh
 from mlkm.search.policy import Policy, policy_context
 from mlkm.search.stacking import convex_weights
@@ -50,8 +47,8 @@ def test_the_gradient_of_gaussian_features_is_that_of_differences():
     )
     step = 1e-6
     for j, e in enumerate(np.eye(3)):
-        slope = (features(phi, X + step * e) - features(phi, X - step * e)) / (2 * step)
-        np.testing.assert_allclose(pullback(phi, X, G)[:, j], (G * slope).sum(axis=1), rtol=1e-6, atol=1e-8)
+        slope = (phi.features(X + step * e) - phi.features(X - step * e)) / (2 * step)
+        np.testing.assert_allclose(phi.pullback(X, G)[:, j], (G * slope).sum(axis=1), rtol=1e-6, atol=1e-8)
 
 
 def test_gaussian_features_in_float32_do_not_cancel():
@@ -59,8 +56,8 @@ def test_gaussian_features_in_float32_do_not_cancel():
     rng = np.random.default_rng(0)
     points, B = 5 + 0.01 * rng.standard_normal((50, 3)), 30 * np.eye(3)
     points = points.astype(np.float32).astype(np.float64)
-    exact = features(GaussianMap(points, B), points)
-    rounded = features(GaussianMap(points.astype(np.float32), B), points)
+    exact = GaussianMap(points, B).features(points)
+    rounded = GaussianMap(points.astype(np.float32), B).features(points)
     assert rounded.dtype == np.float32
     np.testing.assert_allclose(rounded, exact, atol=1e-6)
     term = Term(None, GaussianMap(np.zeros((0, 3)), B), 1.0)
@@ -72,10 +69,9 @@ def test_gaussian_features_in_float32_do_not_cancel():
 def test_the_gradient_of_the_joint_evidence_is_that_of_differences(turned):
     _, rows = kernel_and_rows(n=50)
     rng = np.random.default_rng(2)
-    ranks = warped(fit_warp(rows.X, rows.weights), rows.X)
-    begin = joint.start(3, linear=True)
-    begin = joint.turned(begin) if turned else begin
-    evidence = JointEvidence(joint.Sample(rows.X, ranks, rows.Y, rows.weights, np.zeros(3, bool)), begin, Policy())
+    begin = start(searched(rows), TERMS)
+    begin = refined(begin, TERMS) if turned else begin
+    evidence = KernelEvidence(searched(rows), begin, Policy())
     x = evidence.ravel(begin) + 0.2 * rng.standard_normal(len(evidence.ravel(begin)))
     _, gradient = evidence(x)
     step = 1e-3
@@ -84,21 +80,19 @@ def test_the_gradient_of_the_joint_evidence_is_that_of_differences(turned):
         assert close(gradient[k], difference, 1e-6, step), k
 
 
-def test_the_evidence_without_a_rough_part_is_that_of_next_to_none():
+def test_the_evidence_without_a_laplacian_term_is_that_of_next_to_none():
     """It is left out, and its parameters stay where they are."""
     _, rows = kernel_and_rows(n=50)
-    ranks = warped(fit_warp(rows.X, rows.weights), rows.X)
-    sample = joint.Sample(rows.X, ranks, rows.Y, rows.weights, np.zeros(3, bool))
-    without = joint.start(3, linear=True, parts=("amplitude1", "full"))
-    nearly = without | {"rough": without["rough"] + 1e-9}
-    short, long = (JointEvidence(sample, p, Policy()) for p in (without, nearly))
-    assert len(short.gaps) == 0
-    assert len(long.gaps) == 3
+    without = start(searched(rows), TERMS, ("additive", "gaussian", "linear"))
+    nearly = without | {"laplace": without["laplace"] | {"amplitude": without["laplace"]["amplitude"] + 1e-9}}
+    short, long = (KernelEvidence(searched(rows), p, Policy()) for p in (without, nearly))
+    assert [term.name for term, _ in short.terms] == ["additive", "gaussian", "linear"]
+    assert [term.name for term, _ in long.terms] == ["additive", "gaussian", "laplace", "linear"]
     at = short.ravel(without)
     (value, gradient), (exact, of_exact) = short(at), long(at)
     assert value == pytest.approx(exact, abs=1e-6)
     np.testing.assert_allclose(gradient, of_exact, atol=1e-6)
-    assert not any(short.unravel(gradient)["relevance"])
+    assert not any(short.unravel(gradient)["laplace"]["scale"])
 
 
 def test_the_gradient_of_leave_one_out_is_that_of_differences():
@@ -217,11 +211,11 @@ def test_convex_weights_do_not_need_nnls_to_succeed(error, monkeypatch):
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def test_targets_are_drawn_in():
+def test_targets_are_winsorised():
     y = np.exp(2 * np.random.default_rng(0).standard_normal((500, 1)))
-    z = drawn_in(y, 3.0)
+    z = winsorised(y, 3.0)
     assert np.abs(z).max() < 4 < np.abs((y - y.mean()) / y.std()).max()
-    np.testing.assert_array_equal(drawn_in(np.ones((30, 1)), 3.0), np.ones((30, 1)))
+    np.testing.assert_array_equal(winsorised(np.ones((30, 1)), 3.0), np.ones((30, 1)))
 
 
 def input_range(X):
@@ -295,7 +289,7 @@ def test_efforts_are_names():
         MLKMRegressor(effort="quick").fit(X, X[:, 0])
 
 
-def test_a_row_that_was_drawn_in_is_the_same_row_later():
+def test_a_row_that_was_winsorised_is_the_same_row_later():
     X = np.random.default_rng(0).standard_normal((100, 2))
     X[0, 0] = 1e4
     model = MLKMRegressor(random_state=0).fit(X, X[:, 1])

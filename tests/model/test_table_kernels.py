@@ -2,16 +2,17 @@
 
 import numpy as np
 import pytest
-from kernel_rows import solved_exactly
+from kernel_rows import TERMS, moved, solved_exactly
 from mixed_table import mixed
 
 from mlkm import MLKMRegressor
-from mlkm.data import LEVEL, NUMBER, TEXT, Inputs, Rows
-from mlkm.model.levels import along_texts, fewer_directions, minus_half_squares
+from mlkm.data import LEVEL, NUMBER, TEXT, Block, Inputs
 from mlkm.model.machine import predict
-from mlkm.model.rank_transform import fit_warp, warped
-from mlkm.search import kernel_parameters as joint
-from mlkm.search.kernel_evidence import JointEvidence
+from mlkm.model.rank_transform import fit_rank_transform
+from mlkm.model.terms import Additive, Placement, SearchRows
+from mlkm.model.terms.product import along_texts, fewer_directions, minus_half_squares
+from mlkm.search.evidence import KernelEvidence
+from mlkm.search.kernel_parameters import predicted, refined, start, sum_kernel
 from mlkm.search.policy import Policy
 from mlkm.solve.smoother import loo_residuals
 
@@ -23,44 +24,43 @@ def sample_with_levels(n=50, seed=0):
     X = np.hstack([numbers, levels, rng.standard_normal((n, 3)) / 2])
     inputs = Inputs(np.array([NUMBER, NUMBER, LEVEL, LEVEL, TEXT, TEXT, TEXT]), np.array([0, 1, 2, 3, 3, 3, 3]))
     y = np.sin(X[:, 0]) + (X[:, 2] == 1) * X[:, 1] + 0.2 * rng.standard_normal(n)
-    rows = Rows(X, y[:, None], np.ones(n), np.ones(n), kinds=inputs)
-    warp = fit_warp(X, rows.weights, inputs.numbers)
-    return rows, warp, joint.Sample(X, warped(warp, X), rows.Y, rows.weights, inputs.levels, (X[:, 4:],))
+    rows = Block(X, y[:, None], np.ones(n), np.ones(n), kinds=inputs)
+    ranks = fit_rank_transform(X, rows.weights, inputs.numbers)
+    sample = SearchRows(X, ranks.forward(X), rows.Y, rows.weights, inputs.levels, (X[:, 4:],))
+    return rows, Placement(inputs, np.arange(4), ranks), sample.with_inputs(np.arange(4))
 
 
-def parameters(rng, d=4):
-    p = joint.turned(joint.start(d, linear=True, n_texts=1))
-    return {name: value + 0.2 * rng.standard_normal(value.shape) for name, value in p.items()}
+def parameters(sample, rng):
+    return moved(refined(start(sample, TERMS), TERMS), rng)
 
 
 def test_levels_in_the_kernel_are_what_the_formula_says():
-    rows, warp, sample = sample_with_levels()
-    p = parameters(np.random.default_rng(1))
-    p["turn"] = np.zeros(16)
-    kernel = joint.sum_kernel(p, warp, np.arange(4), rows.inputs, 4)
+    rows, place, sample = sample_with_levels()
+    p = parameters(sample, np.random.default_rng(1))
+    p["gaussian"]["turn"] = np.zeros(16)
+    kernel = sum_kernel(p, place, TERMS)
+    single, full, rough, line = (p[name] for name in ("additive", "gaussian", "laplace", "linear"))
     i, j = 3, 17
     x, z, r, s = rows.X[i], rows.X[j], sample.ranks[i], sample.ranks[j]
     apart = x[2:4] != z[2:4]
-    b, gamma = np.exp(p["scale"]), np.exp(p["relevance"])
-    q = joint.frequencies(4)
-    waves = np.exp(2 * p["amplitude1"][:2]) @ np.cos(np.outer((x[:2] - z[:2]) * np.exp(p["scale1"][:2]), q)).mean(
-        axis=1
-    )
+    b, gamma, a = np.exp(full["scale"]), np.exp(rough["scale"]), np.exp(2 * single["amplitude"])
+    q = Additive(4).frequencies
+    waves = a[:2] @ np.cos(np.outer((x[:2] - z[:2]) * np.exp(single["scale"][:2]), q)).mean(axis=1)
     texts = 0.5 * ((x[4:] - z[4:]) ** 2).sum()
-    smooth = np.exp(2 * p["full"][0] - 0.5 * ((b[:2] * (x[:2] - z[:2])) ** 2).sum() - b[2:] ** 2 @ apart)
-    smooth *= np.exp(-np.exp(2 * p["text_smooth"][0]) * texts)
-    rough = np.exp(2 * p["rough"][0] - gamma[:2] @ np.abs(r[:2] - s[:2]) - gamma[2:] @ apart)
-    rough *= np.exp(-np.exp(2 * p["text_rough"][0]) * texts)
-    effects = np.exp(2 * p["amplitude1"][2:]) @ ~apart
-    linear = np.exp(2 * p["linear"][:2]) @ (x[:2] * z[:2]) + np.exp(2 * p["text"][0]) * (x[4:] @ z[4:])
+    smooth = np.exp(2 * full["amplitude"][0] - 0.5 * ((b[:2] * (x[:2] - z[:2])) ** 2).sum() - b[2:] ** 2 @ apart)
+    smooth *= np.exp(-np.exp(2 * full["text"][0]) * texts)
+    local = np.exp(2 * rough["amplitude"][0] - gamma[:2] @ np.abs(r[:2] - s[:2]) - gamma[2:] @ apart)
+    local *= np.exp(-np.exp(2 * rough["text"][0]) * texts)
+    effects = a[2:] @ ~apart
+    linear = np.exp(2 * line["slope"][:2]) @ (x[:2] * z[:2]) + np.exp(2 * line["text"][0]) * (x[4:] @ z[4:])
     found = kernel.matrix(rows.X[[i]], rows.X[[j]])[0, 0]
-    assert found == pytest.approx(waves + smooth + rough + effects + linear, rel=1e-6)
+    assert found == pytest.approx(waves + smooth + local + effects + linear, rel=1e-6)
 
 
 def test_the_ways_to_compute_a_kernel_with_levels_agree():
-    rows, warp, sample = sample_with_levels(n=300)
-    p = parameters(np.random.default_rng(1))
-    kernel = joint.sum_kernel(p, warp, np.arange(4), rows.inputs, 4)
+    rows, place, sample = sample_with_levels(n=300)
+    p = parameters(sample, np.random.default_rng(1))
+    kernel = sum_kernel(p, place, TERMS)
     K = kernel.matrix(rows.X, rows.X)
     np.testing.assert_allclose(kernel.gram(rows.X), K, rtol=1e-9)
     np.testing.assert_allclose(sum(kernel.matrices(rows.X, rows.X)), K, rtol=1e-10)
@@ -68,9 +68,8 @@ def test_the_ways_to_compute_a_kernel_with_levels_agree():
     alpha = np.random.default_rng(1).standard_normal((300, 1))
     machine = kernel.machine(rows.X, alpha, np.array([1.0]))
     np.testing.assert_allclose(predict(machine, rows.X[:50]), K[:50] @ alpha + 1.0, rtol=1e-8, atol=1e-8)
-    K[np.diag_indices(300)] += np.exp(2 * p["noise"][0])
-    here = sample.of(np.arange(4))
-    fit = joint.predicted(p, here, here, 4)
+    K[np.diag_indices(300)] += np.exp(2 * p["noise"]["amplitude"][0])
+    fit = predicted(p, sample, sample, TERMS)
     mean = rows.Y.mean(axis=0)
     exact = mean + kernel.matrix(rows.X, rows.X) @ np.linalg.solve(K, rows.Y - mean)
     np.testing.assert_allclose(fit, exact, atol=1e-5)
@@ -78,11 +77,10 @@ def test_the_ways_to_compute_a_kernel_with_levels_agree():
 
 def test_the_gradient_with_levels_is_that_of_differences():
     _, _, sample = sample_with_levels()
-    sample, rng = sample.of(np.arange(4)), np.random.default_rng(2)
-    p = parameters(rng)
-    turn = p["turn"].reshape(4, 4)
+    p = parameters(sample, np.random.default_rng(2))
+    turn = p["gaussian"]["turn"].reshape(4, 4)
     turn[2:] = turn[:, 2:] = 0
-    evidence = JointEvidence(sample, p, Policy())
+    evidence = KernelEvidence(sample, p, Policy())
     x, step = evidence.ravel(p), 1e-3
     _, gradient = evidence(x)
     free = [k for k, (low, high) in enumerate(evidence.bounds) if low < high]

@@ -11,10 +11,10 @@ from scipy.stats import yeojohnson, yeojohnson_normmax
 from mlkm import MLKMRegressor
 from mlkm.model.machine import input_gradient, predict
 from mlkm.model.target_transform import (
-    Power,
-    fit_power,
+    TargetTransform,
+    fit_back_transform,
+    fit_target_transform,
     inverse_yeo_johnson,
-    link_of,
     share_of_spread,
     straightness,
     yeo_johnson,
@@ -38,10 +38,10 @@ def test_the_transform_is_scipys_and_its_inverse_leads_back(power):
 
 def test_the_power_is_that_of_the_largest_likelihood_within_its_bounds():
     y = np.random.default_rng(0).gamma(6.0, size=3000)
-    power = fit_power(y[:, None], np.ones(len(y)))
+    power = fit_target_transform(y[:, None], np.ones(len(y)))
     u = (y - power.centre) / power.spread
     assert power.power[0] == pytest.approx(yeojohnson_normmax(u), abs=1e-3)
-    heavy = fit_power(np.exp(4 * np.random.default_rng(1).standard_normal((300, 1))), np.ones(300))
+    heavy = fit_target_transform(np.exp(4 * np.random.default_rng(1).standard_normal((300, 1))), np.ones(300))
     assert 0 <= heavy.power[0] < 0.01
 
 
@@ -50,21 +50,24 @@ def test_the_power_is_that_of_the_largest_likelihood_within_its_bounds():
 def test_units_and_signs_of_targets_do_not_matter(origin, unit, mirrored):
     y, ones = np.random.default_rng(0).gamma(2.0, size=200)[:, None], np.ones(200)
     sign = -1 if mirrored else 1
-    there = fit_power(origin + sign * unit * y, ones)
+    there = fit_target_transform(origin + sign * unit * y, ones)
     Z = sign * there.forward(origin + sign * unit * y)
-    np.testing.assert_allclose(Z, fit_power(y, ones).forward(y), atol=1e-3)
+    np.testing.assert_allclose(Z, fit_target_transform(y, ones).forward(y), atol=1e-3)
 
 
 def test_a_weight_is_a_number_of_copies():
     y, copies = np.random.default_rng(0).gamma(2.0, size=(60, 1)), np.random.default_rng(1).integers(1, 4, 60)
-    weighted, repeated = fit_power(y, copies.astype(float)), fit_power(np.repeat(y, copies, 0), np.ones(copies.sum()))
+    weighted, repeated = (
+        fit_target_transform(y, copies.astype(float)),
+        fit_target_transform(np.repeat(y, copies, 0), np.ones(copies.sum())),
+    )
     for name in ("power", "mean", "sd"):  # quantiles of few rows depend a little on how copies are lumped
         np.testing.assert_allclose(getattr(weighted, name), getattr(repeated, name), atol=0.05)
 
 
 def test_beyond_the_training_targets_the_way_back_is_their_tangent():
     y = np.random.default_rng(0).lognormal(size=(300, 1))
-    power = fit_power(y, np.ones(300))
+    power = fit_target_transform(y, np.ones(300))
     h = 1e-5
     inside = (power.backward(power.high[None] - h) - power.backward(power.high[None] - 2 * h)) / h
     far = (power.backward(power.high[None] + 3) - power.backward(power.high[None] + 1)) / 2
@@ -75,9 +78,9 @@ def test_beyond_the_training_targets_the_way_back_is_their_tangent():
 def test_the_way_back_is_the_mean_over_the_errors():
     """Of a logarithm with normal errors, exp(f + s^2 / 2)."""
     z = np.linspace(-3, 3, 2001)[:, None]
-    power = Power(*np.array([[0.0], [0.0], [1.0], [0.0], [1.0], [0.0], [8.0]]))  # y = exp(z) - 1 above zero
+    power = TargetTransform(*np.array([[0.0], [0.0], [1.0], [0.0], [1.0], [0.0], [8.0]]))  # y = exp(z) - 1 above zero
     errors = 0.3 * np.random.default_rng(0).standard_normal((20_000, 1))
-    link = link_of(power, errors, np.ones(len(errors)))
+    link = fit_back_transform(power, errors, np.ones(len(errors)))
     f = z[(z > 1.5)[:, 0]]
     np.testing.assert_allclose(link.mean(f) + 1, np.exp(f + 0.045), rtol=0.01)
     exact = np.sqrt(np.expm1(0.09)) * np.exp(f + 0.045)

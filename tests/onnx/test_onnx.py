@@ -102,11 +102,12 @@ def test_words_have_numbers_and_texts(dtype):
 def test_a_new_word_is_a_missing_one_that_matches_no_row():
     """The one difference: of its text and the numbers in it nothing is known."""
     frame, model = words()[0], of_words()
-    inputs = model._read(frame.assign(engine=None, name=None))
+    preparation = model._preparation
+    inputs = preparation.read(model, frame.assign(engine=None, name=None))
     at = [j for j, name in enumerate(model._reader.input_names) if name in ("engine", "name")]
     inputs[:, at] = -1
-    Z = model._inputs(inputs)
-    expected = model._in_units(mlkm.model.machine.predict_average(in_double(model).machines_, Z), Z)
+    Z = preparation.standardised(inputs)
+    expected = preparation.to_units(mlkm.model.machine.predict_average(in_double(model).machines_, Z), Z)
     new = frame.assign(engine="never seen", name="neither")
     got = run(mlkm.to_onnx(model, dtype="float64"), feed(model, new, dtype="float64"))["mean_"]
     assert_agree(got, expected, "float64")
@@ -179,10 +180,10 @@ def test_skl2onnx_takes_words_by_its_own_encoders():
 def test_points_are_stored_once(tmp_path):
     """One table for all terms that see the inputs, and one for those that see ranks."""
     model = of_table("kernels")
-    parts = [(warp, phi) for warp, phi in model.machines_[0].maps[0].parts if hasattr(phi, "points")]
+    parts = [(ranks, phi) for ranks, phi in model.machines_[0].maps[0].parts if hasattr(phi, "points")]
     exported = mlkm.to_onnx(model, tmp_path / "model.onnx")
     tables = [tensor for tensor in exported.graph.initializer if list(tensor.dims) == list(parts[0][1].points.T.shape)]
-    assert len(tables) == len({warp is None for warp, _ in parts}) < len(parts)
+    assert len(tables) == len({ranks is None for ranks, _ in parts}) < len(parts)
     assert (tmp_path / "model.onnx").read_bytes() == exported.SerializeToString()
 
 

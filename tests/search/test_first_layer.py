@@ -10,10 +10,10 @@ from mlkm import MLKMRegressor, RKMRegressor
 from mlkm.data import plain_rows
 from mlkm.datasets import make_example1, make_example2
 from mlkm.kernels import Gaussian
-from mlkm.model.features import JointMap, draw_features, features, pullback
-from mlkm.model.laplace import LandmarkMap
+from mlkm.model.features import JointMap, draw_features
 from mlkm.model.machine import Machine, layer_shapes
-from mlkm.model.rank_transform import fit_warp, warped
+from mlkm.model.rank_transform import fit_rank_transform
+from mlkm.model.terms import LaplaceMap
 from mlkm.solve import VariableProjection
 from mlkm.solve.penalty import best_near
 from mlkm.solve.projection import project, reduced_objective
@@ -24,12 +24,12 @@ from mlkm.solve.training_rows import loss, training_rows
 def maps(d=3, seed=0):
     rng = np.random.default_rng(seed)
     cosines = draw_features(rng, d, 6, Gaussian())
-    landmarks = LandmarkMap(rng.normal(size=(5, d)), np.array([0.5, 0.0, 1.5])[:d])
-    warp = fit_warp(rng.normal(size=(50, d)), np.ones(50))
+    landmarks = LaplaceMap(rng.normal(size=(5, d)), np.array([0.5, 0.0, 1.5])[:d])
+    ranks = fit_rank_transform(rng.normal(size=(50, d)), np.ones(50))
     return {
         "cosines": cosines,
         "landmarks": landmarks,
-        "joint": JointMap(((None, cosines), (warp, landmarks), (warp, cosines))),
+        "joint": JointMap(((None, cosines), (ranks, landmarks), (ranks, cosines))),
     }
 
 
@@ -41,14 +41,14 @@ def test_pullback_is_the_derivative(name):
     G = rng.normal(size=(7, phi.n_features))
     h = 1e-7
     numeric = np.stack(
-        [((features(phi, X + h * e) - features(phi, X - h * e)) * G).sum(axis=1) / (2 * h) for e in np.eye(3)], axis=1
+        [((phi.features(X + h * e) - phi.features(X - h * e)) * G).sum(axis=1) / (2 * h) for e in np.eye(3)], axis=1
     )
-    np.testing.assert_allclose(pullback(phi, X, G), numeric, atol=1e-5)
+    np.testing.assert_allclose(phi.pullback(X, G), numeric, atol=1e-5)
 
 
-def test_warped_inputs_are_standardised_ranks():
+def test_transformed_inputs_are_standardised_ranks():
     x = np.random.default_rng(0).lognormal(size=(200, 1))
-    z = warped(fit_warp(x, np.ones(200)), x)
+    z = fit_rank_transform(x, np.ones(200)).forward(x)
     assert abs(z.mean()) < 1e-3
     assert z.std() == pytest.approx(1, abs=1e-2)
     np.testing.assert_array_equal(rankdata(z), rankdata(x))
@@ -58,10 +58,10 @@ def test_a_weight_in_ranks_is_a_repetition():
     rng = np.random.default_rng(0)
     X, weights = rng.normal(size=(30, 2)), rng.integers(1, 4, 30)
     weighted, repeated = (
-        fit_warp(X, weights.astype(float)),
-        fit_warp(np.repeat(X, weights, axis=0), np.ones(weights.sum())),
+        fit_rank_transform(X, weights.astype(float)),
+        fit_rank_transform(np.repeat(X, weights, axis=0), np.ones(weights.sum())),
     )
-    np.testing.assert_allclose(warped(weighted, X), warped(repeated, X))
+    np.testing.assert_allclose(weighted.forward(X), repeated.forward(X))
 
 
 def test_blocked_ridge_is_ridge():

@@ -10,10 +10,10 @@ from sklearn.model_selection import KFold
 from mlkm import MLKMRegressor, RandomFeatureRidge
 from mlkm.data import Inputs, distinct_rows, plain_rows
 from mlkm.datasets import make_example1, make_example2, make_example3, make_example4
-from mlkm.model.rank_transform import fit_warp
-from mlkm.search import kernel_parameters as joint
-from mlkm.search.evidence import kernel_evidence
-from mlkm.search.input_selection import begun, still_telling, telling_inputs
+from mlkm.model.rank_transform import fit_rank_transform
+from mlkm.model.terms import Additive, Placement, SearchRows
+from mlkm.search.evidence import gaussian_evidence
+from mlkm.search.input_selection import select_inputs, still_telling, telling_inputs
 from mlkm.search.plan import Plan
 from mlkm.search.policy import Policy, policy_context
 
@@ -21,7 +21,7 @@ PLAN = Plan.parse({}, landmarks=True).at(d=30)
 
 
 def sample_of(X, Y):
-    return joint.Sample(X, X, Y, np.ones(len(X)), np.zeros(X.shape[1], bool))
+    return SearchRows(X, X, Y, np.ones(len(X)), np.zeros(X.shape[1], bool))
 
 
 def test_evidence_is_the_log_density_of_the_targets():
@@ -31,16 +31,16 @@ def test_evidence_is_the_log_density_of_the_targets():
     exact = -np.mean(
         [scipy.stats.multivariate_normal(np.zeros(12), covariance).logpdf(y) for y in Y.T]
     ) / 12 - 0.5 * np.log(2 * np.pi)
-    assert kernel_evidence(covariance.copy(), Y)[0] == pytest.approx(exact, rel=1e-10)
+    assert gaussian_evidence(covariance.copy(), Y)[0] == pytest.approx(exact, rel=1e-10)
 
 
 def test_single_inputs_have_the_kernel_their_waves_stand_for():
     """Four frequencies at the quantiles of |N(0, 1)|, each with cosine and sine, are nearly the Gaussian kernel of one
     input."""
-    p = joint.start(1, linear=False) | {"amplitude1": np.zeros(1)}
-    kernel = joint.sum_kernel(p, fit_warp(np.zeros((2, 1)), np.ones(2)), np.array([0]), Inputs.numbers_only(1), 4)
     x = np.linspace(-2, 2, 41)[:, None]
-    waves = kernel.matrices(x, x)[0]
+    place = Placement(Inputs.numbers_only(1), np.array([0]), fit_rank_transform(x, np.ones(41)))
+    (term,) = Additive(4).fitted({"additive": {"amplitude": np.zeros(1), "scale": np.zeros(1)}}, place)
+    waves = term.between(term.codes(x), term.codes(x), np.float64)
     assert np.abs(waves - np.exp(-0.5 * (x - x.T) ** 2)).max() < 0.15
 
 
@@ -80,7 +80,7 @@ def test_noise_tells_nothing():
 def test_inputs_that_do_not_matter_leave_and_others_stay():
     X, y, _ = make_example2(1500, 30, random_state=0)
     rows = distinct_rows((X - X.mean(axis=0)) / X.std(axis=0), ((y - y.mean()) / y.std())[:, None])
-    kept, _ = begun(rows, fit_warp(rows.X, rows.weights), PLAN)
+    kept, _ = select_inputs(rows, fit_rank_transform(rows.X, rows.weights), PLAN)
     assert {0, 2, 3} <= set(kept)
     assert len(kept) <= 16
 

@@ -4,19 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from kernel_rows import TERMS, searched
 
 from mlkm.data import plain_rows
-from mlkm.model.gaussian import GaussianMap
 from mlkm.model.machine import predict
-from mlkm.model.rank_transform import fit_warp, warped
-from mlkm.model.sum_kernel import SumKernel, Term
-from mlkm.search import kernel_parameters as joint
+from mlkm.model.sum_kernel import SumKernel
+from mlkm.model.terms import GaussianMap, Term
+from mlkm.search.evidence import learn, learn_together
 from mlkm.search.first_layer import shared
-from mlkm.search.kernel_evidence import learn, learn_together
+from mlkm.search.kernel_parameters import start
 from mlkm.search.kernel_search import LearnedKernel
 from mlkm.search.plan import Plan
 from mlkm.search.policy import Policy
-from mlkm.search.residual_search import with_leftovers
+from mlkm.search.residual_search import with_residual_search
 from mlkm.solve.dual import solve_dual
 
 SMALL = replace(Policy(), draws=1, joint_rows=200, weigh_rows=300, left_samples=8)
@@ -50,22 +50,22 @@ def error(learned, second):
 
 def test_the_evidence_of_equal_samples_is_that_of_one():
     X, _, y = two_pairs(120, 1.0)
-    ranks = warped(fit_warp(X, np.ones(120)), X)
-    sample = joint.Sample(X, ranks, y[:, None], np.ones(120), np.zeros(4, bool))
-    begin, policy = joint.start(4, linear=True), replace(Policy(), joint_prior=(0.0, 0.0))
+    sample = searched(plain_rows(X, y[:, None]))
+    begin, policy = start(sample, TERMS), replace(Policy(), joint_prior=(0.0, 0.0))
     one, several = learn(sample, begin, policy, 8), learn_together([sample] * 4, begin, policy, 8)
-    for name, value in one.items():
-        np.testing.assert_allclose(several[name], value, rtol=1e-6)  # threads of BLAS may round otherwise
+    for term, name in ((term, name) for term, own in one.items() for name in own):
+        np.testing.assert_allclose(
+            several[term][name], one[term][name], rtol=1e-6
+        )  # threads of BLAS may round otherwise
 
 
 def test_samples_share_one_prior():
     """Rows in four samples have the prior of as many rows in one."""
     X, _, y = two_pairs(80, 1.0)
-    ranks = warped(fit_warp(X, np.ones(80)), X)
-    sample = joint.Sample(X, ranks, y[:, None], np.ones(80), np.zeros(4, bool))
-    begin, strong = joint.start(4, linear=True), replace(Policy(), joint_prior=(40.0, 40.0))
+    sample = searched(plain_rows(X, y[:, None]))
+    begin, strong = start(sample, TERMS), replace(Policy(), joint_prior=(40.0, 40.0))
     away = [
-        sum(np.sum((found[name] - begin[name]) ** 2) for name in begin)
+        sum(np.sum((found[term][name] - begin[term][name]) ** 2) for term in begin for name in begin[term])
         for found in (learn(sample, begin, strong, 30), learn_together([sample] * 4, begin, strong, 30))
     ]
     assert away[1] > 1.5 * away[0]
@@ -73,14 +73,14 @@ def test_samples_share_one_prior():
 
 def test_what_a_kernel_does_not_see_is_found_in_what_it_leaves():
     X, _, y = two_pairs(2000, 1.0)
-    found = with_leftovers(blind(), plain_rows(X, y[:, None]), 1.0, plan(SMALL))
+    found = with_residual_search(blind(), plain_rows(X, y[:, None]), 1.0, plan(SMALL))
     assert len(found.kernel.terms) > 1
     assert error(found, 1.0) < 0.2 * error(blind(), 1.0)
 
 
 def test_where_nothing_is_missed_nothing_is_lost():
     X, _, y = two_pairs(2000, 0.0)
-    found = with_leftovers(blind(), plain_rows(X, y[:, None]), 1.0, plan(SMALL))
+    found = with_residual_search(blind(), plain_rows(X, y[:, None]), 1.0, plan(SMALL))
     assert error(found, 0.0) < 1.2 * error(blind(), 0.0)
 
 

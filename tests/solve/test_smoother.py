@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlkm.data import Rows
+from mlkm.data import Block
 from mlkm.model.last import Columns
 from mlkm.solve.smoother import Dual, Functionals, loo_residuals, primal, primal_of_rows, primal_without_rounding
 from mlkm.solve.sums import sums_of_rows
@@ -24,7 +24,7 @@ def rows_of(n, D, k, seed):
     rng = np.random.default_rng(seed)
     copies = rng.integers(1, 4, n).astype(float)
     X, Y = rng.standard_normal((n, D)) + 2, rng.standard_normal((n, k)) + 3
-    return Rows(X, Y, copies / copies.mean(), copies), rng.standard_normal((6, D))
+    return Block(X, Y, copies / copies.mean(), copies), rng.standard_normal((6, D))
 
 
 def smoothers(rows, penalty):
@@ -105,7 +105,7 @@ def test_leave_one_out_is_refitting_without_one_copy(n, D, k, penalty, seed):
 def test_rounding_directions_carry_no_information():
     """A column twice, and no penalty: the same fit as with the column once."""
     rows, X = rows_of(20, 3, 1, 0)
-    twice = Columns(np.ones(4, bool)), Rows(np.hstack([rows.X, rows.X[:, :1]]), rows.Y, rows.weights, rows.copies)
+    twice = Columns(np.ones(4, bool)), Block(np.hstack([rows.X, rows.X[:, :1]]), rows.Y, rows.weights, rows.copies)
     one = primal(Columns(np.ones(3, bool)), sums_of_rows(Columns(np.ones(3, bool)), rows), 0.0)
     two = primal_without_rounding(twice[0], sums_of_rows(*twice), 0.0)
     np.testing.assert_allclose(two.predict(np.hstack([X, X[:, :1]])), one.predict(X), rtol=1e-9)

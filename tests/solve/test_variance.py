@@ -10,7 +10,6 @@ from sklearn.datasets import make_friedman1
 
 from mlkm import MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from mlkm.data import plain_rows
-from mlkm.model.features import features
 from mlkm.model.machine import forward, jacobian, output_factors, predict
 from mlkm.solve import GradientDescent
 from mlkm.solve.smoother import Dual, Primal
@@ -97,7 +96,7 @@ def test_one_layer_has_the_ridge_of_its_fit(n):
     X, y = make_friedman1(n, random_state=0)
     model = RandomFeatureRidge(100, "gaussian", 0.5, penalty=1e-3, random_state=0).fit(X, y)
     Z = model.x_scaler_.forward(X)
-    F = np.hstack([features(model.machines_[0].maps[0], Z), 0.5 * X])  # slopes have the scale, as features have
+    F = np.hstack([model.machines_[0].maps[0].features(Z), 0.5 * X])  # slopes have the scale, as features have
     F -= F.mean(axis=0)
     A = F.T @ F + n * 1e-3 * np.eye(F.shape[1])
     H = F @ np.linalg.solve(A, F.T) + 1 / n
@@ -113,7 +112,7 @@ def test_leave_one_out_is_refitting_without_the_row(n):
     model = RandomFeatureRidge(100, "gaussian", 0.5, penalty=1e-3, random_state=0).fit(X, y)
     variance = model._uncertainty
     slopes = 0.5 * model.x_scaler_.sd
-    Z, F_of = variance.rows.X, lambda Z: np.hstack([features(model.machines_[0].maps[0], Z), Z * slopes])
+    Z, F_of = variance.rows.X, lambda Z: np.hstack([model.machines_[0].maps[0].features(Z), Z * slopes])
     f, changes = variance.predict(Z[:5])[0], variance.left_out_changes(Z[:5])
     residuals = variance.left_out_residuals
     for i in (0, n // 2, n - 1):

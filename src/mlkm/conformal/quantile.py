@@ -24,7 +24,7 @@ from ..data.levels import LevelNumbers, numbers_in_memory
 from ..data.scaling import Standardiser, standardiser
 from ..data.tables import TableEncoder
 from ..kernels import Gaussian
-from ..model.features import FeatureMap, draw_features, features
+from ..model.features import FeatureMap, draw_features
 from ..runtime.seeds import Purpose, generator
 from ..solve.ridge import eigen
 
@@ -117,7 +117,7 @@ def _dense(X: object) -> Any:
 
 
 def _inputs_and_features(phi: FeatureMap, Z: Array) -> Array:
-    return np.hstack([Z, features(phi, Z)])
+    return np.hstack([Z, phi.features(Z)])
 
 
 def _axes(F: Array, weights: Array) -> _Axes:

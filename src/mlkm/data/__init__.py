@@ -1,16 +1,17 @@
 """What a fit sees of its data: tables, rows in blocks, and their preparation to distinct, standardised rows."""
 
-from .distinct import Rows, distinct_rows, midranks, plain_rows, tie_numbers
+from .distinct import distinct_rows, midranks, plain_rows, tie_numbers
 from .folds import as_splitter, splits_of
 from .input_range import InputRange
 from .inputs import LEVEL, NUMBER, TEXT, Inputs, checked_weights, given_weights, scale_of
-from .rows import blocks
+from .rows import Block, Rows, blocks
 from .scaling import Standardiser, check_near, standardiser
 
 __all__ = [
     "LEVEL",
     "NUMBER",
     "TEXT",
+    "Block",
     "InputRange",
     "Inputs",
     "Rows",

@@ -28,13 +28,10 @@ NO_WEIGHT = "All sample weights are zero, so there is no row to fit; give at lea
 _ODD = 0x9E3779B97F4A7C15
 
 
-Rows = Block
-
-
-def plain_rows(X: Array, Y: Array, weights: Array | None = None) -> Rows:
+def plain_rows(X: Array, Y: Array, weights: Array | None = None) -> Block[Array]:
     """Rows as they are, each standing for itself."""
     weights = np.ones(len(X)) if weights is None else weights / weights.mean()
-    return Rows(X, Y, weights, np.ones(len(X)))
+    return Block(X, Y, weights, np.ones(len(X)))
 
 
 def mix(h: NDArray[np.uint64], column: NDArray[np.uint64]) -> None:
@@ -60,7 +57,7 @@ def distinct_rows(
     sample_weight: Array | None = None,
     fold: IntArray | None = None,
     kinds: Inputs | None = None,
-) -> Rows:
+) -> Block[Array]:
     """Merge rows that are equal up to rounding (in X, Y and, where given, `fold`) and sort them by content.
 
     Columns are compared one by one, so that the memory needed beside the rows is a few numbers per row.
@@ -70,7 +67,7 @@ def distinct_rows(
         raise ValueError(NO_WEIGHT)
     first, total = _merged([*X.T, *Y.T] + ([] if fold is None else [fold]), weights, tie_numbers)
     own = None if fold is None else fold[first]
-    return Rows(X[first], Y[first], total * (len(first) / total.sum()), _copies(total), own, kinds)
+    return Block(X[first], Y[first], total * (len(first) / total.sum()), _copies(total), own, kinds)
 
 
 def merged_in_order(rows: Block) -> Block:

@@ -16,7 +16,7 @@ from scipy.interpolate import Akima1DInterpolator, RBFInterpolator
 from scipy.spatial.distance import cdist
 
 from .._types import Array, IntArray
-from ..data import Rows, Standardiser, blocks, tie_numbers
+from ..data import Block, Standardiser, blocks, tie_numbers
 from ..data.tables.columns import Column
 from ..model.machine import Machine
 from ..runtime.checks import place_of
@@ -74,7 +74,7 @@ class FittedModel(Protocol):
     def input_columns_(self) -> IntArray:
         """Return the place of the column that each input belongs to."""
 
-    def background_rows(self, what: str) -> Rows:
+    def background_rows(self, what: str) -> Block:
         """Return training rows in an order by hashes of their content, or raise an error that names `what`."""
 
     def predict_standardised(self, Z: Array) -> Array:
@@ -103,7 +103,7 @@ class PartialDependence:
     """Mean predictions of a fitted model over its training rows, with what has been computed so far."""
 
     model: FittedModel
-    rows: Rows
+    rows: Block
     backgrounds: dict[int, Background] = field(default_factory=dict)
 
     @cached_property
@@ -171,7 +171,7 @@ class PartialDependence:
         return self.backgrounds[m]
 
 
-def _calibration_columns(rows: Rows) -> Array:
+def _calibration_columns(rows: Block) -> Array:
     """Return what has the same mean in the background as in training: numbers, and indicators of levels where few."""
     parts = [rows.X[:, rows.inputs.numbers]]
     for code in rows.X[:, rows.inputs.levels].T:

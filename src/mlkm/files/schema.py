@@ -24,7 +24,7 @@ from ..conformal.regressor import ConformalRegressor
 from ..conformal.resampling import BootstrapBand, CrossBand, JackknifeBand
 from ..conformal.scores import FittedRegressor, ScoredRegressor, ScoreSettings
 from ..conformal.threshold import Threshold
-from ..data.distinct import Rows
+from ..data import Block
 from ..data.input_range import InputRange
 from ..data.inputs import Inputs
 from ..data.levels import LevelNumbers, LevelValues
@@ -36,17 +36,19 @@ from ..data.tables.reading import Reader
 from ..data.tables.text import TextBasis
 from ..estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from ..kernels import Cauchy, Gaussian, Laplacian, Matern
-from ..model.features import FeatureMap, JointMap, LinearMap
-from ..model.gaussian import GaussianMap
-from ..model.laplace import LandmarkMap
+from ..model.features import FeatureMap, JointMap
 from ..model.last import LastInputs
-from ..model.levels import LevelMap
 from ..model.machine import Machine
 from ..model.prior import Part, Prior, SumPart
-from ..model.rank_transform import Warp
+from ..model.rank_transform import RankTransform
 from ..model.scales import Geometric
-from ..model.sum_kernel import SumKernel, Term, WarpedKernel
-from ..model.target_transform import Link, Power
+from ..model.sum_kernel import SumKernel, TransformedKernel
+from ..model.target_transform import BackTransform, TargetTransform
+from ..model.terms.base import Term
+from ..model.terms.gaussian import GaussianMap
+from ..model.terms.laplace import LaplaceMap
+from ..model.terms.levels import LevelMap
+from ..model.terms.linear import LinearMap
 from ..random_features import RandomFeatures
 from ..runtime.records import RefusedError, check_values, record
 from ..search.kernel_search import LearnedKernel
@@ -77,7 +79,7 @@ _DATA: dict[type, dict[str, str]] = {
     Inputs: {"kinds": "d", "owners": "d"},
     JointMap: {},
     JackknifeBand: {"fit_of_row": "n", "least": "k"},
-    LandmarkMap: {"points": "Md", "relevance": "d", "unlike": "d", "texts": "qd"},
+    LaplaceMap: {"points": "Md", "relevance": "d", "unlike": "d", "texts": "qd"},
     Laplacian: {},
     LastInputs: {},
     LearnedKernel: {},
@@ -85,19 +87,20 @@ _DATA: dict[type, dict[str, str]] = {
     LevelNumbers: {},
     LevelValues: {"values": "Lr", "unseen": "r"},
     LinearMap: {"slopes": "d"},
-    Link: {"knots": "qk", "means": "qk", "deviations": "qk"},
+    BackTransform: {"knots": "qk", "means": "qk", "deviations": "qk"},
     Machine: {},
     Matern: {},
     NumberColumn: {},
     Part: {},
-    Power: dict.fromkeys(("power", "centre", "spread", "mean", "sd", "low", "high"), "k"),
     Preparation: {"low": "k", "high": "k"},
+    TargetTransform: dict.fromkeys(("power", "centre", "spread", "mean", "sd", "low", "high"), "k"),
     Prior: {"linear": "d"},
     QuantileBand: {"lower": "pk", "upper": "pk"},
+    RankTransform: {"knots": "d", "values": "d"},
     Reader: {"columns": "d", "names": "d"},
     RidgeUncertainty: {"error": "k", "loo_error": "k"},
     RowFacts: {"reach": "k"},
-    Rows: {"X": "nd", "Y": "nk", "weights": "n", "repeats": "n", "fold": "n"},
+    Block: {"X": "nd", "Y": "nk", "weights": "n", "repeats": "n", "fold": "n"},
     ScoreSettings: {},
     ScoredRegressor: {},
     SelectedBand: {},
@@ -109,8 +112,7 @@ _DATA: dict[type, dict[str, str]] = {
     Sums: {"shift": "p", "F": "p", "Y": "k", "FF": "pp", "FY": "pk", "YY": "k"},
     Term: {},
     TextBasis: {"runs": "r", "rarity": "r", "directions": "qr"},
-    Warp: {"knots": "d", "values": "d"},
-    WarpedKernel: {},
+    TransformedKernel: {},
     WaitingRow: {},
 }
 
@@ -178,7 +180,7 @@ _VALID: dict[type, Any] = {
     Machine: lambda machine: len(machine.maps) == len(machine.layers) >= 1 and all(machine.layers),
     Matern: lambda kernel: kernel.nu > 0,
     RidgeUncertainty: lambda fit: len(fit.features) == len(fit.sums) and (fit.rows is not None or len(fit.sums) > 0),
-    Warp: lambda warp: [k.shape for k in warp.knots] == [v.shape for v in warp.values],
+    RankTransform: lambda ranks: [k.shape for k in ranks.knots] == [v.shape for v in ranks.values],
 }
 
 for _cls, _shapes in _DATA.items():

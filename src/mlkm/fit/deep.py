@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
-from ..data import Rows
+from ..data import Block
 from ..kernels import Gaussian
-from ..model.features import FeatureMap, draw_features, features
+from ..model.features import FeatureMap, draw_features
 from ..model.machine import Layers, Machine, averaged, layer_shapes, predict, with_last
 from ..model.prior import Prior
 from ..runtime.seeds import Purpose, generator
@@ -66,7 +66,7 @@ def starts_near(one_layer: Machine, maps: Sequence[Any], X: Array, n_runs: int, 
     matrices of residual blocks are zero. The last layer also sees phi_1."""
     W = one_layer.layers[0][0]
     shapes = layer_shapes(maps, W.shape[1], plan.residual, skip=True, linear=plan.linear, n_inputs=X.shape[1])
-    F = features(maps[0], X[:2000])
+    F = maps[0].features(X[:2000])
     return tuple(
         Machine(
             tuple(maps),
@@ -124,7 +124,7 @@ def hidden_layers(problem: Problem, plan: Plan) -> Hidden:
     return Hidden(solution, prior, fit, pays)
 
 
-def with_hidden(fit: KernelFit, rows: Rows, plan: Plan) -> tuple[tuple[Machine, ...], float]:
+def with_hidden(fit: KernelFit, rows: Block, plan: Plan) -> tuple[tuple[Machine, ...], float]:
     """Machines whose plain average is the kernels beside hidden layers, and the share of these.
 
     It is chosen by the last of the rows solved on: the kernels' predictions there are those of a fit to others, and
@@ -145,7 +145,7 @@ def with_hidden(fit: KernelFit, rows: Rows, plan: Plan) -> tuple[tuple[Machine, 
     return averaged((*fit.machines, hidden), (*[(1 - share) / k] * k, share)), share
 
 
-def _trained(rows: Rows, plan: Plan) -> Machine:
+def _trained(rows: Block, plan: Plan) -> Machine:
     """Hidden layers fitted to a few rows."""
     widths = plan.policy.hidden_widths
     scales = (None, np.array(1 / np.sqrt(widths[1])))
@@ -157,7 +157,7 @@ def _trained(rows: Rows, plan: Plan) -> Machine:
     return deep(Problem(rows, (), None, None, seed=plan.seed), theirs)[0].machines[0]
 
 
-def _pays(solution: Solution, prior: Prior, penalty: float, rows: Rows, plan: Plan) -> bool:
+def _pays(solution: Solution, prior: Prior, penalty: float, rows: Block, plan: Plan) -> bool:
     """Whether hidden layers do better than one on the rows held out from their training, by more than their choice by
     these rows explains."""
     some = rows.take(slice(0, min(len(rows), getattr(plan.solver, "max_rows", len(rows)))))

@@ -12,10 +12,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._types import Array, IntArray
-from ..data import Rows
+from ..data import Block
 from ..model.machine import Machine, averaged, predict_average
-from ..model.sum_kernel import SumKernel, WarpedKernel
-from ..model.target_transform import Power, fit_power, link_of, share_of_spread, straightness
+from ..model.sum_kernel import SumKernel, TransformedKernel
+from ..model.target_transform import (
+    TargetTransform,
+    fit_back_transform,
+    fit_target_transform,
+    share_of_spread,
+    straightness,
+)
 from ..runtime.deadline import search_is_late
 from ..runtime.progress import advance, stage
 from ..runtime.seeds import Purpose, generator
@@ -54,10 +60,10 @@ class KernelFit:
     missed: Array
     shares: tuple[float, float, float] = (1.0, 0.0, 0.0)
     ridge_penalty: float = 0.0
-    warped: WarpedKernel | None = None
+    warped: TransformedKernel | None = None
 
 
-def fit_kernel(rows: Rows, plan: Plan, found: LearnedKernel | None = None) -> KernelFit:
+def fit_kernel(rows: Block, plan: Plan, found: LearnedKernel | None = None) -> KernelFit:
     """Learn the kernels, unless they were found before, solve on all rows, and weigh what there is."""
     if len(rows) < plan.policy.least_rows or not rows.X.any():
         return _only_mean(rows)
@@ -67,7 +73,7 @@ def fit_kernel(rows: Rows, plan: Plan, found: LearnedKernel | None = None) -> Ke
     return _stacked(rows, plan, *both)
 
 
-def _kernels(rows: Rows, plan: Plan, found: LearnedKernel | None) -> KernelFit:
+def _kernels(rows: Block, plan: Plan, found: LearnedKernel | None) -> KernelFit:
     """For the targets as they are and, where it differs, for those on another scale; weighed by the last rows."""
     found, power = search_kernels(rows, plan) if found is None else found, _power(rows, plan.policy)
     if power is None:
@@ -89,11 +95,13 @@ def _kernels(rows: Rows, plan: Plan, found: LearnedKernel | None) -> KernelFit:
     return _on_both_scales(raw, other, power, some, there, plan)
 
 
-def _on_both_scales(raw: Solved, other: Solved, power: Power, rows: Rows, there: Rows, plan: Plan) -> KernelFit:
+def _on_both_scales(
+    raw: Solved, other: Solved, power: TargetTransform, rows: Block, there: Block, plan: Plan
+) -> KernelFit:
     """By predictions of the last rows without them; `there` has the targets on the other scale."""
     m = min(len(raw.missed), len(other.missed))
     last, on_other = rows.take(slice(len(rows) - m, None)), there.Y[-m:] - other.missed[-m:]
-    link = link_of(power, other.missed[-m:], last.weights)
+    link = fit_back_transform(power, other.missed[-m:], last.weights)
     predictions = np.stack([last.Y - raw.missed[-m:], link.mean(on_other)])
     rng = generator(plan.seed, Purpose.STACK)
     shares = shared_weights(predictions, last.Y, last.weights, rng, plan.policy.bootstraps)
@@ -102,47 +110,47 @@ def _on_both_scales(raw: Solved, other: Solved, power: Power, rows: Rows, there:
     missed = last.Y - np.tensordot(shares, predictions, axes=1)
     machines = averaged((raw.machine, replace(other.machine, link=link)), shares.tolist())
     noise_share = share_of_spread(missed, link.deviation(on_other), last.weights)
-    warped = WarpedKernel(other.kernel, other.noise, power, link, float(shares[1]), noise_share)
+    warped = TransformedKernel(other.kernel, other.noise, power, link, float(shares[1]), noise_share)
     fit = _fit_of(replace(raw, missed=missed), rows)
     return replace(fit, machines=machines, shares=(float(shares[0]), 0.0, 0.0), warped=warped)
 
 
-def _fit_of(raw: Solved, rows: Rows) -> KernelFit:
+def _fit_of(raw: Solved, rows: Block) -> KernelFit:
     """One kernel alone."""
     weights = rows.weights[len(rows) - len(raw.missed) :]
     error = weights @ raw.missed**2 / weights.sum()
     return KernelFit((raw.machine,), raw.kernel, raw.noise, error, len(rows), raw.missed)
 
 
-def _power(rows: Rows, policy: Policy) -> Power | None:
+def _power(rows: Block, policy: Policy) -> TargetTransform | None:
     """A scale on which targets are nearly normal, where they are not on theirs."""
     if len(rows) < policy.least_transformed:
         return None
-    power = fit_power(rows.Y, rows.weights)
+    power = fit_target_transform(rows.Y, rows.weights)
     same = straightness(rows.Y, power.forward(rows.Y), rows.weights) > policy.straight
     return None if same else power
 
 
-def _solved(learned: LearnedKernel, rows: Rows) -> Solved:
+def _solved(learned: LearnedKernel, rows: Block) -> Solved:
     fit = solve_dual(learned.kernel, rows, learned.noise)
     advance()
     machine = learned.kernel.machine(rows.X, fit.alpha, fit.intercept, fit.single)
     return Solved(machine, learned.kernel, learned.noise, fit.missed)
 
 
-def _mean(rows: Rows) -> tuple[SumKernel, Machine]:
+def _mean(rows: Block) -> tuple[SumKernel, Machine]:
     """Where there is nothing to learn from."""
     kernel = SumKernel((), np.zeros(rows.X.shape[1]))
     return kernel, kernel.machine(rows.X, np.zeros_like(rows.Y), rows.weights @ rows.Y / len(rows))
 
 
-def _only_mean(rows: Rows) -> KernelFit:
+def _only_mean(rows: Block) -> KernelFit:
     kernel, machine = _mean(rows)
     error = rows.weights @ (rows.Y - rows.weights @ rows.Y / len(rows)) ** 2 / max(len(rows) - 1, 1)
     return KernelFit((machine,), kernel, 1.0, error, len(rows), np.zeros((0, rows.Y.shape[1])))
 
 
-def _linear(rows: Rows, plan: Plan) -> tuple[Machine, float]:
+def _linear(rows: Block, plan: Plan) -> tuple[Machine, float]:
     """Ridge on the inputs that are numbers, and its penalty, by leave-one-out; without a linear term the mean. On texts
     it would tell levels apart by directions of which a new level says nothing."""
     mean, seen = _mean(rows)[1], rows.inputs.numbers
@@ -154,7 +162,7 @@ def _linear(rows: Rows, plan: Plan) -> tuple[Machine, float]:
     return replace(mean, layers=((np.vstack([slopes, fit.intercept]),),)), fit.penalty
 
 
-def _held_out(rows: Rows, plan: Plan, found: LearnedKernel | None) -> tuple[IntArray, Array]:
+def _held_out(rows: Block, plan: Plan, found: LearnedKernel | None) -> tuple[IntArray, Array]:
     """Return held-out rows and the predictions of kernels, ridge and the mean there, fitted to the other rows. Kernels
     that are not given are learned by one search, on as many rows as its first stage has."""
     cheaper = replace(plan, policy=replace(plan.policy, draws=1, joint_rows=plan.policy.first_joint_rows))
@@ -165,7 +173,7 @@ def _held_out(rows: Rows, plan: Plan, found: LearnedKernel | None) -> tuple[IntA
     )
 
 
-def held_out(rows: Rows, plan: Plan, fit: Callable[[Rows], Sequence[Sequence[Machine]]]) -> tuple[IntArray, Array]:
+def held_out(rows: Block, plan: Plan, fit: Callable[[Block], Sequence[Sequence[Machine]]]) -> tuple[IntArray, Array]:
     """Return held-out rows, and predictions (members, rows, outputs) there by members fitted to the other rows."""
     folds, outside = _fifths(len(rows), plan), []
     with stage("held out", len(folds)) as step:
@@ -178,13 +186,13 @@ def held_out(rows: Rows, plan: Plan, fit: Callable[[Rows], Sequence[Sequence[Mac
     return np.concatenate(folds[: len(outside)]), np.stack([np.vstack(member) for member in zip(*outside, strict=True)])
 
 
-def mean_square(rows: Rows, at: IntArray, predictions: Array) -> Array:
+def mean_square(rows: Block, at: IntArray, predictions: Array) -> Array:
     """Return the weighted mean squared error of predictions for the rows `at`, for every output."""
     weights = rows.weights[at]
     return np.asarray(weights @ (rows.Y[at] - predictions) ** 2 / weights.sum())
 
 
-def _stacked(rows: Rows, plan: Plan, fit: KernelFit, held: tuple[IntArray, Array]) -> KernelFit:
+def _stacked(rows: Block, plan: Plan, fit: KernelFit, held: tuple[IntArray, Array]) -> KernelFit:
     """The convex combination of kernels, ridge and mean that predicts rows held out best."""
     at, predictions = held
     Y, weights, rng = rows.Y[at], rows.weights[at], generator(plan.seed, Purpose.STACK)
@@ -206,7 +214,7 @@ def _stacked(rows: Rows, plan: Plan, fit: KernelFit, held: tuple[IntArray, Array
 
 
 def _fifths(n: int, plan: Plan) -> list[IntArray]:
-    """Rows held out: all five fifths in turn, two of them where there are more rows, or one; single rows of a few."""
+    """Return rows held out: all five fifths in turn, two of them where there are more rows, or one; single rows of a few."""
     parts, (all_five, two) = [np.arange(k, n, min(5, n)) for k in range(min(5, n))], plan.policy.fifths
     return parts if n <= all_five else parts[:2] if n <= two else parts[:1]
 

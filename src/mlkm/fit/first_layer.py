@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from .._types import Array
-from ..data import Rows
+from ..data import Block
 from ..model.features import FeatureMap, draw_features
 from ..model.prior import Part, Prior, SumPart
 from ..runtime.seeds import Purpose, generator
@@ -13,7 +13,7 @@ from ..search.first_layer import learn_first_layer, relevant_scales, scale_by_le
 from ..search.plan import Plan
 
 
-def first_layer(rows: Rows, plan: Plan) -> Prior:
+def first_layer(rows: Block, plan: Plan) -> Prior:
     """What the plan asks for layer 1. Orders between one and all inputs are drawn, with the inputs' learned scales."""
     d = rows.X.shape[1]
     if not plan.learned or len(rows) < plan.policy.least_rows or not rows.X.any():
@@ -23,7 +23,7 @@ def first_layer(rows: Rows, plan: Plan) -> Prior:
     return _drawn(rows, plan, relevant_scales(rows, plan))
 
 
-def drawn_features(rows: Rows, plan: Plan, D: int, relative: Array) -> tuple[FeatureMap, Array]:
+def drawn_features(rows: Block, plan: Plan, D: int, relative: Array) -> tuple[FeatureMap, Array]:
     """D features at the given scale, or at one for all inputs, times their relative ones, with the least leave-one-out
     error; and that scale."""
     scale = plan.scales[0]
@@ -41,12 +41,12 @@ def _held(phi: FeatureMap, plan: Plan) -> FeatureMap:
     return replace(phi, phases=np.mod(phi.phases + plan.origin @ phi.frequencies, 2 * np.pi))
 
 
-def _drawn(rows: Rows, plan: Plan, relative: Array) -> Prior:
+def _drawn(rows: Block, plan: Plan, relative: Array) -> Prior:
     n, d = rows.X.shape
     phi, _ = drawn_features(rows, plan, plan.n_features or plan.policy.width(plan.n_rows or n), relative)
     given = plan.scales[0] if plan.origin is not None else None
     slopes = np.ones(d) if given is None else np.broadcast_to(given, (d,)).astype(np.float64)
-    return Prior((Part(None, phi, 1.0),), slopes if plan.linear else None, 1e-2)
+    return Prior((Part(phi, 1.0),), slopes if plan.linear else None, 1e-2)
 
 
 def scale_of(first: Prior) -> Array:

@@ -3,7 +3,7 @@ chosen by the rows, are chosen anew. There is no search."""
 
 from dataclasses import replace
 
-from ..data import Rows
+from ..data import Block
 from ..model.prior import Prior
 from ..search.first_layer import features_of
 from ..search.kernel_search import LearnedKernel, weighed
@@ -12,7 +12,7 @@ from ..solve import Problem
 from .train import Fitted, by_kernels, one_layer
 
 
-def train_again(rows: Rows, plan: Plan, first: LearnedKernel | Prior) -> Fitted:
+def train_again(rows: Block, plan: Plan, first: LearnedKernel | Prior) -> Fitted:
     """Kernels on as many rows as these are solved on, features for more, which stand for the kernels where these were
     learned."""
     once = replace(plan, policy=replace(plan.policy, draws=1, hidden_rows=0))  # variances begin at what they were

@@ -8,10 +8,10 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from .._types import Array, IntArray
-from ..data import Rows, Standardiser
+from ..data import Block, Standardiser
+from ..model.features import JointMap
 from ..model.machine import Machine, input_gradient, predict_average
 from ..model.prior import Prior
-from ..model.rank_transform import coarser
 from ..runtime.deadline import fit_is_late, without_search_end
 from ..runtime.progress import stage
 from ..runtime.seeds import Purpose, generator
@@ -39,7 +39,7 @@ class Fitted:
     stack: KernelFit | None = None
 
 
-def train(rows: Rows, plan: Plan, units: Standardiser) -> Fitted:
+def train(rows: Block, plan: Plan, units: Standardiser) -> Fitted:
     """Fit MLKM or RKM to standardised rows; `units` are those of the outputs. Where layer 1 is learned and rows are
     few, the error is that on held-out rows that neither the search nor the fit has used, as others are optimistic."""
     if plan.penalties:
@@ -52,7 +52,7 @@ def train(rows: Rows, plan: Plan, units: Standardiser) -> Fitted:
     return replace(fitted, solution=replace(fitted.solution, loo_error=mean_square(rows, at, predictions)))
 
 
-def _trained(rows: Rows, plan: Plan, units: Standardiser) -> Fitted:
+def _trained(rows: Block, plan: Plan, units: Standardiser) -> Fitted:
     """Fit with every choice made but layer 1; where that is learned, the leave-one-out error holds it fixed."""
     parts = parts_of(rows, plan) if plan.rotate else None
     problem = Problem(rows, (), parts, plan.penalty, units=units, seed=plan.seed, n_jobs=plan.n_jobs)
@@ -63,7 +63,7 @@ def _trained(rows: Rows, plan: Plan, units: Standardiser) -> Fitted:
     return one_layer(problem, plan) if plan.depth == 1 else _deep(problem, plan)
 
 
-def by_kernels(rows: Rows, plan: Plan, found: LearnedKernel | None = None) -> Fitted:
+def by_kernels(rows: Block, plan: Plan, found: LearnedKernel | None = None) -> Fitted:
     """The default: kernels on all rows, and with most effort hidden layers beside them."""
     fit = fit_kernel(rows, plan, found)
     machines = fit.machines
@@ -88,7 +88,7 @@ def _less(fit: KernelFit, factor: float) -> KernelFit:
     return replace(fit, shares=(factor * fit.shares[0], 0.0, 0.0), warped=warped)
 
 
-def penalty_by_folds(rows: Rows, plan: Plan, units: Standardiser, n_folds: int = 5) -> float:
+def penalty_by_folds(rows: Block, plan: Plan, units: Standardiser, n_folds: int = 5) -> float:
     """The candidate with the least squared error on rows left out, as in the paper's five-fold cross-validation."""
     if len(rows) < n_folds:
         raise ValueError(f"penalty='cv' needs at least {n_folds} distinct rows; got n_samples={len(rows)}.")
@@ -106,7 +106,7 @@ def penalty_by_folds(rows: Rows, plan: Plan, units: Standardiser, n_folds: int =
     return plan.penalties[int(np.argmin(totals))]
 
 
-def _fold_error(rows: Rows, plan: Plan, units: Standardiser, penalty: float, test: IntArray) -> float:
+def _fold_error(rows: Block, plan: Plan, units: Standardiser, penalty: float, test: IntArray) -> float:
     """Squared errors at the rows left out, weighted, relative to the unit of the largest output; infinite where descent
     diverges."""
     own = rows.take(np.setdiff1d(np.arange(len(rows)), test))
@@ -139,7 +139,7 @@ def _by_descent(problem: Problem, plan: Plan, solver: GradientDescent) -> Fitted
 
 
 def descent_starts(
-    rows: Rows, plan: Plan, solver: GradientDescent, n_runs: int
+    rows: Block, plan: Plan, solver: GradientDescent, n_runs: int
 ) -> tuple[tuple[Machine, ...], tuple[Any, ...]]:
     """One machine per rotation with the paper's initial weights, and the scales of all layers."""
     widths = plan.widths or ()
@@ -148,7 +148,7 @@ def descent_starts(
     return starts, (scale, *plan.scales[1:])
 
 
-def parts_of(rows: Rows, plan: Plan) -> tuple[IntArray, ...]:
+def parts_of(rows: Block, plan: Plan) -> tuple[IntArray, ...]:
     """The subsamples I_1..I_K: the folds the caller gave, or a random split into L parts."""
     if rows.fold is not None:
         return tuple(np.flatnonzero(rows.fold == k) for k in np.unique(rows.fold))
@@ -183,12 +183,11 @@ def _relevance_rows(machines: Sequence[Machine]) -> int:
 
 
 def _coarser(machine: Machine) -> Machine:
-    joint = machine.maps[0]
-    parts = tuple((None if warp is None else coarser(warp), phi) for warp, phi in joint.parts)
-    return replace(machine, maps=(replace(joint, parts=parts),))
+    maps = tuple((None if ranks is None else ranks.coarser(), phi) for ranks, phi in machine.maps[0].parts)
+    return replace(machine, maps=(JointMap(maps),))
 
 
-def relevance_by_exchange(machines: Sequence[Machine], rows: Rows) -> Array:
+def relevance_by_exchange(machines: Sequence[Machine], rows: Block) -> Array:
     """Mean squared change of the average fit when a row takes all inputs of a column from the next row, as shares of 1,
     given to the column's first input: what numbers and levels have in common."""
     most = _relevance_rows(machines)
@@ -217,7 +216,7 @@ def _shares(total: Array, X: Array) -> Array:
 
 
 def fitted_one(
-    rows: Rows, solution: Solution, widths: tuple[int, ...], scales: tuple[Any, ...], prior: Prior | None = None
+    rows: Block, solution: Solution, widths: tuple[int, ...], scales: tuple[Any, ...], prior: Prior | None = None
 ) -> Fitted:
     """What was found, with relevances by the gradient of the fit at some rows; of a table whose columns have several
     inputs each, by exchange."""

@@ -1,15 +1,16 @@
-"""Random features phi(x) = sqrt(2/D) cos(Omega'x + b), with E[phi(x)'phi(x')] = K(x, x').
+"""Feature maps: random cosines phi(x) = sqrt(2/D) cos(Omega'x + b), with E[phi(x)'phi(x')] = K(x, x'), and what every
+other map of a first layer has in common with them.
 
 Interaction orders: a frequency vector with one or two non-zero coordinates gives a feature of one or two inputs. Order
 q averages the kernel over all subsets of q inputs: the features of additive (q = 1) and pairwise (q = 2) kernels;
 "full" uses every input. A tuple of orders shares the features equally and averages their kernels.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import singledispatch
 from itertools import combinations
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -18,15 +19,175 @@ from .._types import Array, IntArray
 from ..kernels import Kernel
 from ..runtime.checks import brief, one_of, whole
 from ..runtime.memory import check_memory
-from .rank_transform import Warp, slopes, warped
+from .rank_transform import RankTransform
 
 Order: TypeAlias = int | Literal["full"]
 Interactions: TypeAlias = Order | Sequence[Order]
 Sampling: TypeAlias = Literal["iid", "orthogonal"]
+Role: TypeAlias = Literal["single inputs", "smooth", "linear", "landmarks"]
+
+
+class Operations(Protocol):
+    """What a map may ask of a graph of operations, such as ONNX has them; tensors go by their names."""
+
+    def __call__(self, kind: str, *inputs: Any, **attributes: Any) -> str: ...
+
+    def columns(self, tensor: str, at: Sequence[int] | IntArray) -> str:
+        """Return these columns of a tensor."""
+
+    def cast(self, tensor: str, dtype: DTypeLike) -> str:
+        """Return a tensor in another type."""
+
+    def total(self, parts: Sequence[str]) -> str:
+        """Return the sum of tensors."""
+
+    def minus_half_squares(self, directions: Array, Z: str, points: Array) -> str:
+        """Return -|T (z - p)|^2 / 2 for all rows z and points p."""
+
+    def minus_distances(self, relevance: Array, Z: str, points: Array) -> str:
+        """Return -sum_j gamma_j |z_j - p_j| for all rows z and points p."""
+
+    def same_levels(self, weights: Array, Z: str, points: Array, dtype: DTypeLike) -> str:
+        """Return sum_c w_c 1[z_c = p_c] for all rows z and points p."""
+
+
+class Map(ABC):
+    """A feature map phi on R^d."""
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """D, the length of phi(x)."""
+
+    @property
+    def parts(self) -> "Parts":
+        """The maps that stand side by side in this one."""
+        return ((None, self),)
+
+    @abstractmethod
+    def features(self, X: Array) -> Array:
+        """Return phi(x) for every row x."""
+
+    @abstractmethod
+    def pullback(self, X: Array, G: Array) -> Array:
+        """Return sum_k G_ik dphi_k/dx at every row i, shape (n, d): a gradient in the features, carried back to the
+        inputs."""
+
+    def graph(self, graph: Operations, Z: str, double: bool) -> str:
+        """Add the features at the rows Z to a graph of operations, in float64 if `double`, and return their name."""
+        raise TypeError(f"{type(self).__name__} is a feature map that to_onnx does not know.")
+
+    def dtype(self, double: bool) -> Any:
+        """Return the type of the features that `graph` adds."""
+        return np.float64
+
+
+Parts: TypeAlias = tuple[tuple[RankTransform | None, Map], ...]
+
+
+class KernelMap(Map):
+    """A feature map that is a kernel of the default, K(x, z), as well.
+
+    `codes` are numbers per row from which `between` computes K for all pairs of rows. A subclass says what it stands
+    for where features are wanted rather than kernels (`role`): "landmarks" is its values at landmarks, which any
+    kernel can have.
+    """
+
+    is_product = False  # whether K is the product of codes
+    is_local = False  # whether K falls off so fast that a row has few neighbours
+
+    @property
+    def role(self) -> Role:
+        """What stands for the kernel where features are wanted."""
+        return "landmarks"
+
+    @abstractmethod
+    def codes(self, Z: Array, dtype: Any) -> Array:
+        """Return the codes of the rows of Z; what does not cancel may be in the precision `dtype`."""
+
+    @abstractmethod
+    def between(self, a: Array, b: Array, dtype: Any, variance: float = 1.0) -> Array:
+        """Return the kernel times its variance for all pairs of rows with codes a and b."""
+
+    def diagonal(self, Z: Array) -> Array | float:
+        """Return K(z, z) for every row of Z, or the number that all rows share."""
+        return 1.0
+
+    @abstractmethod
+    def at(self, points: Array) -> Self:
+        """Return the map whose features have the kernel of these points in their span."""
+
+    @abstractmethod
+    def weights(self, Z: Array, alpha: Array) -> Array:
+        """Return the weights of the features of `at(Z)` that make sum_i alpha_i K(x, z_i), for alpha (n, k)."""
+
+    def squared_scales(self) -> Array | None:
+        """Return the square of every input's scale (d,), None where the kernel has none."""
+        return None
+
+    def with_short_texts(self, X: Array) -> Self:
+        """Return the map with no more directions of texts than the rows X tell apart."""
+        return self
+
+
+class ProductMap(KernelMap):
+    """A map whose kernel is the product of its features."""
+
+    is_product = True
+
+    def codes(self, Z: Array, dtype: Any) -> Array:
+        """Return the features."""
+        return self.features(Z)
+
+    def between(self, a: Array, b: Array, dtype: Any, variance: float = 1.0) -> Array:
+        """Return a b'; the codes that a term makes have its variance in them."""
+        product: Array = a @ b.T
+        return product
+
+    def diagonal(self, Z: Array) -> Array:
+        """Return |phi(z)|^2 for every row."""
+        return np.asarray((self.features(Z) ** 2).sum(axis=1))
+
+    def at(self, points: Array) -> Self:
+        """Return the map itself, which has no points."""
+        return self
+
+    def weights(self, Z: Array, alpha: Array) -> Array:
+        """Return sum_i alpha_i phi(z_i)."""
+        return np.asarray(self.features(Z).T @ alpha)
+
+
+class PointMap(KernelMap):
+    """A map whose features are the values K(x, z_m) of its kernel at points z_m, (M, d); its features are in their
+    precision."""
+
+    points: Array
+
+    @property
+    def n_features(self) -> int:
+        """The number of points."""
+        return len(self.points)
+
+    def features(self, X: Array) -> Array:
+        """Return K(x, z_m) for every row x and point z_m."""
+        dtype = self.points.dtype
+        return self.between(self.codes(X, dtype), self.codes(self.points, dtype), dtype)
+
+    def at(self, points: Array) -> Self:
+        """Return the map with other points."""
+        return replace(self, points=points)  # type: ignore[type-var]  # subclasses are dataclasses
+
+    def weights(self, Z: Array, alpha: Array) -> Array:
+        """Return alpha: the points are the rows."""
+        return alpha
+
+    def dtype(self, double: bool) -> Any:
+        """Return the type of the points, or float64."""
+        return np.float64 if double else self.points.dtype
 
 
 @dataclass(frozen=True)
-class FeatureMap:
+class FeatureMap(ProductMap):
     """Omega (d, D), scales included; phases b (D,); amplitudes (D,), sqrt(2/D) unless features are weighted."""
 
     frequencies: Array
@@ -35,99 +196,89 @@ class FeatureMap:
 
     @property
     def n_features(self) -> int:
+        """The number of cosines."""
         return len(self.phases)
 
+    @property
+    def role(self) -> Role:
+        """Cosines stay cosines, those of single inputs in the default."""
+        return "single inputs"
+
     def astype(self, dtype: DTypeLike) -> "FeatureMap":
+        """Return the map in another precision."""
         return replace(self, **{k: np.asarray(v, dtype) for k, v in vars(self).items()})
 
+    def angles(self, X: Array) -> Array:
+        """Return Omega'x + b for every row x, in the precision of X."""
+        z = X @ self.frequencies.astype(X.dtype, copy=False)
+        z += self.phases.astype(X.dtype, copy=False)
+        return z
 
-def angles(phi: FeatureMap, X: Array) -> Array:
-    """Omega'x + b for every row x, in the precision of X."""
-    z = X @ phi.frequencies.astype(X.dtype, copy=False)
-    z += phi.phases.astype(X.dtype, copy=False)
-    return z
+    def features(self, X: Array) -> Array:
+        """Return a cos(Omega'x + b) for every row x."""
+        z = self.angles(X)
+        np.cos(z, out=z)
+        z *= self.amplitudes.astype(X.dtype, copy=False)
+        return z
 
+    def pullback(self, X: Array, G: Array) -> Array:
+        """Return -G * a sin(Omega'x + b) Omega'."""
+        slope = np.sin(self.angles(X))
+        slope *= -self.amplitudes
+        slope *= G
+        return slope @ self.frequencies.T
 
-@singledispatch
-def features(phi: Any, X: Array) -> Array:
-    """phi(x) for every row x."""
-    raise TypeError(f"{type(phi).__name__} is not a feature map.")
+    def leading(self, most: int, variance: float) -> "FeatureMap":
+        """Return pairs of cosines and sines of the largest amplitudes, at most so many features, with the variance in
+        their amplitudes."""
+        half = self.n_features // 2
+        first = np.sort(np.argsort(-self.amplitudes[:half], kind="stable")[: max(most // 2, 1)])
+        both = np.concatenate([first, first + half])[: max(most, 1)]
+        amplitudes = self.amplitudes[both] * np.sqrt(variance)
+        return FeatureMap(self.frequencies[:, both], self.phases[both], amplitudes)
 
-
-@features.register
-def _(phi: FeatureMap, X: Array) -> Array:
-    z = angles(phi, X)
-    np.cos(z, out=z)
-    z *= phi.amplitudes.astype(X.dtype, copy=False)
-    return z
-
-
-@singledispatch
-def pullback(phi: Any, X: Array, G: Array) -> Array:
-    """sum_k G_ik dphi_k/dx at every row i, shape (n, d): a gradient with respect to features carried back to the
-    inputs."""
-    raise TypeError(f"{type(phi).__name__} is not a feature map.")
-
-
-@pullback.register
-def _(phi: FeatureMap, X: Array, G: Array) -> Array:
-    slope = np.sin(angles(phi, X))
-    slope *= -phi.amplitudes
-    slope *= G
-    return slope @ phi.frequencies.T
-
-
-@dataclass(frozen=True)
-class LinearMap:
-    """Inputs themselves, times their prior standard deviations (d,); inputs of none are not looked at."""
-
-    slopes: Array
-
-    @property
-    def n_features(self) -> int:
-        return int(np.count_nonzero(self.slopes))
-
-
-@features.register
-def _(phi: LinearMap, X: Array) -> Array:
-    seen = np.flatnonzero(phi.slopes)
-    return X[:, seen] * phi.slopes[seen].astype(X.dtype)
-
-
-@pullback.register
-def _(phi: LinearMap, X: Array, G: Array) -> Array:
-    result = np.zeros(X.shape)
-    result[:, np.flatnonzero(phi.slopes)] = G * phi.slopes[np.flatnonzero(phi.slopes)]
-    return result
+    def graph(self, graph: Operations, Z: str, double: bool) -> str:
+        """Cosines are sines a quarter of a turn on, which older versions of onnxruntime have in float64."""
+        product = graph("MatMul", Z, np.asarray(self.frequencies, np.float64))
+        turned = graph("Sin", graph("Add", product, np.asarray(self.phases, np.float64) + np.pi / 2))
+        return graph("Mul", turned, np.asarray(self.amplitudes, np.float64))
 
 
 @dataclass(frozen=True)
-class JointMap:
+class JointMap(Map):
     """Several feature maps side by side, each on the inputs as they are or on their ranks."""
 
-    parts: tuple[tuple[Warp | None, Any], ...]
+    maps: Parts
 
     @property
     def n_features(self) -> int:
-        return sum(part.n_features for _, part in self.parts)
+        """The number of features of all maps."""
+        return sum(part.n_features for _, part in self.maps)
 
+    @property
+    def parts(self) -> Parts:
+        """The maps, each with the ranks that it sees."""
+        return self.maps
 
-@features.register
-def _(phi: JointMap, X: Array) -> Array:
-    parts = (
-        features(part, X if warp is None else warped(warp, X).astype(X.dtype, copy=False)) for warp, part in phi.parts
-    )
-    return np.hstack([np.zeros((len(X), 0), X.dtype), *parts])
+    def features(self, X: Array) -> Array:
+        """Return the features of all maps side by side."""
+        parts = (
+            part.features(X if ranks is None else ranks.forward(X).astype(X.dtype, copy=False))
+            for ranks, part in self.maps
+        )
+        return np.hstack([np.zeros((len(X), 0), X.dtype), *parts])
 
-
-@pullback.register
-def _(phi: JointMap, X: Array, G: Array) -> Array:
-    total, at = np.zeros(X.shape), 0
-    for warp, part in phi.parts:
-        g = G[:, at : at + part.n_features]
-        total += pullback(part, X, g) if warp is None else pullback(part, warped(warp, X), g) * slopes(warp, X)
-        at += part.n_features
-    return total
+    def pullback(self, X: Array, G: Array) -> Array:
+        """Return the sum over the maps, through the slopes of ranks."""
+        total, at = np.zeros(X.shape), 0
+        for ranks, part in self.maps:
+            g = G[:, at : at + part.n_features]
+            if ranks is None:
+                total += part.pullback(X, g)
+            else:
+                total += part.pullback(ranks.forward(X), g) * ranks.slopes(X)
+            at += part.n_features
+        return total
 
 
 def as_orders(interactions: Interactions, d: int) -> tuple[int, ...]:

@@ -17,28 +17,19 @@ product of what enters the matrix and what comes back to it, so the n x p Jacobi
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from .._types import Array
 from ..runtime.threads import side_by_side
-from .features import JointMap, angles, features, pullback
-from .rank_transform import warped
-from .target_transform import Link
+from .target_transform import BackTransform
 
 _LONG = 2**23  # entries of a table of features
 
 Weights: TypeAlias = tuple[Array, ...]
 Layers: TypeAlias = tuple[Weights, ...]
 Factors: TypeAlias = list[tuple[Array, Array]]
-
-
-class InputMap(Protocol):
-    """Any feature map phi_1 of the inputs; `mlkm.model.features.features` computes it."""
-
-    @property
-    def n_features(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -51,7 +42,7 @@ class Machine:
     residual: bool = False
     skip: bool = False
     linear: bool = False
-    link: Link | None = None
+    link: BackTransform | None = None
 
     @property
     def depth(self) -> int:
@@ -146,12 +137,12 @@ def last_inputs(machine: Machine, X: Array, first: Array, h: Array) -> Array:
 
 def forward(machine: Machine, X: Array, first: Array | None = None) -> Tape:
     """f(x) for every row, with what the backward pass needs. `first` is phi_1(X), where it is already known."""
-    first = features(machine.maps[0], X) if first is None else first
+    first = machine.maps[0].features(X) if first is None else first
     h, hidden, turned = first, [], []
     for phi, layer in zip(machine.maps[1:], machine.layers[:-1], strict=True):
         hidden.append(h)
         u = affine(layer[0], h)
-        theta = angles(phi, u)
+        theta = phi.angles(u)
         turned.append(theta)
         h = np.cos(theta)
         h *= phi.amplitudes
@@ -181,7 +172,7 @@ def predict_linked(machine: Machine, X: Array, entries: int = 2**24) -> Array:
     most so many entries."""
     phi, X = machine.maps[0], np.ascontiguousarray(X)  # the same sums whatever the order in memory
     block = int(np.clip(entries // phi.n_features if phi.n_features else 4096, 16, 4096))
-    several = machine.depth == 1 and isinstance(phi, JointMap) and len(phi.parts) > 1
+    several = machine.depth == 1 and len(phi.parts) > 1
     f = _by_parts if several else lambda m, rows: forward(m, rows).output
     return np.vstack([f(machine, X[start : start + block]) for start in range(0, len(X), block)])
 
@@ -190,8 +181,8 @@ def _by_parts(machine: Machine, X: Array) -> Array:
     """f(x) of one layer of several maps: the sum of what each of them adds, in its own precision."""
     W, at = machine.layers[0][0], 0
     total = np.tile(W[-1], (len(X), 1)).astype(np.float64)
-    for warp, part in machine.maps[0].parts:
-        F = features(part, X if warp is None else warped(warp, X))
+    for ranks, part in machine.maps[0].parts:
+        F = part.features(X if ranks is None else ranks.forward(X))
         total += F @ W[at : at + part.n_features].astype(F.dtype)
         at += part.n_features
     return total + X @ W[at:-1] if machine.linear else total
@@ -279,7 +270,7 @@ def input_gradient(machine: Machine, X: Array, output: int = 0) -> Array:
         if machine.skip:
             G = G + W[at : at + phi.n_features, output]
             at += phi.n_features
-    gradient = pullback(phi, X, G)
+    gradient: Array = phi.pullback(X, G)
     if machine.linear:
         gradient += W[at : at + d, output]
     return gradient if machine.link is None else machine.link.slope(tape.output)[:, [output]] * gradient

@@ -2,46 +2,43 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from .._types import Array
-from .features import JointMap, features
+from .features import JointMap, Map, Parts
 from .machine import Machine
-from .rank_transform import Warp, warped
-from .sum_kernel import Map, SumKernel
-
-Maps: TypeAlias = tuple[tuple[Warp | None, Any], ...]
+from .sum_kernel import SumKernel
 
 
 @dataclass(frozen=True)
 class Part:
-    """A feature map on the inputs or their ranks, and the factor that gives its features their prior variance."""
+    """A feature map, and the factor that gives its features their prior variance."""
 
-    warp: Warp | None
     phi: Map
     factor: Array | float
 
     @property
     def n_features(self) -> int:
+        """The number of features of the map."""
         return self.phi.n_features
 
     @property
-    def maps(self) -> Maps:
-        return ((self.warp, self.phi),)
+    def maps(self) -> Parts:
+        """The map, as a part of a joint map."""
+        return self.phi.parts
 
     def features(self, X: Array, out: Array) -> None:
-        """Features with unit prior variance."""
-        F = features(self.phi, X if self.warp is None else warped(self.warp, X).astype(X.dtype, copy=False))
+        """Write features with unit prior variance to `out`."""
+        F = self.phi.features(X)
         np.multiply(F, np.asarray(self.factor, X.dtype), out=out)
 
     def scaled(self, B: Array) -> Array:
-        """B T, with T the factors on the diagonal: from the features of the maps to those of unit variance."""
+        """Return B T, with T the factors on the diagonal: from the features of the maps to those of unit variance."""
         return np.asarray(B * self.factor)
 
     def folded(self, B: Array) -> Array:
-        """B T': from weights of these features to weights of the maps."""
+        """Return B T': from weights of these features to weights of the maps."""
         return np.asarray(B * self.factor)
 
 
@@ -56,23 +53,26 @@ class SumPart:
 
     @property
     def n_features(self) -> int:
+        """The number of landmarks."""
         return len(self.points)
 
     @property
-    def maps(self) -> Maps:
-        return tuple((term.warp, term.at(self.points, np.float64)) for term in self.kernel.terms)
+    def maps(self) -> Parts:
+        """The kernels of the sum at the landmarks, side by side."""
+        return tuple((term.ranks, term.at(self.points, np.float64)) for term in self.kernel.terms)
 
     def features(self, X: Array, out: Array) -> None:
+        """Write features with unit prior variance to `out`."""
         K = self.kernel.between(self.kernel.codes(X), self.kernel.codes(self.points.astype(X.dtype)), X.dtype)
         _times_triangle(K, self.factor, out)
 
     def scaled(self, B: Array) -> Array:
-        each = np.split(B, len(self.kernel.terms), axis=1)
-        return np.asarray(
-            sum(term.variance * own for term, own in zip(self.kernel.terms, each, strict=True)) @ self.factor
-        )
+        """Return B T: the kernels of the maps summed up with their variances, and whitened."""
+        each = zip(self.kernel.terms, np.split(B, len(self.kernel.terms), axis=1), strict=True)
+        return np.asarray(sum(term.variance * of_term for term, of_term in each) @ self.factor)
 
     def folded(self, B: Array) -> Array:
+        """Return B T'."""
         every = B @ self.factor.T
         return np.hstack([term.variance * every for term in self.kernel.terms])
 
@@ -93,10 +93,11 @@ class Prior:
 
     @property
     def n_features(self) -> int:
+        """The number of features, linear term included."""
         return self.width + (0 if self.linear is None else len(self.linear))
 
     def rows_of_features(self, X: Array) -> Array:
-        """Features with unit prior variance."""
+        """Return features with unit prior variance."""
         result = np.empty((len(X), self.n_features), X.dtype)
         at = 0
         for part in self.parts:
@@ -107,33 +108,33 @@ class Prior:
         return result
 
     def scaled(self, B: Array, transposed: bool = False) -> Array:
-        """B T, or B T', with T the factors on the diagonal: from the features of the maps to those of unit variance,
-        and back."""
+        """Return B T, or B T', with T the factors on the diagonal: from the features of the maps to those of unit
+        variance, and back."""
         pieces, at = [], 0
         for part, width in self._walk(transposed):
-            own = B[:, at : at + width]
-            pieces.append(part.folded(own) if transposed else part.scaled(own))
+            piece = B[:, at : at + width]
+            pieces.append(part.folded(piece) if transposed else part.scaled(piece))
             at += width
         return np.hstack(pieces if self.linear is None else [*pieces, B[:, at:] * self.linear])
 
     def _walk(self, transposed: bool) -> Iterator[tuple[Part | SumPart, int]]:
-        """The parts, each with its number of features, or of those of its maps."""
+        """Iterate over the parts, each with its number of features, or of those of its maps."""
         for part in self.parts:
             yield part, part.n_features if transposed else sum(phi.n_features for _, phi in part.maps)
 
     def inputs(self, X: Array) -> Array:
-        """X in the precision that sums over many rows are taken in."""
+        """Return X in the precision that sums over many rows are taken in."""
         return X if self.precise else X.astype(np.float32)
 
     def machine(self, coefficients: Array, intercept: Array) -> Machine:
-        """The one-layer machine of a ridge on those features; prior variances are folded into the weights."""
+        """Return the one-layer machine of a ridge on those features; prior variances are folded into the weights."""
         W = self.scaled(coefficients.T, transposed=True).T
         phi = JointMap(tuple(both for part in self.parts for both in part.maps))
         return Machine((phi,), ((np.vstack([W, intercept]),),), linear=self.linear is not None)
 
 
 def _times_triangle(F: Array, U: Array, out: Array, width: int = 500) -> None:
-    """F U into `out` for an upper triangular U, without most of the zeros."""
+    """Write F U to `out` for an upper triangular U, without most of the zeros."""
     U = U.astype(F.dtype, copy=False)
     for begin in range(0, len(U), width):
         end = min(begin + width, len(U))

@@ -18,16 +18,42 @@ _BESIDE = 1e-9  # of all rows: far above rounding, far below the weight of a row
 
 
 @dataclass(frozen=True)
-class Warp:
+class RankTransform:
     """For each input its knots (increasing) and the values there; beyond the outer knots the value is constant. An
     input without knots stays as it is."""
 
     knots: tuple[Array, ...]
     values: tuple[Array, ...]
 
+    def forward(self, X: Array) -> Array:
+        """Return the inputs on the scale of their ranks."""
+        columns = [np.interp(x, k, v) if len(k) else x for x, k, v in zip(X.T, self.knots, self.values, strict=True)]
+        return np.stack(columns, axis=1)
 
-def fit_warp(X: Array, weights: Array, numbers: BoolArray | None = None) -> Warp:
-    """The weighted mid-rank of each input that is a number, at no more than 256 of its values, standardised."""
+    def slopes(self, X: Array) -> Array:
+        """Return the derivative of each transformed input at every row; 0 beyond the outer knots."""
+        result = np.zeros_like(X)
+        for j, (knots, values) in enumerate(zip(self.knots, self.values, strict=True)):
+            if len(knots) > 1:
+                rise = np.concatenate([[0], np.diff(values) / np.diff(knots), [0]])
+                result[:, j] = rise[np.searchsorted(knots, X[:, j], side="right")]
+        return result
+
+    def coarser(self, gap: float = 0.1) -> "RankTransform":
+        """Return the same map with knots at least so far apart, but for the last: the first value of every other
+        cell."""
+        knots, values = [], []
+        for k, v in zip(self.knots, self.values, strict=True):
+            cells = np.floor((k - k[:1]) / gap)
+            first_of_cell = np.flatnonzero(np.diff(cells, prepend=-1) > 0)
+            chosen = np.union1d(first_of_cell[::2], np.arange(len(k))[-1:])
+            knots.append(k[chosen])
+            values.append(v[chosen])
+        return RankTransform(tuple(knots), tuple(values))
+
+
+def fit_rank_transform(X: Array, weights: Array, numbers: BoolArray | None = None) -> RankTransform:
+    """Return the weighted mid-rank of each input that is a number, at no more than 256 of its values, standardised."""
     knots: list[Array] = []
     values: list[Array] = []
     for j, column in enumerate(X.T):
@@ -43,31 +69,4 @@ def fit_warp(X: Array, weights: Array, numbers: BoolArray | None = None) -> Warp
         chosen = np.unique(np.searchsorted(rank, wanted))
         knots.append(points[chosen])
         values.append((rank[chosen] - 0.5) / spread)
-    return Warp(tuple(knots), tuple(values))
-
-
-def coarser(warp: Warp, gap: float = 0.1) -> Warp:
-    """The same map with knots that are at least so far apart, but for the last: the first value of every other cell."""
-    knots, values = [], []
-    for k, v in zip(warp.knots, warp.values, strict=True):
-        cells = np.floor((k - k[:1]) / gap)
-        first_of_cell = np.flatnonzero(np.diff(cells, prepend=-1) > 0)
-        chosen = np.union1d(first_of_cell[::2], np.arange(len(k))[-1:])
-        knots.append(k[chosen])
-        values.append(v[chosen])
-    return Warp(tuple(knots), tuple(values))
-
-
-def warped(warp: Warp, X: Array) -> Array:
-    columns = [np.interp(x, k, v) if len(k) else x for x, k, v in zip(X.T, warp.knots, warp.values, strict=True)]
-    return np.stack(columns, axis=1)
-
-
-def slopes(warp: Warp, X: Array) -> Array:
-    """The derivative of each warped input at every row; 0 beyond the outer knots."""
-    result = np.zeros_like(X)
-    for j, (knots, values) in enumerate(zip(warp.knots, warp.values, strict=True)):
-        if len(knots) > 1:
-            rise = np.concatenate([[0], np.diff(values) / np.diff(knots), [0]])
-            result[:, j] = rise[np.searchsorted(knots, X[:, j], side="right")]
-    return result
+    return RankTransform(tuple(knots), tuple(values))

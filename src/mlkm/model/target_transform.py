@@ -1,4 +1,4 @@
-"""Targets on a scale where they are nearly normal, and the way back to their mean.
+"""Targets on a scale where they are nearly normal, and predictions back-transformed to their mean.
 
     z = g(y),    E[y | f] = mean over the errors e of g^{-1}(f + e)
 
@@ -18,7 +18,7 @@ from ..runtime.sizes import LINK_ERRORS, LINK_KNOTS
 
 
 @dataclass(frozen=True)
-class Power:
+class TargetTransform:
     """g for every output: power, the centre and spread of y, mean and sd of z, and the range of z in training."""
 
     power: Array
@@ -30,13 +30,13 @@ class Power:
     high: Array
 
     def forward(self, Y: Array) -> Array:
-        """z, of mean 0 and variance 1 in training."""
+        """Return z, of mean 0 and variance 1 in training."""
         U = (Y - self.centre) / self.spread
         columns = [yeo_johnson(u, power) for u, power in zip(U.T, self.power, strict=True)]
         return np.asarray((np.stack(columns, axis=1) - self.mean) / self.sd)
 
     def backward(self, Z: Array) -> Array:
-        """y; beyond the range of training along the tangent at its end."""
+        """Return y; beyond the range of training along the tangent at its end."""
         held = np.clip(Z, self.low, self.high)
         return self._inverse(held) + (Z - held) * self._slope(held)
 
@@ -46,50 +46,51 @@ class Power:
         return np.asarray(np.stack(columns, axis=1) * self.spread + self.centre)
 
     def _slope(self, Z: Array) -> Array:
-        """dy/dz: with u = (y - centre) / spread, du/dv is (1 + |u|) to the power 1 - p above, p - 1 below."""
+        """Return dy/dz: with u = (y - centre) / spread, du/dv is (1 + |u|) to the power 1 - p above, p - 1 below."""
         U = (self._inverse(Z) - self.centre) / self.spread
         exponents = np.where(U >= 0, 1 - self.power, self.power - 1)
         return np.asarray((1 + np.abs(U)) ** exponents * self.spread * self.sd)
 
 
 @dataclass(frozen=True)
-class Link:
-    """The way back as a table for every output: the mean of y and its standard deviation at knots of f, (q, k) each;
-    linear in between, and beyond."""
+class BackTransform:
+    """A table for every output, from a prediction f of z to y: the mean of y and its standard deviation at knots of f,
+    (q, k) each; linear in between, and beyond."""
 
     knots: Array
     means: Array
     deviations: Array
 
     def mean(self, F: Array) -> Array:
-        """E[y] where z is predicted as f, for F (..., k)."""
+        """Return E[y] where z is predicted as f, for F (..., k)."""
         held = np.clip(F, self.knots[0], self.knots[-1])
         return self._at(held, self.means) + (F - held) * self.slope(F)
 
     def deviation(self, F: Array) -> Array:
-        """The standard deviation of y there, held beyond the knots."""
+        """Return the standard deviation of y there, constant beyond the knots."""
         return self._at(np.clip(F, self.knots[0], self.knots[-1]), self.deviations)
 
     def slope(self, F: Array) -> Array:
-        """dE[y]/df."""
+        """Return dE[y]/df."""
         rise = np.diff(self.means, axis=0) / np.diff(self.knots, axis=0)
         columns = [
-            own[np.clip(np.searchsorted(knots, f, side="right") - 1, 0, len(own) - 1)]
-            for f, knots, own in zip(np.moveaxis(F, -1, 0), self.knots.T, rise.T, strict=True)
+            slopes[np.clip(np.searchsorted(knots, f, side="right") - 1, 0, len(slopes) - 1)]
+            for f, knots, slopes in zip(np.moveaxis(F, -1, 0), self.knots.T, rise.T, strict=True)
         ]
         return np.stack(columns, axis=-1)
 
-    def times(self, factor: float) -> "Link":
-        return Link(self.knots, factor * self.means, factor * self.deviations)
+    def times(self, factor: float) -> "BackTransform":
+        """Return the table of a factor times y."""
+        return BackTransform(self.knots, factor * self.means, factor * self.deviations)
 
     def _at(self, F: Array, values: Array) -> Array:
-        """Between the knots."""
+        """Interpolate values between the knots."""
         columns = zip(np.moveaxis(F, -1, 0), self.knots.T, values.T, strict=True)
-        return np.stack([np.interp(f, knots, own) for f, knots, own in columns], axis=-1)
+        return np.stack([np.interp(f, knots, at_knots) for f, knots, at_knots in columns], axis=-1)
 
 
-def fit_power(Y: Array, weights: Array) -> Power:
-    """The power with the largest likelihood, were z normal, for every output."""
+def fit_target_transform(Y: Array, weights: Array) -> TargetTransform:
+    """Return the transform with the power of the largest likelihood, were z normal, for every output."""
     each = []
     for y in Y.T:
         low, centre, high = _quantiles(y, weights, (0.25, 0.5, 0.75))
@@ -100,38 +101,40 @@ def fit_power(Y: Array, weights: Array) -> Power:
         mean = float(np.average(z, weights=weights))
         sd = float(np.sqrt(np.average((z - mean) ** 2, weights=weights))) or 1.0
         each.append((power, centre, spread, mean, sd, (z.min() - mean) / sd, (z.max() - mean) / sd))
-    return Power(*np.array(each).T)
+    return TargetTransform(*np.array(each).T)
 
 
-def link_of(power: Power, errors: Array, weights: Array) -> Link:
-    """The way back for a fit that misses rows left out by these errors (m, k)."""
+def fit_back_transform(transform: TargetTransform, errors: Array, weights: Array) -> BackTransform:
+    """Return the back-transform of a fit with these leave-one-out residuals (m, k)."""
     shares = (np.arange(LINK_ERRORS) + 0.5) / LINK_ERRORS
     E = np.stack([_quantiles(e, weights, shares) for e in errors.T], axis=1)
-    low, high = power.low + E[0], power.high + E[-1]
+    low, high = transform.low + E[0], transform.high + E[-1]
     knots = np.linspace(
         low, np.where(high > low, high, low + 1), LINK_KNOTS
     )  # an output that does not vary has a range, too
-    values = np.stack([power.backward(knots + e) for e in E])
-    return Link(knots, values.mean(axis=0), values.std(axis=0))
+    values = np.stack([transform.backward(knots + e) for e in E])
+    return BackTransform(knots, values.mean(axis=0), values.std(axis=0))
 
 
-def share_of_spread(missed: Array, spread: Array, weights: Array) -> float:
-    """How much of the noise follows the other scale: the v between 0 and 1 under which what is missed of rows left out
-    (m, k), normal with variances in proportion to 1 - v + v u, is most likely, u being the spread squared over its
-    mean."""
+def share_of_spread(loo_residuals: Array, spread: Array, weights: Array) -> float:
+    """Return how much of the noise follows the transformed scale: the v between 0 and 1 under which leave-one-out
+    residuals (m, k), normal with variances in proportion to 1 - v + v u, are most likely, u being the spread squared
+    over its mean."""
     squares = spread**2 + 1e-300
     u = squares / np.average(squares, axis=0, weights=weights)
 
     def unlikely(v: float) -> float:
+        """Return the negative log likelihood of the share v."""
         relative = 1 - v + v * u
-        size = np.average(missed**2 / relative, axis=0, weights=weights)
+        size = np.average(loo_residuals**2 / relative, axis=0, weights=weights)
         return float(np.sum(np.average(np.log(relative), axis=0, weights=weights) + np.log(size + 1e-300)))
 
     return float(minimize_scalar(unlikely, bounds=(0, 0.999), method="bounded").x)
 
 
 def straightness(Y: Array, Z: Array, weights: Array) -> float:
-    """The least squared correlation of y and z among the outputs: where it is near 1, they are as good as the same."""
+    """Return the least squared correlation of y and z among the outputs: where it is near 1, they are as good as the
+    same."""
     centred = [V - np.average(V, axis=0, weights=weights) for V in (Y, Z)]
     product = weights @ (centred[0] * centred[1])
     squares = [weights @ V**2 for V in centred]
@@ -139,18 +142,19 @@ def straightness(Y: Array, Z: Array, weights: Array) -> float:
 
 
 def yeo_johnson(u: Array, power: float) -> Array:
-    """((1 + u)^p - 1) / p above zero, -((1 - u)^{2 - p} - 1) / (2 - p) below."""
+    """Return ((1 + u)^p - 1) / p above zero, -((1 - u)^{2 - p} - 1) / (2 - p) below."""
     above = _box_cox(np.maximum(u, 0), power)
     return np.asarray(np.where(u >= 0, above, -_box_cox(np.maximum(-u, 0), 2 - power)))
 
 
 def inverse_yeo_johnson(v: Array, power: float) -> Array:
+    """Return u for `yeo_johnson(u, power)`."""
     above = _inverse_box_cox(np.maximum(v, 0), power)
     return np.asarray(np.where(v >= 0, above, -_inverse_box_cox(np.maximum(-v, 0), 2 - power)))
 
 
 def _box_cox(u: Array, p: float) -> Array:
-    """((1 + u)^p - 1) / p, a logarithm where p is 0."""
+    """Return ((1 + u)^p - 1) / p, a logarithm where p is 0."""
     return np.asarray(np.log1p(u) if p < 1e-6 else np.expm1(p * np.log1p(u)) / p)
 
 
@@ -159,7 +163,7 @@ def _inverse_box_cox(v: Array, p: float) -> Array:
 
 
 def _unlikely(power: float, u: Array, weights: Array) -> float:
-    """Negative log likelihood per row, the variance being the best one."""
+    """Return the negative log likelihood per row, the variance being the best one."""
     z = yeo_johnson(u, power)
     variance = np.average((z - np.average(z, weights=weights)) ** 2, weights=weights)
     return float(
@@ -169,7 +173,7 @@ def _unlikely(power: float, u: Array, weights: Array) -> float:
 
 
 def _quantiles(y: Array, weights: Array, shares: tuple[float, ...] | Array) -> Array:
-    """Weighted: where the cumulated weights, taken at their middles, reach the shares."""
+    """Return weighted quantiles: where the cumulated weights, taken at their middles, reach the shares."""
     order = np.argsort(y, kind="stable")
     mass = np.cumsum(weights[order]) - weights[order] / 2
     return np.asarray(np.interp(np.asarray(shares) * weights.sum(), mass, y[order]))

@@ -16,7 +16,6 @@ from ..model.features import FeatureMap
 from ..runtime.checks import brief
 from ..runtime.levels import exact_levels
 from .graph import Graph
-from .maps import features
 from .regressors import regressor_mean, standard_inputs
 from .sigma import sigma
 from .table import Source, level_numbers, standardised
@@ -87,4 +86,4 @@ def _quantiles(band: QuantileBand, source: Source) -> tuple[str, str]:
 
 
 def _inputs_and_features(graph: Graph, phi: FeatureMap, Z: str) -> str:
-    return graph.side_by_side([Z, features(phi, graph, Z, True)])
+    return graph.side_by_side([Z, phi.graph(graph, Z, True)])

@@ -8,7 +8,6 @@ import numpy as np
 from ..estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from ..random_features import RandomFeatures
 from .graph import OPSETS, Graph
-from .maps import features
 from .proto import attributes, package
 from .regressors import regressor_mean
 from .table import Source
@@ -29,7 +28,7 @@ def _mean(model: Any, X: str, graph: Graph, double: bool) -> str:
 
 
 def _random_features(model: RandomFeatures, X: str, graph: Graph, double: bool) -> str:
-    return features(model.map_, graph, X, double)
+    return model.map_.graph(graph, X, double)
 
 
 def _shape(width: Callable[[Any], int]) -> Callable[[Any], None]:

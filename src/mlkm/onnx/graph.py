@@ -15,6 +15,7 @@ from .._types import Array, IntArray
 
 ML = "ai.onnx.ml"
 OPSETS = {"": 18, ML: 3}
+_FEW = 32  # levels of a column up to which a product of indicators takes less time than comparisons
 TYPES = {"float32": 1, "int64": 7, "string": 8, "float64": 11}  # the numbers that ONNX has for them
 
 
@@ -157,3 +158,65 @@ class Graph:
     def affine(self, tensor: str, W: Array) -> str:
         """[h, 1] @ W."""
         return self("Add", self("MatMul", tensor, W[:-1]), W[-1])
+
+    # What kernels are made of. Points are stored as columns (d, M), the way products need them: older versions of
+    # onnxruntime have no product with a transposed matrix in float64.
+
+    def points(self, points: Array) -> str:
+        """Return points as (d, M), in float64; they are stored in the precision that they have."""
+        name = self.constant(points.T)
+        return name if points.dtype == np.float64 else self.cast(name, np.float64)
+
+    def minus_half_squares(self, directions: Array, Z: str, points: Array) -> str:
+        """Return -|u - v|^2 / 2 = [u, 1, -|u|^2 / 2] [v, -|v|^2 / 2, 1]' for u = T z and v = T p, as one product."""
+        T = directions if len(directions) else np.zeros((1, directions.shape[1]))
+        u, v = self("MatMul", Z, T.T), self("MatMul", T, self.points(points))
+        of_u, of_v = (self._minus_half_norms(x, axis) for x, axis in ((u, 1), (v, 0)))
+        left = self("Concat", self("Pad", u, np.array([0, 0, 0, 1]), np.array(1.0)), of_u, axis=1)
+        right = self("Pad", self("Concat", v, of_v, axis=0), np.array([0, 0, 1, 0]), np.array(1.0))
+        return self("Min", self("MatMul", left, right), np.array(0.0))
+
+    def _minus_half_norms(self, x: str, axis: int) -> str:
+        return self("Mul", self("ReduceSum", self("Mul", x, x), np.array([axis]), keepdims=1), np.array(-0.5))
+
+    def minus_distances(self, relevance: Array, Z: str, points: Array) -> str:
+        """Return -sum_j gamma_j |z_j - p_j|. l1 distances have no product and no operation in ONNX: a Scan goes over
+        the rows, with gamma'|P' - z| for one z at a time, so that memory stays at one table of the points."""
+        seen = np.flatnonzero(relevance)
+        columns = self("Gather", self.points(points), seen.astype(np.int64), axis=0)
+        weights = self.constant(-np.asarray(relevance[seen], np.float64)[None])
+        upright, flat = self.constant(np.array([-1, 1])), self.constant(np.array([-1]))
+        row, column, apart, size, product, result = (f"{self.prefix}in a row/{k}" for k in range(6))
+        body = Body(
+            (
+                Node("Reshape", (row, upright), (column,)),
+                Node("Sub", (columns, column), (apart,)),
+                Node("Abs", (apart,), (size,)),
+                Node("MatMul", (weights, size), (product,)),
+                Node("Reshape", (product, flat), (result,)),
+            ),
+            row,
+            len(seen),
+            result,
+        )
+        return self("Scan", self.columns(Z, seen), body=body, num_scan_inputs=1)
+
+    def same_levels(self, weights: Array, Z: str, points: Array, dtype: Any) -> str:
+        """Return sum_c w_c 1[z_c = p_c]: columns of few levels by one product of indicators, the others by
+        comparisons."""
+        seen, P = np.flatnonzero(weights), self.points(points)
+        levels_of = {c: np.unique(points[:, c]).astype(np.float64) for c in seen}
+        few = [c for c in seen if len(levels_of[c]) <= _FEW]
+        parts = []
+        if few:
+            at = np.repeat(few, [len(levels_of[c]) for c in few])
+            levels = np.concatenate([levels_of[c] for c in few])
+            left = self.cast(self("Equal", self.columns(Z, at), levels), dtype)
+            right = self.cast(self("Equal", self("Gather", P, at, axis=0), levels[:, None]), dtype)
+            parts.append(self("MatMul", left, self("Mul", right, weights[at, None].astype(dtype))))
+        for c in (c for c in seen if len(levels_of[c]) > _FEW):
+            same = self("Equal", self.columns(Z, np.array([c])), self("Gather", P, np.array([c]), axis=0))
+            parts.append(self("Where", same, weights[c].astype(dtype), np.zeros((), dtype)))
+        if not parts:
+            parts = [self.cast(self("MatMul", self.columns(Z, [0]), np.zeros((1, len(points)))), dtype)]
+        return self.total(parts)

@@ -10,8 +10,7 @@ from ..data.input_range import OVERSHOOT, units_of
 from ..data.preparation import Preparation
 from ..model.machine import Machine
 from .graph import Graph
-from .maps import cosines, dtype_of, part_features, parts_of
-from .piecewise import link_mean
+from .piecewise import link_mean, on_ranks
 
 _FELT = 1e-4  # a bound of the error; signs that differ leave much less of it
 
@@ -52,7 +51,8 @@ def prediction_room(graph: Graph, preparation: Preparation, Z: str) -> str:
 
 def first_features(graph: Graph, machine: Machine, Z: str) -> str | None:
     """phi_1(x) in float64, None where it has none."""
-    parts = [part_features(graph, warp, phi, Z, double=True) for warp, phi in parts_of(machine.maps[0])]
+    seen = [(ranks, phi) for ranks, phi in machine.maps[0].parts if phi.n_features]
+    parts = [phi.graph(graph, on_ranks(graph, Z, ranks), double=True) for ranks, phi in seen]
     return graph.side_by_side(parts) if parts else None
 
 
@@ -65,11 +65,14 @@ def last_inputs(graph: Graph, machine: Machine, Z: str, first: str | None, h: st
 def _one_layer(graph: Graph, machine: Machine, Z: str, double: bool) -> str:
     """The sum of what every part adds, in its own precision."""
     W, at, added = machine.layers[0][0], 0, []
-    for warp, phi in parts_of(machine.maps[0]):
+    for ranks, phi in machine.maps[0].parts:
+        if not phi.n_features:
+            continue
         own = W[at : at + phi.n_features]
         exact = double or _cancels(own)
-        dtype = dtype_of(phi, exact)
-        product = graph("MatMul", part_features(graph, warp, phi, Z, exact), own.astype(dtype))
+        dtype = phi.dtype(exact)
+        F = phi.graph(graph, on_ranks(graph, Z, ranks), exact)
+        product = graph("MatMul", F, own.astype(dtype))
         added.append(product if dtype == np.float64 else graph.cast(product, np.float64))
         at += phi.n_features
     if machine.linear:
@@ -88,7 +91,7 @@ def _layered(graph: Graph, machine: Machine, Z: str) -> str:
     h = first
     for phi, layer in zip(machine.maps[1:], machine.layers[:-1], strict=True):
         u = graph.affine(str(h), layer[0])
-        h = cosines(graph, phi, u)
+        h = phi.graph(graph, u, double=True)
         if machine.residual:
             h = graph("Add", graph.affine(h, layer[1]), u)
     return graph.affine(last_inputs(graph, machine, Z, first, h), machine.layers[-1][0])

@@ -1,4 +1,4 @@
-"""Piecewise-linear functions, one for every column: ranks of inputs (`Warp`) and the way back of a `Link`.
+"""Piecewise-linear functions, one for every column: ranks of inputs (`RankTransform`) and tables of a `BackTransform`.
 
 The interval of x is found by halving: with at most 2^s knots, s steps of one comparison each, for all columns at once.
 """
@@ -9,22 +9,22 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
-from ..model.rank_transform import Warp
-from ..model.target_transform import Link
+from ..model.rank_transform import RankTransform
+from ..model.target_transform import BackTransform
 from .graph import Graph
 
 
-def ranks(graph: Graph, Z: str, warp: Warp) -> str:
-    """Inputs on the scale of a warp."""
-    return piecewise(graph, Z, warp.knots, warp.values)
+def on_ranks(graph: Graph, Z: str, ranks: RankTransform | None) -> str:
+    """Return the inputs on the scale of their ranks; as they are without any."""
+    return Z if ranks is None else piecewise(graph, Z, ranks.knots, ranks.values)
 
 
-def link_mean(graph: Graph, f: str, link: Link) -> str:
+def link_mean(graph: Graph, f: str, link: BackTransform) -> str:
     """E[y] where z is predicted as f."""
     return piecewise(graph, f, tuple(link.knots.T), tuple(link.means.T), beyond=True)
 
 
-def link_deviation(graph: Graph, f: str, link: Link) -> str:
+def link_deviation(graph: Graph, f: str, link: BackTransform) -> str:
     return piecewise(graph, f, tuple(link.knots.T), tuple(link.deviations.T))
 
 

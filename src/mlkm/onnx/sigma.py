@@ -11,17 +11,15 @@ import numpy as np
 from scipy.linalg import lapack
 
 from .._types import Array
-from ..model.features import features as features_at
 from ..model.prior import Prior
-from ..model.sum_kernel import PRODUCTS, SumKernel
+from ..model.sum_kernel import SumKernel
 from ..solve.smoother import Dual, Primal
 from ..solve.stack import StackUncertainty
 from ..solve.tangent import Flat, InnerProducts, Tangent
 from ..solve.uncertainty import RidgeUncertainty
 from .graph import Graph
 from .machines import first_features, last_inputs, machine_output
-from .maps import part_features
-from .piecewise import link_deviation
+from .piecewise import link_deviation, on_ranks
 
 LARGEST = 2000  # rows or features of a factor: 32 MB
 
@@ -128,14 +126,13 @@ def _kernel(graph: Graph, kernel: SumKernel, X: Array, Z: str) -> tuple[str, str
     """K between rows Z and the rows X of the fit, (n, m), and K(x, x), (n, 1)."""
     matrices, diagonals, constant = [], [], 0.0
     for term in kernel.terms:
-        if isinstance(term.phi, PRODUCTS):
-            F = part_features(graph, term.warp, term.phi, Z, double=True)
-            at_rows = features_at(term.phi, term.seen(X))
+        F = term.at(X, np.float64).graph(graph, on_ranks(graph, Z, term.ranks), double=True)
+        if term.phi.is_product:
+            at_rows = term.phi.features(term.seen(X))
             matrices.append(graph("MatMul", F, term.variance * at_rows.T))
             diagonals.append(graph("Mul", graph.row_sums(graph("Mul", F, F)), np.array(term.variance)))
         else:
-            K = part_features(graph, term.warp, term.at(X, np.float64), Z, double=True)
-            matrices.append(graph("Mul", K, np.array(term.variance)))
+            matrices.append(graph("Mul", F, np.array(term.variance)))
             constant += term.variance * float(term.diagonal(X))
     if kernel.linear is not None:
         scaled = graph("Mul", Z, kernel.linear)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._types import Array
-from ..data import Rows
+from ..data import Block
 from ..data.tables.cells import RawColumn
 from ..data.tables.frames import Table
 from ..explain import Effects, FittedModel
@@ -38,7 +38,7 @@ class ReportedModel(FittedModel, Protocol):
         """Return the number of training rows."""
 
     @property
-    def training_rows_(self) -> Rows | None:
+    def training_rows_(self) -> Block | None:
         """Return the training rows, where the model has all of them."""
 
     def read_table(self, X: Any) -> Table:

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from .. import metrics
 from .._types import Array, BoolArray, IntArray
-from ..data import Rows
+from ..data import Block
 from ..data.tables.cells import RawColumn
 from ..data.tables.frames import as_words
 from ..explain import Effects
@@ -94,7 +94,7 @@ class SimpleModel(Protocol):
 class Training:
     """Training rows in inputs of the fit, their targets in units of y, and the held-out rows in the same inputs."""
 
-    rows: Rows
+    rows: Block
     targets: Array
     held_out: Array
 

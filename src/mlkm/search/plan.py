@@ -34,8 +34,6 @@ from ..solve.solver import as_solver
 from .cost import Cost, cost_of_default, cost_of_features, within
 from .policy import Policy, check_effort, current_policy, with_effort
 
-PARTS = ("amplitude1", "full", "rough")  # amplitudes of single inputs, of the smooth kernel of all, of the rough one
-
 _AUTOMATIC = ("widths", "kernels", "scales", "interactions", "relevance", "linear", "penalty", "solver")
 _NOT_GIVEN: dict[str, Any] = dict.fromkeys(_AUTOMATIC, "auto") | dict.fromkeys(("cv", "effort", "n_jobs"))
 _OTHER_SPLITS = "None, 'rotate'"  # what `cv` may be beside a splitter, in messages
@@ -278,11 +276,11 @@ class Plan:
         return splits_of(as_splitter(self.cv, _OTHER_SPLITS), X, y)[0]
 
     def parts(self, d: int) -> tuple[str, ...]:
-        """Return the names of the amplitudes of the kernels that a search of d inputs learns."""
-        if self.rough:
-            return PARTS
+        """Return the names of the kernel terms that a search of d inputs learns."""
         several = max(self.orders) > 1 or d == 1
-        return ("amplitude1",) * (1 in self.orders) + ("full",) * several
+        asked = ("additive",) * (1 in self.orders) + ("gaussian",) * several
+        names = (term.name for term in self.policy.terms)
+        return tuple(name for name in names if (self.linear if name == "linear" else self.rough or name in asked))
 
     def sums(self, n: int) -> bool:
         """Return whether n rows are so many that the fit is computed from sums over blocks of them."""

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from ..model.terms import SearchTerm, default_terms
 from ..runtime.checks import number
 
 __all__ = ["EFFORTS", "LEAST", "Policy", "between", "check_effort", "current_policy", "policy_context", "with_effort"]
@@ -102,6 +103,11 @@ class Policy:
     # rows from which on, and share of the variance of y in leave-one-out error from which on, a fit is called useless
     useless: tuple[int, float] = (30, 0.99)
     time_share: float = 0.8  # share of the seconds of an effort that the estimate of a fit may take, being an estimate
+
+    @property
+    def terms(self) -> tuple[SearchTerm, ...]:
+        """The kernels that a search learns."""
+        return default_terms(self.joint_frequencies)
 
     def width(self, n: int) -> int:
         """Return how many features n rows get: as many as a given number of products allows, and no more than half of

@@ -7,9 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from .._types import Array
-from ..data import Rows, blocks
-from ..data.rows import BLOCK, Block
-from ..data.rows import Rows as BlockRows
+from ..data import blocks
+from ..data.rows import BLOCK, Block, Rows
 from ..model.last import LastInputs
 from ..model.machine import Machine, predict_average
 from ..model.prior import Prior
@@ -89,7 +88,7 @@ def with_enough_digits(prior: Prior, n: int) -> Prior:
     return replace(prior, precise=True) if n * prior.n_features**2 <= _LITTLE_WORK else prior
 
 
-def one_layer(prior: Prior, rows: Rows, penalty: float | None) -> RidgeFit:
+def one_layer(prior: Prior, rows: Block, penalty: float | None) -> RidgeFit:
     """Fit a ridge on features of unit prior variance; a penalty of None is chosen by leave-one-out."""
     if len(rows) <= EXACT_ROWS:
         return ridge(prior.rows_of_features(rows.X), rows.Y, rows.weights, penalty)
@@ -106,7 +105,7 @@ def one_layer_solution(prior: Prior, fits: list[RidgeFit]) -> Solution:
 
 
 def last_layer(
-    machine: Machine, rows: Rows, penalty: float | None, exact_rows: int = EXACT_ROWS
+    machine: Machine, rows: Block, penalty: float | None, exact_rows: int = EXACT_ROWS
 ) -> tuple[Machine, RidgeFit]:
     """Solve the last layer of a machine on the rows, the layers below held fixed."""
     features = LastInputs(machine)
@@ -118,7 +117,7 @@ def last_layer(
     return features.machine(fit.coefficients, fit.intercept), fit
 
 
-def loo_error_of_last_layer(machine: Machine, rows: Rows, penalty: float) -> Array:
+def loo_error_of_last_layer(machine: Machine, rows: Block, penalty: float) -> Array:
     """Return the mean squared leave-one-out error of every output, by the ridge on the last layer's inputs."""
     features = LastInputs(machine)
     smoother = primal_without_rounding(features, sums_of_rows(features, rows), penalty)
@@ -147,7 +146,7 @@ class SquaredErrors:
         return total
 
 
-def mean_errors(machines: Sequence[Machine], smoothers: Sequence[Primal], rows: BlockRows) -> tuple[Array, Array]:
+def mean_errors(machines: Sequence[Machine], smoothers: Sequence[Primal], rows: Rows) -> tuple[Array, Array]:
     """Return the mean squared error of an average of machines, and the leave-one-out error averaged over smoothers,
     both (k,); the second is NaN without smoothers."""
     total: Array = rows.map_reduce(SquaredErrors(tuple(machines), tuple(smoothers)), np.add)

@@ -28,7 +28,8 @@ from joblib import Parallel, delayed, effective_n_jobs
 
 from .._types import Array, BoolArray, IntArray
 from ..data.rows import Block, Rows, in_order
-from ..model.machine import InputMap, Machine, flatten, positions, with_layers
+from ..model.features import Map
+from ..model.machine import Machine, flatten, positions, with_layers
 from ..runtime.progress import advance, stage
 from ..runtime.seeds import Purpose, generator
 from ..runtime.sizes import EPOCHS_AHEAD, WEIGHTS_AHEAD
@@ -172,7 +173,7 @@ class OneBlock(Rows[Array]):
 class AsTrainingRows:
     """Turns the rows of a block that have a weight into training rows, with targets times `unit`."""
 
-    phi: InputMap
+    phi: Map
     unit: Array
 
     def __call__(self, piece: Block) -> TrainingRows:

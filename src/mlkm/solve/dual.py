@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import get_lapack_funcs
 
 from .._types import Array
-from ..data import Rows, blocks
+from ..data import Block, blocks
 from ..model.sum_kernel import SumKernel
 from ..runtime.memory import memory_budget
 from .conjugate import FACTORS, Solved, System
@@ -44,7 +44,7 @@ class DualFit:
     single: bool  # whether float32 was precise enough for the kernel
 
 
-def solve_dual(kernel: SumKernel, rows: Rows, noise: float) -> DualFit:
+def solve_dual(kernel: SumKernel, rows: Block, noise: float) -> DualFit:
     """The fit on all rows with the noise variance given; the intercept is not penalised."""
     mean, ridge = rows.weights @ rows.Y / len(rows), noise / rows.weights
     if len(rows) > FACTORS:
@@ -61,7 +61,7 @@ def usual_steps(n: int) -> int:
     return 1 if n <= DIRECT else 30
 
 
-def solvable_rows(kernel: SumKernel, rows: Rows, noise: float) -> Rows:
+def solvable_rows(kernel: SumKernel, rows: Block, noise: float) -> Block:
     """All rows; where there is so little noise that float32 will not do, no more than a factor in float64 can take.
     Without noise the others would add little, unless they are many: these are solved with as much as float32 needs."""
     n = len(rows)

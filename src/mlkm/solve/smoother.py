@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import blas, cho_solve, lapack, solve_triangular
 
 from .._types import Array
-from ..data import Rows, blocks
+from ..data import Block, blocks
 from ..model.last import Features
 from .sums import Sums, sums_of_rows
 
@@ -126,7 +126,7 @@ class Primal:
     sums: Sums
     penalty: float
     R: Array
-    rows: Rows | None = None
+    rows: Block | None = None
     triangular: bool = True
     single: Array | None = None
 
@@ -159,7 +159,7 @@ class Primal:
         return self._training.counts * self.leverage(self._training.X)
 
     @property
-    def _training(self) -> Rows:
+    def _training(self) -> Block:
         if self.rows is None:
             raise ValueError("This smoother was made from sums; its training rows are not in memory.")
         return self.rows
@@ -194,7 +194,7 @@ class Primal:
         return np.asarray((np.einsum("np,np->n", z, z).astype(np.float64) + 1) / self.sums.weight)
 
 
-def primal(features: Features, sums: Sums, penalty: float, rows: Rows | None = None) -> Primal:
+def primal(features: Features, sums: Sums, penalty: float, rows: Block | None = None) -> Primal:
     """Factorise the ridge of these sums by a Cholesky factor."""
     penalty = max(penalty, LEAST_PENALTY)
     A = sums.centred()[0] / sums.weight
@@ -211,7 +211,7 @@ def primal_without_rounding(features: Features, sums: Sums, penalty: float) -> P
     return Primal(features, sums, penalty, R, triangular=False)
 
 
-def primal_of_rows(features: Features, rows: Rows, penalty: float) -> Primal:
+def primal_of_rows(features: Features, rows: Block, penalty: float) -> Primal:
     """Factorise the ridge of rows in memory. From `_SINGLE_FEATURES` features on leverages are computed in float32 if a
     sample of training rows shows no difference."""
     exact = primal(features, sums_of_rows(features, rows), penalty, rows)

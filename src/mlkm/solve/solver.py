@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._types import Array, IntArray
-from ..data import Rows, Standardiser
+from ..data import Block, Standardiser
 from ..model.machine import Machine
 from ..model.prior import Prior
 from ..runtime.checks import brief
@@ -28,7 +28,7 @@ class Problem:
     `prior` gives the features of layer 1 their variances, and `units` lead back to the outputs in their own units.
     """
 
-    rows: Rows
+    rows: Block
     starts: tuple[Machine, ...]
     parts: tuple[IntArray, ...] | None = None
     penalty: float | None = None

@@ -23,11 +23,11 @@ from functools import cached_property
 import numpy as np
 
 from .._types import Array
-from ..data import Rows
+from ..data import Block
 from ..model.last import Columns
 from ..model.machine import Machine, predict, predict_linked
-from ..model.sum_kernel import SumKernel, WarpedKernel
-from ..model.target_transform import Link
+from ..model.sum_kernel import SumKernel, TransformedKernel
+from ..model.target_transform import BackTransform
 from .dual import EXACT
 from .smoother import Dual, Functionals, Primal, Smoother, loo_residuals, primal_of_rows
 from .uncertainty import Uncertainty
@@ -51,7 +51,7 @@ class Member:
 
     share: float
     smoother: Smoother
-    link: Link | None = None
+    link: BackTransform | None = None
 
     def loo_predictions(self, Y: Array, copies: Array) -> Array:
         """Return f_{-i}(x_i) at every training row; `Y` are the targets as the smoother has them."""
@@ -85,18 +85,18 @@ class StackUncertainty(Uncertainty):
     """
 
     machines: tuple[Machine, ...]
-    rows: Rows
+    rows: Block
     kernel: SumKernel
     kernel_noise: float
     shares: tuple[float, float, float]
     ridge_penalty: float
     loo_error: Array
-    warped: WarpedKernel | None = None
+    warped: TransformedKernel | None = None
     solved: int | None = None
     stored_facts: RowFacts | None = None
 
     @cached_property
-    def solved_rows(self) -> Rows:
+    def solved_rows(self) -> Block:
         """Return the rows that were solved on. The others are new to the fit: they have no leverage, and their
         residuals already are leave-one-out residuals."""
         return self.rows.take(slice(0, self.solved))
@@ -118,7 +118,7 @@ class StackUncertainty(Uncertainty):
         return self.stored_facts or RowFacts(len(rows), float(rows.counts.sum()), np.ptp(rows.Y, axis=0) / 2)
 
     @cached_property
-    def posterior_rows(self) -> Rows:
+    def posterior_rows(self) -> Block:
         """Return the rows that the posterior is computed from."""
         n = self.facts.n
         return self.solved_rows.take(slice(0, n if n <= EXACT else min(EXACT, POSTERIOR_ROWS)))
@@ -189,7 +189,7 @@ class StackUncertainty(Uncertainty):
             noise = noise * (1 - v + v * self._spread(self.warped, X) / self.spread)
         return np.asarray(np.sqrt(noise + self.fit_variance * leverage[:, None]))
 
-    def _spread(self, warped: WarpedKernel, X: Array) -> Array:
+    def _spread(self, warped: TransformedKernel, X: Array) -> Array:
         """Return the variance of y that constant noise on the transformed scale has, y being within its range."""
         spread = np.minimum(warped.link.deviation(predict_linked(self.machines[1], X)), self.facts.reach)
         return np.asarray(spread**2 + 1e-300)
@@ -206,7 +206,7 @@ class StackUncertainty(Uncertainty):
         return self.stored_facts is None and len(self.solved_rows) <= EXACT
 
     @property
-    def left_out_rows(self) -> Rows:
+    def left_out_rows(self) -> Block:
         return self.solved_rows
 
     @property
@@ -238,7 +238,7 @@ class StackUncertainty(Uncertainty):
         rows = self.solved_rows
         return primal_of_rows(Columns(rows.inputs.numbers), rows, self.ridge_penalty)
 
-    def _back_transformed(self, warped: WarpedKernel, smoother: Dual, functionals: Functionals) -> Array:
+    def _back_transformed(self, warped: TransformedKernel, smoother: Dual, functionals: Functionals) -> Array:
         """Return the covariances of functionals of g^{-1}(f), (k, c, c): those of f with weights times the slope of
         the inverse transform."""
         slopes = warped.link.slope(predict_linked(self.machines[1], functionals.X))
@@ -292,11 +292,11 @@ class StackUncertainty(Uncertainty):
         return total
 
     @property
-    def training_rows(self) -> Rows | None:
+    def training_rows(self) -> Block | None:
         return self.rows if self.stored_facts is None else None
 
     @property
-    def background(self) -> Rows | None:
+    def background(self) -> Block | None:
         return self.training_rows
 
     def without_rows(self) -> "StackUncertainty":
@@ -305,7 +305,7 @@ class StackUncertainty(Uncertainty):
         if self.stored_facts is not None:
             return self
         rows, at = self.solved_rows, slice(0, len(self.posterior_rows))
-        inputs = Rows(rows.X[at], np.zeros((at.stop, 0)), rows.weights[at], rows.copies[at], None, rows.kinds)
+        inputs = Block(rows.X[at], np.zeros((at.stop, 0)), rows.weights[at], rows.copies[at], None, rows.kinds)
         return replace(self, rows=inputs, solved=None, stored_facts=self.facts)
 
     def to_send(self) -> "StackUncertainty":

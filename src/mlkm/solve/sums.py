@@ -18,9 +18,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from .._types import Array
-from ..data import Rows
-from ..data.rows import BLOCK, Block
-from ..data.rows import Rows as BlockRows
+from ..data.rows import BLOCK, Block, Rows
 from ..model.last import Features
 from ..runtime.threads import side_by_side, stop_if_asked
 
@@ -183,7 +181,7 @@ class SumsByPart:
 
 
 def sums_by_part(
-    layers: Sequence[Features], parts: Sequence[int | None], rows: BlockRows, X: Array
+    layers: Sequence[Features], parts: Sequence[int | None], rows: Rows, X: Array
 ) -> list[tuple[Sums, Sums]]:
     """Return for every layer the sums over its part and over all rows; features are shifted by their mean at X."""
     sums = rows.map_reduce(SumsByPart(tuple(sums_of(layer, X) for layer in layers), tuple(parts)), _add_each)
@@ -229,7 +227,7 @@ def sums_of(features: Features, X: Array) -> SumsOf:
     return SumsOf(features, np.asarray(features.rows_of_features(features.inputs(X)).mean(axis=0, dtype=np.float64)))
 
 
-def sums_of_rows(features: Features, rows: Rows) -> Sums:
+def sums_of_rows(features: Features, rows: Block) -> Sums:
     """Return the sums over rows in memory, in float64, with a weight that is the number of rows with all copies."""
     shift = features.rows_of_features(rows.X[:_SHIFT_ROWS]).mean(axis=0)
     sums = SumsOf(features, shift, double=True)(Block(rows.X, rows.Y, rows.weights))

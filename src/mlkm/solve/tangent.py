@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from .._types import Array
-from ..data import Rows
+from ..data import Block
 from ..model.last import Features
 from ..model.machine import Factors, Machine, forward, output_factors
 from ..runtime.seeds import Purpose, generator
@@ -137,7 +137,7 @@ class InnerProducts:
         return np.asarray(sum((H**2).sum(axis=1) * (G**2).sum(axis=1) for H, G in self.features.factors(X)))
 
 
-def factorised(features: OuterProducts, rows: Rows, penalty: float, largest_side: int = LARGEST_SIDE) -> Primal | Dual:
+def factorised(features: OuterProducts, rows: Block, penalty: float, largest_side: int = LARGEST_SIDE) -> Primal | Dual:
     """Return the smoother of a ridge on rows in memory, by its smaller matrix, after random projection where both are
     larger than `largest_side`.
 

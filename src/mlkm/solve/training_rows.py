@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from .._types import Array, IntArray
-from ..data import Rows, blocks
+from ..data import blocks
 from ..data.rows import Block
-from ..model.features import features
-from ..model.machine import InputMap, Machine, backward, forward, gradients
+from ..model.features import Map
+from ..model.machine import Machine, backward, forward, gradients
 from ..runtime.sizes import BLOCK_ENTRIES
 
 
@@ -23,7 +23,7 @@ class TrainingRows:
     X: Array
     Y: Array
     weights: Array
-    phi: InputMap
+    phi: Map
     block: int
     first: Array | None = None
     part: IntArray | None = None
@@ -34,7 +34,7 @@ class TrainingRows:
 
     def features(self, at: slice | IntArray) -> Array:
         """Return phi_1 at the given rows."""
-        return features(self.phi, self.X[at]) if self.first is None else self.first[at]
+        return self.phi.features(self.X[at]) if self.first is None else self.first[at]
 
     def targets(self, at: slice | IntArray) -> Array:
         """Return the targets of the given rows, times the unit."""
@@ -53,8 +53,8 @@ class TrainingRows:
 
 
 def training_rows(
-    rows: Rows | Block,
-    phi: InputMap,
+    rows: Block,
+    phi: Map,
     entries: int = BLOCK_ENTRIES,
     unit: Array | float = 1.0,
     part: IntArray | None = None,
@@ -62,7 +62,7 @@ def training_rows(
     """Return rows with targets times `unit`, in blocks whose features have at most so many entries; phi_1 is kept of
     up to four blocks, and computed a block at a time of more."""
     width = int(phi.n_features)
-    first = features(phi, rows.X) if len(rows) * width <= max(entries, 4 * BLOCK_ENTRIES) else None
+    first = phi.features(rows.X) if len(rows) * width <= max(entries, 4 * BLOCK_ENTRIES) else None
     return TrainingRows(rows.X, rows.Y, rows.weights, phi, max(1, entries // width), first, part, unit)
 
 

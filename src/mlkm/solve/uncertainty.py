@@ -25,7 +25,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._types import Array, IntArray
-from ..data import Rows
+from ..data import Block
 from ..model.last import Features
 from ..model.machine import Machine, predict_average
 from ..model.prior import Prior
@@ -60,7 +60,7 @@ class LeftOut:
     place: IntArray
 
 
-def places(rows: Rows, X: Array, Y: Array) -> IntArray:
+def places(rows: Block, X: Array, Y: Array) -> IntArray:
     """Return the index of each row (x, y) among distinct rows, -1 where it is not one of them."""
     known = {row.tobytes(): place for place, row in enumerate(_joined(rows.X, rows.Y))}
     return np.array([known.get(row.tobytes(), -1) for row in _joined(X, Y)], dtype=np.intp)
@@ -74,7 +74,7 @@ class Uncertainty(ABC):
     """What a fitted model knows of its errors, on standardised inputs and targets."""
 
     machines: tuple[Machine, ...]
-    rows: Rows | None
+    rows: Block | None
     loo_error: Array
 
     def __getstate__(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class Uncertainty(ABC):
 
     @property
     @abstractmethod
-    def left_out_rows(self) -> Rows:
+    def left_out_rows(self) -> Block:
         """Return the distinct rows that leave-one-out is about."""
 
     @property
@@ -120,12 +120,12 @@ class Uncertainty(ABC):
 
     @property
     @abstractmethod
-    def training_rows(self) -> Rows | None:
+    def training_rows(self) -> Block | None:
         """Return all rows of the fit with their targets, where they are in memory."""
 
     @property
     @abstractmethod
-    def background(self) -> Rows | None:
+    def background(self) -> Block | None:
         """Return rows of the fit over which effects are averaged, where there are any."""
 
     @abstractmethod
@@ -166,13 +166,13 @@ class RidgeUncertainty(Uncertainty):
     machines: tuple[Machine, ...]
     penalty: float
     loo_error: Array
-    rows: Rows | None = None
+    rows: Block | None = None
     prior: Prior | None = None
     hidden_penalty: float = 0.0
     features: tuple[Features, ...] = ()
     sums: tuple[Sums, ...] = ()
     error: Array | None = None
-    sample: Rows | None = None
+    sample: Block | None = None
 
     @cached_property
     def _primals(self) -> list[Primal]:
@@ -194,7 +194,7 @@ class RidgeUncertainty(Uncertainty):
         return [Tangent(machine, output, float(np.sqrt(ratio))) for output in outputs]
 
     @property
-    def _training(self) -> Rows:
+    def _training(self) -> Block:
         assert self.rows is not None
         return self.rows
 
@@ -273,7 +273,7 @@ class RidgeUncertainty(Uncertainty):
         return self._residuals / left[:, None], left
 
     @property
-    def left_out_rows(self) -> Rows:
+    def left_out_rows(self) -> Block:
         return self._training
 
     @property
@@ -294,11 +294,11 @@ class RidgeUncertainty(Uncertainty):
         return np.asarray((weights / fit._training.copies)[:, :, None] * self.left_out_residuals)
 
     @property
-    def training_rows(self) -> Rows | None:
+    def training_rows(self) -> Block | None:
         return self.rows
 
     @property
-    def background(self) -> Rows | None:
+    def background(self) -> Block | None:
         return self.sample if self.sums else self.rows
 
     def without_rows(self) -> "RidgeUncertainty | None":
