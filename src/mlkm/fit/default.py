@@ -214,7 +214,8 @@ def _stacked(rows: Block, plan: Plan, fit: KernelFit, held: tuple[IntArray, Arra
 
 
 def _fifths(n: int, plan: Plan) -> list[IntArray]:
-    """Return rows held out: all five fifths in turn, two of them where there are more rows, or one; single rows of a few."""
+    """Return rows held out: all five fifths in turn, two of them where there are more rows, or one; single rows of a
+    few."""
     parts, (all_five, two) = [np.arange(k, n, min(5, n)) for k in range(min(5, n))], plan.policy.fifths
     return parts if n <= all_five else parts[:2] if n <= two else parts[:1]
 
