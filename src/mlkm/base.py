@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._types import Array, IntArray
 from .data import Block, checked_weights
+from .data.preparation import Preparation
 from .data.tables.columns import Column
 from .data.tables.frames import Table
 from .data.tables.reading import Reader
@@ -269,6 +270,12 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         """Return the names of the columns: those of the table, or x0, x1, ... where it had none."""
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         return [str(name) for name in names]
+
+    @property
+    def preparation_(self) -> Preparation:
+        """Return how tables become standardised inputs, and predictions numbers in units of y."""
+        check_is_fitted(self)
+        return self._preparation
 
     @property
     def input_columns_(self) -> IntArray:

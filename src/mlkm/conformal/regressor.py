@@ -280,11 +280,6 @@ def _with_scaled_weights(rows: ObservedRows) -> ObservedRows:
     return replace(rows, weights=checked_weights(rows.weights, len(rows.y)))
 
 
-def band_of(regressor: ConformalRegressor) -> Band:
-    """Return the calibrated band of a fitted regressor."""
-    return regressor._band
-
-
 def conformalize_checked(
     regressor: ConformalRegressor, X: object, y: object, folds: Iterable[tuple[IntArray, IntArray]]
 ) -> Array:
