@@ -24,6 +24,7 @@ PRODUCT_TASKS = 64  # tasks of a cluster per product with a kernel matrix
 # --- tolerances
 LARGEST_ANGLE = 1e100  # inputs times scale: cosines lose all digits far below (1e16), squares overflow above (1e154)
 EXPORT_ERROR = 1e-4  # bound on the error of an ONNX model in float32, y having variance 1; signs leave much less
+LARGEST_FACTOR = 1e300  # factor of simulated noise and inputs, at most: a few times this number is still finite
 PRECISE_NOISE = 1e-3  # noise variance, y having 1, below which sums over many rows are in float64
 LANDMARK_FLOORS = (1e-4, 1e-7)  # shares of the mean variance added to landmarks' kernel matrices, float32 and float64
 SEARCH_GRID = 2.0**20  # steps per standard deviation to which the rows of a search are rounded
