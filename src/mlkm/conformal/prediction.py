@@ -97,6 +97,15 @@ class PredictsBand(ConformalEstimator):
         Returns
         -------
         array (n,), or (n, k) for k outputs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mlkm import ConformalRegressor
+        >>> from sklearn.linear_model import LinearRegression
+        >>> X = np.arange(20.0)[:, None]
+        >>> ConformalRegressor(LinearRegression(), random_state=0).fit(X, X[:, 0]).predict([[2.5]]).round(6)
+        array([2.5])
         """
         if not is_elsewhere(X):
             return super().predict(X)
