@@ -98,8 +98,8 @@ def _sigma(model: BaseEstimator, source: Source) -> str:
 
 @_sigma.register
 def _sigma_of_machine(model: KernelMachine, source: Source) -> str:
-    Z = standard_inputs(model.preparation_, source)
-    std = _std(model.variance_estimator("A standard deviation"), source.graph, Z)
+    Z = standard_inputs(model.fitted_.preparation, source)
+    std = _std(model.fitted_.known(), source.graph, Z)
     return source.graph("Mul", std, model.y_scaler_.sd)
 
 

@@ -59,7 +59,8 @@ def _add_outputs(model: BaseEstimator, source: Source) -> None:
 
 @_add_outputs.register
 def _add_mean(model: KernelMachine, source: Source) -> None:
-    preparation = model.preparation_
+    check_is_fitted(model)
+    preparation = model.fitted_.preparation
     shape = () if preparation.single_output else (preparation.n_outputs,)
     source.graph.output("mean", machine_mean(model, source), source.dtype, shape)
 

@@ -186,7 +186,7 @@ def _fed_to_band(model: ConformalRegressor, X: object, dtype: str) -> dict[str, 
 
 @_fed.register
 def _fed_to_machine(model: KernelMachine, X: object, dtype: str) -> dict[str, NDArray[np.generic]]:
-    reader, cells = model.preparation_.reader, model.read_table(X).columns
+    reader, cells = model.fitted_.preparation.reader, model.read_table(X).columns
     if is_numeric(reader):
         return {"X": _as_floats(np.stack(cells, axis=1), dtype)}
     named = zip(column_names(reader), reader.columns, cells, strict=True)

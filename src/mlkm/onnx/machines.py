@@ -22,7 +22,7 @@ from .inputs import Source, level_numbers, standardised
 
 def machine_mean(model: KernelMachine, source: Source) -> str:
     """Return the mean of y by a fitted regressor, (n, k)."""
-    preparation = model.preparation_
+    preparation = model.fitted_.preparation
     Z = standard_inputs(preparation, source)
     return _in_units(source.graph, preparation, _average(source.graph, model.machines_, Z, source.double), Z)
 

@@ -109,7 +109,7 @@ def register() -> None:
     """Register the estimators with skl2onnx; see `mlkm.onnx.register`."""
     update = package("skl2onnx").update_registered_converter
     for kind in (MLKMRegressor, RKMRegressor, RandomFeatureRidge):
-        shape = _shape(lambda model: model.preparation_.n_outputs)
+        shape = _shape(lambda model: model.fitted_.preparation.n_outputs)
         update(kind, f"Mlkm{kind.__name__}", shape, _converter(machine_mean), overwrite=True)
     shape = _shape(lambda model: model.map_.n_features)
     update(RandomFeatures, "MlkmRandomFeatures", shape, _converter(_random_features), overwrite=True)
