@@ -28,12 +28,11 @@ from .runtime.deadline import ending
 from .runtime.memory import check_memory, memory_budget
 from .runtime.progress import announce
 from .runtime.seeds import Purpose, generator, root_seed
-from .runtime.sizes import MATRICES_HELD, ROW_COPIES
+from .runtime.sizes import EXACT_ROWS, MATRICES_HELD, ROW_COPIES, SAMPLE_ROWS
 from .search.plan import Plan
 from .search.policy import Policy
-from .solve.ridge import EXACT_ROWS
 from .solve.stack import StackUncertainty
-from .solve.uncertainty import SAMPLE_ROWS, RidgeUncertainty, Uncertainty
+from .solve.uncertainty import RidgeUncertainty, Uncertainty
 
 
 @contextmanager

@@ -28,9 +28,10 @@ from .model.machine import Machine
 from .model.prior import Prior
 from .runtime.atomic import all_or_nothing
 from .runtime.checks import as_targets, brief, check_given
+from .runtime.sizes import SAMPLE_ROWS
 from .solve.smoother import primal
 from .solve.sums import Sums, SumsOf
-from .solve.uncertainty import SAMPLE_ROWS, RidgeUncertainty, Uncertainty
+from .solve.uncertainty import RidgeUncertainty, Uncertainty
 
 _SAME = 1e-6  # by which features of two models may differ
 _FAR = 1e100  # standard deviations of y beyond which targets are measured in larger units

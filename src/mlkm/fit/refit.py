@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from ..data import Block
 from ..model.prior import Prior
-from ..search.first_layer import features_of
+from ..search.kernel_features import features_of
 from ..search.kernel_search import LearnedKernel, weighed
 from ..search.plan import Plan
 from ..solve import Problem

@@ -19,7 +19,7 @@ from .._types import Array, IntArray
 from ..kernels import Kernel
 from ..runtime.checks import brief, one_of, whole
 from ..runtime.memory import check_memory
-from .rank_transform import RankTransform
+from .transforms import RankTransform
 
 Order: TypeAlias = int | Literal["full"]
 Interactions: TypeAlias = Order | Sequence[Order]

@@ -17,15 +17,14 @@ product of what enters the matrix and what comes back to it, so the n x p Jacobi
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from .._types import Array
+from .._types import Array, BoolArray
+from ..runtime.sizes import PARALLEL_ENTRIES
 from ..runtime.threads import side_by_side
-from .target_transform import BackTransform
-
-_LONG = 2**23  # entries of a table of features
+from .transforms import BackTransform
 
 Weights: TypeAlias = tuple[Array, ...]
 Layers: TypeAlias = tuple[Weights, ...]
@@ -162,7 +161,7 @@ def predict(machine: Machine, X: Array, entries: int = 2**24) -> Array:
 
 def predict_average(machines: Sequence[Machine], X: Array) -> Array:
     """The plain average of what the machines predict; of two at the same time where that takes long."""
-    if len(machines) == 2 and len(X) * machines[0].maps[0].n_features > _LONG:
+    if len(machines) == 2 and len(X) * machines[0].maps[0].n_features > PARALLEL_ENTRIES:
         return np.asarray(sum(side_by_side(*(partial(predict, m, X) for m in machines), wide=True)) / 2)
     return np.asarray(np.mean([predict(machine, X) for machine in machines], axis=0))
 
@@ -274,3 +273,42 @@ def input_gradient(machine: Machine, X: Array, output: int = 0) -> Array:
     if machine.linear:
         gradient += W[at : at + d, output]
     return gradient if machine.link is None else machine.link.slope(tape.output)[:, [output]] * gradient
+
+
+class Features(Protocol):
+    """Features whose products are summed over rows."""
+
+    def inputs(self, X: Array) -> Array:
+        """Return X in the precision in which products of many rows are computed."""
+
+    def rows_of_features(self, X: Array) -> Array:
+        """Return the features at every row of X, (n, D), in a new array."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Inputs themselves as features: the columns that are selected."""
+
+    selected: BoolArray
+
+    def inputs(self, X: Array) -> Array:
+        return X
+
+    def rows_of_features(self, X: Array) -> Array:
+        return X[:, self.selected]
+
+
+@dataclass(frozen=True)
+class LastInputs:
+    """The inputs of the last layer of a machine, the layers below held fixed."""
+
+    below: Machine
+
+    def inputs(self, X: Array) -> Array:
+        return X
+
+    def rows_of_features(self, X: Array) -> Array:
+        return forward(self.below, X).hidden[-1]
+
+    def machine(self, coefficients: Array, intercept: Array) -> Machine:
+        return with_last(self.below, np.vstack([coefficients, intercept]))

@@ -27,10 +27,9 @@ import numpy as np
 from ..data.rows import block_rows
 from ..runtime import sizes
 from ..runtime.memory import memory_budget
+from ..runtime.sizes import DIRECT_ROWS, EXACT_ROWS
 from ..runtime.threads import blas_threads, limited
-from ..solve.conjugate import landmarks
-from ..solve.dual import DIRECT, usual_steps
-from ..solve.ridge import EXACT_ROWS
+from ..solve.dual import landmarks, usual_steps
 from .policy import EFFORTS, LEAST, Policy, between, with_sizes
 
 
@@ -139,7 +138,7 @@ def cost_of_features(
 
 def cost_of_kernels(n: int, d: int, policy: Policy) -> Cost:
     """Return the cost of the default's kernels at all rows, with fits to held-out rows or hidden layers."""
-    matrix = 8.0 * n**2 if n <= DIRECT else 2.0 * n**2 + 12.0 * n * landmarks(n)
+    matrix = 8.0 * n**2 if n <= DIRECT_ROWS else 2.0 * n**2 + 12.0 * n * landmarks(n)
     search, after = _search(n, d, policy), _after(n, d, policy)
     seconds = search + after
     if n <= policy.stack_rows:
@@ -187,7 +186,7 @@ def _after(n: int, d: int, policy: Policy) -> float:
     """Return the seconds after a search: variances by leave-one-out, the solve, and the relevances."""
     at, seen = speed(), min(d, sizes.INPUTS_LEFT)
     pairs = n**2 / 2 * sizes.SEARCH_TERMS * policy.draws * (3 + 0.25 * seen) / at.exponentials
-    solve = n**3 / at.products if n <= DIRECT else usual_steps(n) * n**2 / at.products * 4
+    solve = n**3 / at.products if n <= DIRECT_ROWS else usual_steps(n) * n**2 / at.products * 4
     relevances = min(4e6, 1000.0 * n) * (40 + 0.3 * d) / at.exponentials
     return sizes.SOLVES_PER_FIT * (_weigh(n, d, policy) + pairs + solve) + relevances
 

@@ -12,12 +12,11 @@ from sklearn.preprocessing import PowerTransformer
 
 from .._types import Array, BoolArray, IntArray
 from ..data import Block, Inputs, tie_numbers
-from ..model.rank_transform import RankTransform
 from ..model.terms import Parameters, SearchRows
+from ..model.transforms import RankTransform
 from ..runtime.sizes import SEARCH_GRID
 from ..solve.ridge import ridge
-from .evidence import learn
-from .kernel_parameters import predicted, relevance, start
+from .evidence import learn, predicted, relevance, start
 from .plan import Plan
 from .policy import Policy
 

@@ -19,18 +19,14 @@ from scipy.linalg import blas, cho_solve, lapack, solve_triangular
 
 from .._types import Array
 from ..data import Block, blocks
-from ..model.last import Features
+from ..model.machine import Features
+from ..runtime.sizes import FLOAT32_FEATURES, FLOAT32_LEVERAGE_ERROR, LEAST_PENALTY, TEMPORARY_ENTRIES
 from .sums import Sums, sums_of_rows
-
-LEAST_PENALTY = 1e-14  # on standardised rows: below it the ridge is lost in rounding
-_ENTRIES = 2**23  # numbers of a temporary array: 64 MB in float64
-_SINGLE_FEATURES = 512  # features from which leverages are computed in float32, where that is precise enough
-_SINGLE_ERROR = 1e-4  # largest relative error of a leverage + 1 that float32 may cause
 
 
 def block_size(width: int) -> int:
     """Return how many rows of `width` numbers are held in a temporary array."""
-    return int(np.clip(_ENTRIES // max(width, 1), 16, 4096))
+    return int(np.clip(TEMPORARY_ENTRIES // max(width, 1), 16, 4096))
 
 
 def row_blocks(n: int, width: int) -> Iterator[slice]:
@@ -212,16 +208,16 @@ def primal_without_rounding(features: Features, sums: Sums, penalty: float) -> P
 
 
 def primal_of_rows(features: Features, rows: Block, penalty: float) -> Primal:
-    """Factorise the ridge of rows in memory. From `_SINGLE_FEATURES` features on leverages are computed in float32 if a
+    """Factorise the ridge of rows in memory. From `FLOAT32_FEATURES` features on leverages are computed in float32 if a
     sample of training rows shows no difference."""
     exact = primal(features, sums_of_rows(features, rows), penalty, rows)
-    if len(exact.R) < _SINGLE_FEATURES:
+    if len(exact.R) < FLOAT32_FEATURES:
         return exact
     # Processors are slow on denormal numbers.
     single: Any = np.asfortranarray(np.where(np.abs(exact.R) < 1e-20, 0, exact.R), np.float32)
     fast, X = replace(exact, single=single), rows.X[:: max(1, len(rows) // 200)]
     error = (fast.leverage(X) + 1) / (exact.leverage(X) + 1) - 1
-    return fast if np.abs(error).max() < _SINGLE_ERROR else exact
+    return fast if np.abs(error).max() < FLOAT32_LEVERAGE_ERROR else exact
 
 
 @dataclass(frozen=True)

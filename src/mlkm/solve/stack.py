@@ -12,8 +12,8 @@ a share of 1 / sqrt(n): with few rows leave-one-out may find no noise where ther
 follows the posterior variance of the kernels. The noise variance is constant on the scale of the targets or, in a share
 that rows left out determine, on the transformed scale.
 
-Up to `EXACT` rows all of this is exact. Above, the posterior is that of 4000 of the rows, with noise lower in
-proportion.
+Up to `FLOAT64_FACTOR_ROWS` rows all of this is exact. Above, the posterior is that of 4000 of the rows, with noise
+lower in proportion.
 """
 
 from collections.abc import Sequence
@@ -24,16 +24,12 @@ import numpy as np
 
 from .._types import Array
 from ..data import Block
-from ..model.last import Columns
-from ..model.machine import Machine, predict, predict_linked
+from ..model.machine import Columns, Machine, predict, predict_linked
 from ..model.sum_kernel import SumKernel, TransformedKernel
-from ..model.target_transform import BackTransform
-from .dual import EXACT
+from ..model.transforms import BackTransform
+from ..runtime.sizes import FLOAT64_FACTOR_ROWS, POSTERIOR_ROWS, USUAL_ROWS
 from .smoother import Dual, Functionals, Primal, Smoother, loo_residuals, primal_of_rows
 from .uncertainty import Uncertainty
-
-POSTERIOR_ROWS = 4000  # rows of the posterior of more rows than EXACT: each prediction takes their square
-USUAL_ROWS = 1000  # the first of these, at which the usual variance of f is taken
 
 
 @dataclass(frozen=True)
@@ -121,7 +117,9 @@ class StackUncertainty(Uncertainty):
     def posterior_rows(self) -> Block:
         """Return the rows that the posterior is computed from."""
         n = self.facts.n
-        return self.solved_rows.take(slice(0, n if n <= EXACT else min(EXACT, POSTERIOR_ROWS)))
+        return self.solved_rows.take(
+            slice(0, n if n <= FLOAT64_FACTOR_ROWS else min(FLOAT64_FACTOR_ROWS, POSTERIOR_ROWS))
+        )
 
     def _dual(self, kernel: SumKernel, noise: float, Y: Array) -> Dual:
         """Return the smoother of a kernel, whose leverages are in units of the noise of one copy of a row."""
@@ -203,7 +201,7 @@ class StackUncertainty(Uncertainty):
 
     @property
     def has_left_out(self) -> bool:
-        return self.stored_facts is None and len(self.solved_rows) <= EXACT
+        return self.stored_facts is None and len(self.solved_rows) <= FLOAT64_FACTOR_ROWS
 
     @property
     def left_out_rows(self) -> Block:

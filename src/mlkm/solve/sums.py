@@ -19,7 +19,8 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from .._types import Array
 from ..data.rows import BLOCK, Block, Rows
-from ..model.last import Features
+from ..model.machine import Features
+from ..runtime.sizes import SHIFT_ROWS, SUM_ROUNDING
 from ..runtime.threads import side_by_side, stop_if_asked
 
 
@@ -81,10 +82,6 @@ def gram(
     mean /= total
     FF -= total * np.outer(mean, mean)
     return Gram(FF, FY, mean + shift, y_mean, total)
-
-
-_SHIFT_ROWS = 1000  # rows whose mean feature is the shift
-ROUNDING = 4 * float(np.finfo(np.float64).eps)  # error of a sum of squares, relative to its largest value so far
 
 
 @dataclass(frozen=True)
@@ -155,7 +152,7 @@ class Sums:
     def are_of_rows(self) -> bool:
         """Whether the matrix of all sums of products is positive semidefinite up to rounding, as it is for any rows."""
         FF, FY, YY = self.centred()
-        F_room, Y_room = (ROUNDING * (len(FF) + 1) * peak for peak in self.peaks())
+        F_room, Y_room = (SUM_ROUNDING * (len(FF) + 1) * peak for peak in self.peaks())
         FF[np.diag_indices(len(FF))] += F_room
         try:
             explained = solve_triangular(cholesky(FF, lower=True), FY, lower=True)
@@ -229,7 +226,7 @@ def sums_of(features: Features, X: Array) -> SumsOf:
 
 def sums_of_rows(features: Features, rows: Block) -> Sums:
     """Return the sums over rows in memory, in float64, with a weight that is the number of rows with all copies."""
-    shift = features.rows_of_features(rows.X[:_SHIFT_ROWS]).mean(axis=0)
+    shift = features.rows_of_features(rows.X[:SHIFT_ROWS]).mean(axis=0)
     sums = SumsOf(features, shift, double=True)(Block(rows.X, rows.Y, rows.weights))
     n = float(rows.copies.sum())
     return replace(sums, n=n).times(n / sums.weight)

@@ -12,13 +12,10 @@ import numpy as np
 
 from .._types import Array
 from ..data import Block
-from ..model.last import Features
-from ..model.machine import Factors, Machine, forward, output_factors
+from ..model.machine import Factors, Features, Machine, forward, output_factors
 from ..runtime.seeds import Purpose, generator
-from .smoother import LEAST_PENALTY, Dual, Primal, primal_of_rows
-
-LARGEST_SIDE = 4096  # features or rows of a factor
-_DAMPED = 1e-8  # penalty from which on more features than rows are no trouble to the primal
+from ..runtime.sizes import DAMPED_PENALTY, FACTOR_SIDE, LEAST_PENALTY
+from .smoother import Dual, Primal, primal_of_rows
 
 
 class OuterProducts(Features, Protocol):
@@ -137,7 +134,7 @@ class InnerProducts:
         return np.asarray(sum((H**2).sum(axis=1) * (G**2).sum(axis=1) for H, G in self.features.factors(X)))
 
 
-def factorised(features: OuterProducts, rows: Block, penalty: float, largest_side: int = LARGEST_SIDE) -> Primal | Dual:
+def factorised(features: OuterProducts, rows: Block, penalty: float, largest_side: int = FACTOR_SIDE) -> Primal | Dual:
     """Return the smoother of a ridge on rows in memory, by its smaller matrix, after random projection where both are
     larger than `largest_side`.
 
@@ -149,7 +146,7 @@ def factorised(features: OuterProducts, rows: Block, penalty: float, largest_sid
     # Up to p = 2n the primal is cheaper to apply at new rows, p^2 against 2 p n + n^2, if the ridge makes up for the
     # missing rank.
     p = features.n_features
-    if p <= n or (p <= min(2 * n, largest_side) and penalty > _DAMPED):
+    if p <= n or (p <= min(2 * n, largest_side) and penalty > DAMPED_PENALTY):
         return primal_of_rows(features, rows, penalty)
     noise = float(rows.counts.sum()) * max(penalty, LEAST_PENALTY)
     return Dual(InnerProducts(features), rows.X, rows.Y, noise / rows.counts, noise)

@@ -26,19 +26,14 @@ import numpy as np
 
 from .._types import Array, IntArray
 from ..data import Block
-from ..model.last import Features
-from ..model.machine import Machine, predict_average
+from ..model.machine import Features, Machine, predict_average
 from ..model.prior import Prior
 from ..model.sum_kernel import SumKernel
-from .ridge import EXACT_ROWS, Spectrum, decomposed
-from .smoother import LEAST_PENALTY, Functionals, Primal, Smoother, primal
+from ..runtime.sizes import EXACT_ROWS, LEAST_DEGREES, LEAST_PENALTY, LOST_RESIDUALS, STORED_SUM_FEATURES
+from .ridge import Spectrum, decomposed
+from .smoother import Functionals, Primal, Smoother, primal
 from .sums import Sums, sums_of_rows
 from .tangent import Flat, OuterProducts, Tangent, factorised
-
-SAMPLE_ROWS = 2000  # rows of a fit to many that are stored, for effects to be averaged over
-_LEAST_DEGREES = 1.0  # degrees of freedom left for the noise where a fit interpolates
-_LOST = 1e-5  # share of the variance of y that is lost in the rounding of float32
-_FEW_FEATURES = 500  # features whose sums are stored in place of rows: 2 MB
 
 
 @dataclass(frozen=True)
@@ -209,16 +204,16 @@ class RidgeUncertainty(Uncertainty):
         if self.sums:
             n = self.sums[0].weight
             squares = self._squares_of_sums if self.error is None else self.error * n
-            noise = squares / np.maximum(n - self._degrees, _LEAST_DEGREES)
+            noise = squares / np.maximum(n - self._degrees, LEAST_DEGREES)
             return np.where(np.isnan(squares), np.nan_to_num(self.loo_error), noise)
         n = self._training.counts.sum()
-        return np.asarray(self._training.counts @ self._residuals**2 / np.maximum(n - self._degrees, _LEAST_DEGREES))
+        return np.asarray(self._training.counts @ self._residuals**2 / np.maximum(n - self._degrees, LEAST_DEGREES))
 
     @property
     def _squares_of_sums(self) -> Array:
         """Return the residual sum of squares, NaN where it is lost in rounding."""
         squares = self._primals[0].residual_squares
-        return np.where(squares > _LOST * np.maximum(self.sums[0].centred()[2], 1e-300), squares, np.nan)
+        return np.where(squares > LOST_RESIDUALS * np.maximum(self.sums[0].centred()[2], 1e-300), squares, np.nan)
 
     @cached_property
     def _residuals(self) -> Array:
@@ -306,7 +301,7 @@ class RidgeUncertainty(Uncertainty):
         the rows a fit may interpolate, and its residuals are needed: None."""
         if self.sums:
             return replace(self, rows=None, sample=None)
-        few = self.prior is not None and self.prior.n_features <= min(_FEW_FEATURES, len(self._training) // 2)
+        few = self.prior is not None and self.prior.n_features <= min(STORED_SUM_FEATURES, len(self._training) // 2)
         if len(self.machines) > 1 or not few or self.prior is None:
             return None
         return replace(self, rows=None, features=(self.prior,), sums=(self.prior_sums(),))

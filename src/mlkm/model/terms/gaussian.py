@@ -18,8 +18,20 @@ import numpy as np
 from ..._types import Array, BoolArray
 from ...kernels import Kernel
 from ..features import FeatureMap, Operations, Role, draw_features
-from .base import Parameter, Parameters, Placement, Prepared, SearchRows, SearchTerm, Term, Values, squares_of
-from .product import ProductKernelMap, minus_half_squares, seen_levels
+from .base import (
+    Parameter,
+    Parameters,
+    Placement,
+    Prepared,
+    ProductKernelMap,
+    SearchRows,
+    SearchTerm,
+    Term,
+    Values,
+    minus_half_squares,
+    seen_levels,
+    squares_of,
+)
 
 
 @dataclass(frozen=True)

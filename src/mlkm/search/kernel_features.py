@@ -25,9 +25,8 @@ from ..model.terms import GaussianMap, Term
 from ..runtime.seeds import Purpose, generator
 from ..runtime.sizes import LANDMARK_FLOORS, PRECISE_NOISE
 from ..solve.ridge import ridge
-from .kernel_search import LearnedKernel, learn_kernel
+from .kernel_search import LearnedKernel, learn_kernel, with_residual_search
 from .plan import Plan
-from .residual_search import with_residual_search
 
 
 def learn_first_layer(rows: Block, plan: Plan) -> Prior:
