@@ -39,7 +39,7 @@ class _Slopes(ProductMap):
 
     @property
     def n_features(self) -> int:
-        """The number of inputs."""
+        """Return the number of inputs."""
         return len(self.slopes)
 
     def features(self, X: Array) -> Array:
@@ -60,7 +60,7 @@ class SumKernel:
 
     @property
     def every_term(self) -> tuple[Term, ...]:
-        """The terms, the linear one last."""
+        """Return the terms, the linear one last."""
         return self.terms if self.linear is None else (*self.terms, Term(None, _Slopes(self.linear), 1.0))
 
     def codes(self, X: Array) -> list[Array]:
@@ -91,7 +91,7 @@ class SumKernel:
         return K
 
     def strips(self, X: Array) -> Iterator[tuple[slice, Array]]:
-        """Iterate over K(x, x') by strips of rows x, each for the rows x' from its first one on: the upper triangle."""
+        """Yield K(x, x') by strips of rows x, each for the rows x' from its first one on: the upper triangle."""
         codes = self.codes(X)
         P = compressed(self.products(codes))
         for at in blocks(len(X), PIECE_ROWS):

@@ -189,8 +189,8 @@ def _quantiles(y: Array, weights: Array, shares: tuple[float, ...] | Array) -> A
 
 @dataclass(frozen=True)
 class RankTransform:
-    """For each input its knots (increasing) and the values there; beyond the outer knots the value is constant. An
-    input without knots stays as it is."""
+    """A piecewise-linear map of every input to its ranks: its knots (increasing) and the values there; beyond the outer
+    knots the value is constant. An input without knots stays as it is."""
 
     knots: tuple[Array, ...]
     values: tuple[Array, ...]

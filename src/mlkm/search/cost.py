@@ -1,4 +1,4 @@
-"""What a fit will take before it is made: memory and time, by the sums that it does.
+"""The memory and the time of a fit, estimated before it is made from the sums that it does.
 
     one layer of D features on n rows of d columns     n D^2 products, n D (d + 20) for the features, D^3 for the solve
     kernels on n rows                                  n^2 kernel values of so many terms, n^3 / 3 up to 4000 rows,
@@ -35,8 +35,8 @@ from .policy import EFFORTS, LEAST, Policy, between, with_sizes
 
 @dataclass(frozen=True)
 class Cost:
-    """What a fit takes: the most bytes at the same time, seconds, how the fit is made, how often all rows are read, and
-    the seconds of everything but the search."""
+    """The cost of a fit: the most bytes at the same time, seconds, how the fit is made, how often all rows are read,
+    and the seconds of everything but the search."""
 
     memory: float
     seconds: float
@@ -46,12 +46,12 @@ class Cost:
 
     @property
     def fits(self) -> bool:
-        """Whether the memory is within the budget."""
+        """Return whether the memory is within the budget."""
         return self.memory <= memory_budget()
 
     @property
     def announcement(self) -> tuple[str, float]:
-        """The cost in words, and its seconds."""
+        """Return the cost in words, and its seconds."""
         return str(self), self.seconds
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ def said(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Speed:
-    """What this machine does in a second: products in float32 with all threads, products in float64 with one thread,
+    """The speed of this machine per second: products in float32 with all threads, products in float64 with one thread,
     exponentials with one thread; and whether two searches run at the same time."""
 
     products: float

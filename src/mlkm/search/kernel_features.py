@@ -66,8 +66,8 @@ def with_role(kernel: SumKernel, role: Role) -> list[Term]:
 
 
 def shared(terms: list[Term], D: int) -> Iterator[tuple[Term, int]]:
-    """Iterate over terms with their numbers of features, in proportion to their standard deviations: an error of
-    variance / number, summed over the terms, is least there. Those that have none are left out."""
+    """Yield terms with their numbers of features, in proportion to their standard deviations: an error of variance /
+    number, summed over the terms, is least there. Terms without any features are left out."""
     deviations = np.sqrt([term.variance for term in terms])
     for term, number in zip(terms, np.round(D * deviations / max(deviations.sum(), 1e-300)).astype(int), strict=True):
         if number > 0:

@@ -105,7 +105,8 @@ def leave_one_out(kernels: Sequence[Array], Y: Array, weights: Array) -> Callabl
 
 
 def convex_weights(predictions: Array, Y: Array, weights: Array, rng: np.random.Generator, bootstraps: int) -> Array:
-    """Weights (members,) for predictions (members, rows, outputs) of Y (rows, outputs); the last member is the mean.
+    """Return weights (members,) for predictions (members, rows, outputs) of Y (rows, outputs); the last member is the
+    mean.
 
     Chance lets a member look better than the mean, the more so the fewer the rows. With s the mean square by which the
     combination leaves the mean and e its error, chance is worth some e / m per member, and the combination is drawn
@@ -120,14 +121,15 @@ def convex_weights(predictions: Array, Y: Array, weights: Array, rng: np.random.
 
 
 def shared_weights(predictions: Array, Y: Array, weights: Array, rng: np.random.Generator, bootstraps: int) -> Array:
-    """Weights for members none of which is to be preferred."""
+    """Return weights for members none of which is to be preferred."""
     return _averaged(predictions, Y, weights, rng, bootstraps, 0.0)
 
 
 def _averaged(
     predictions: Array, Y: Array, weights: Array, rng: np.random.Generator, bootstraps: int, drawn: float
 ) -> Array:
-    """Over bootstraps: weights with the least error, plus `drawn` times the mean square by which the mean is left."""
+    """Return the average over bootstraps of the weights with the least error, plus `shrinkage` times the mean squared
+    distance of the combination from the mean."""
     total, mean = np.zeros(len(predictions)), predictions[-1]
     for _ in range(bootstraps):
         own = np.sqrt(weights * rng.exponential(size=len(weights)))[:, None]
@@ -141,8 +143,9 @@ def _averaged(
 
 
 def _non_negative(A: Array, b: Array) -> Array:
-    """The x >= 0 with the least ||A x - b||. Where two members say nearly the same, `nnls` of SciPy 1.13, which squares
-    A, goes round in circles or meets a singular matrix; `lsq_linear` is slower and does not square."""
+    """Return the x >= 0 with the least ||A x - b||. Where two members predict nearly the same, `nnls` of SciPy 1.13,
+    which squares A, runs into its limit of iterations or a singular matrix; `lsq_linear` is slower and does not
+    square."""
     try:
         return np.asarray(nnls(A, b)[0])
     except (RuntimeError, LinAlgError):

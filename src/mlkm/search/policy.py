@@ -108,7 +108,7 @@ class Policy:
 
     @property
     def terms(self) -> tuple[SearchTerm, ...]:
-        """The kernels that a search learns."""
+        """Return the kernels that a search learns."""
         return default_terms(self.joint_frequencies)
 
     def width(self, n: int) -> int:

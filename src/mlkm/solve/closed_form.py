@@ -41,7 +41,7 @@ class Ridge(Solver):
     layers: ClassVar[tuple[int, float]] = (1, 1)
 
     def solve(self, problem: Problem) -> Solution:
-        """One ridge on all rows, or one on every part."""
+        """Solve one ridge on all rows, or one on every part."""
         if problem.prior is None:
             raise ValueError("Ridge() needs a prior for the features of the layer.")
         parts = problem.parts if problem.parts is not None and len(problem.parts) > 1 else (slice(None),)
@@ -75,6 +75,7 @@ class Kernels(Ridge):
         self.max_rows = max_rows
 
     def check(self, depth: int) -> None:
+        """Refuse a number of rows that is no whole number."""
         super().check(depth)
         if self.max_rows is not None:
             check.whole("max_rows", self.max_rows)

@@ -59,13 +59,15 @@ Solved = tuple[Array, Array, Array]  # alpha (n, k), the intercept (k,), and Y -
 class Matrix(Protocol):
     """K with the ridge on its diagonal: stored (`Strips`) or not (`Pairs`)."""
 
-    def product(self, V: Array) -> Array: ...
+    def product(self, V: Array) -> Array:
+        """Return K V for V (n, k)."""
 
-    def first_rows(self, most: int) -> Array: ...
+    def first_rows(self, most: int) -> Array:
+        """Return the first rows of K."""
 
 
 def landmarks(n: int) -> int:
-    """Of the preconditioner of n rows."""
+    """Return the number of landmarks of the preconditioner of n rows."""
     return min(max(PRECONDITIONER_LANDMARKS, n // ROWS_PER_LANDMARK), PRECONDITIONER_ENTRIES // n)
 
 
@@ -77,7 +79,7 @@ class Preconditioner:
     stiffness: Array
 
     def held(self, rows: int) -> "Held":
-        """On directions that sum to zero and are zero from `rows` on."""
+        """Return the inverse on directions that sum to zero and are zero from `rows` on."""
         inside, outside = self.U[:rows], self.U[rows:]
         mean = inside.mean(axis=0, dtype=np.float64)
         inner = np.eye(len(self.stiffness)) - outside.T @ outside - rows * np.outer(mean, mean)
@@ -94,7 +96,7 @@ class Held:
     factor: tuple[Array, bool]
 
     def __call__(self, r: Array) -> Array:
-        """For r that is held already."""
+        """Return the product of the inverse with r, which is projected already."""
         rows = len(self.U)
         inner = (self.U.T @ r[:rows].astype(self.U.dtype)).astype(np.float64)
         solved = scipy.linalg.cho_solve(self.factor, inner)
@@ -104,7 +106,8 @@ class Held:
 
 
 def preconditioner(rows: Array, ridge: Array) -> Preconditioner:
-    """For a system K with the ridge on its diagonal, whose first rows are given: those of the landmarks."""
+    """Return the preconditioner of a system K with the ridge on its diagonal, whose first rows are given: those of the
+    landmarks."""
     M, s = len(rows), float(np.mean(ridge))
     C = np.ascontiguousarray(rows.T)
     C[np.diag_indices(M)] -= ridge[:M].astype(C.dtype)
@@ -119,7 +122,8 @@ def preconditioner(rows: Array, ridge: Array) -> Preconditioner:
 
 
 def _root(A: Array) -> Array:
-    """The Cholesky factor of A with as little added to its diagonal as makes it positive: it comes from float32."""
+    """Return the Cholesky factor of A with as little added to its diagonal as makes it positive: it comes from
+    float32."""
     added = 1e-5 * float(np.trace(A)) / len(A)
     while True:
         L, failed = lapack.dpotrf(A + added * np.eye(len(A)), lower=1, clean=1)
@@ -138,25 +142,27 @@ class System:
 
     @classmethod
     def of(cls, strips: Iterable[tuple[slice, Array]], ridge: Array) -> "System":
-        """The system of a kernel's strips, which are kept."""
+        """Return the system of a kernel's strips, which are stored."""
         return cls.with_matrix(Strips.of(strips, ridge), ridge)
 
     @classmethod
     def with_matrix(cls, matrix: Matrix, ridge: Array) -> "System":
-        """The system of a matrix, stored or not."""
+        """Return the system of a matrix, stored or not."""
         return cls(matrix, ridge, preconditioner(matrix.first_rows(landmarks(len(ridge))), ridge))
 
     def solve(self, Y: Array, alpha: Array, rows: int) -> Solved | None:
-        """A fit to the first `rows` rows of Y, from an alpha that may be near. None where that is not reached."""
+        """Return a fit to the first `rows` rows of Y, starting from a given alpha; None where conjugate gradients do
+        not converge."""
         found = self._solve(Y, alpha, (rows,))
         return None if found is None else found[0]
 
     def solve_together(self, Y: Array, several: Sequence[int]) -> list[Solved] | None:
-        """Fits to the first rows of Y, for several numbers of them: one product per step does for all."""
+        """Return fits to the first rows of Y, for several numbers of them: one product per step serves all."""
         return self._solve(np.hstack([Y] * len(several)), np.zeros((len(Y), len(several) * Y.shape[1])), several)
 
     def _solve(self, Y: Array, alpha: Array, several: Sequence[int]) -> list[Solved] | None:
-        """Each column until what is missing is a share of what the fit leaves of Y, ridge times alpha.
+        """Iterate on every column until its remaining residual is a small share of the residuals of the fit, ridge
+        times alpha.
 
         Where that is not reached (K, being rounded, may not be positive), None; with more rows than a factor can take,
         what was reached. Steps that are missing smooth as more noise would, and rows left out tell what that costs.
@@ -202,7 +208,7 @@ def _solved(alpha: Array, residual: Array, rows: int) -> Solved:
 
 
 def _held(V: Array, rows: int) -> Array:
-    """Summing to zero, and zero from `rows` on."""
+    """Return V projected to a sum of zero over its first `rows` rows, and to zero from there on."""
     held = np.zeros_like(V)
     held[:rows] = V[:rows] - V[:rows].mean(axis=0)
     return held
@@ -210,8 +216,8 @@ def _held(V: Array, rows: int) -> Array:
 
 @dataclass(frozen=True)
 class DualFit:
-    """alpha (n, k), the intercept (k,), what is missed of the last rows by fits without them (m, k), and the weighted
-    means of its squares (k,)."""
+    """A kernel fit: alpha (n, k), the intercept (k,), the leave-one-out residuals of the last m rows (m, k), and the
+    weighted means of their squares (k,)."""
 
     alpha: Array
     intercept: Array
@@ -221,7 +227,7 @@ class DualFit:
 
 
 def solve_dual(kernel: SumKernel, rows: Block, noise: float) -> DualFit:
-    """The fit on all rows with the noise variance given; the intercept is not penalised."""
+    """Solve the fit on all rows with the noise variance given; the intercept is not penalised."""
     mean, ridge = rows.weights @ rows.Y / len(rows), noise / rows.weights
     if len(rows) > FACTOR_ROWS:
         ridge = np.maximum(ridge, _least_ridge(kernel, rows.X))
@@ -233,20 +239,22 @@ def solve_dual(kernel: SumKernel, rows: Block, noise: float) -> DualFit:
 
 
 def usual_steps(n: int) -> int:
-    """Steps of `solve_dual` for n rows, about: one by a factor, else those of conjugate gradients in two solves."""
+    """Return about how many steps `solve_dual` takes for n rows: one by a factor, else those of conjugate gradients in
+    two solves."""
     return 1 if n <= DIRECT_ROWS else 30
 
 
 def solvable_rows(kernel: SumKernel, rows: Block, noise: float) -> Block:
-    """All rows; where there is so little noise that float32 will not do, no more than a factor in float64 can take.
-    Without noise the others would add little, unless they are many: these are solved with as much as float32 needs."""
+    """Return all rows; where there is so little noise that float32 is not precise enough, no more than a factor in
+    float64 can take. Without noise the others would add little, unless they are many: these are solved with as much
+    noise as float32 needs."""
     n = len(rows)
     all_of_them = n <= FLOAT64_FACTOR_ROWS or n > FACTOR_ROWS or _rounds(kernel, rows.X, noise / rows.weights)
     return rows if all_of_them else rows.take(slice(0, FLOAT64_FACTOR_ROWS))
 
 
 def kernel_matrix(kernel: SumKernel, X: Array, ridge: Array, single: bool) -> Array:
-    """K + diag(ridge), its upper triangle, in float32 where `single`."""
+    """Return K + diag(ridge), its upper triangle, in float32 where `single`."""
     K = kernel.upper(X.astype(np.float32) if single else X)
     K[np.diag_indices(len(K))] += ridge.astype(K.dtype)
     return K
@@ -258,12 +266,12 @@ def _rounds(kernel: SumKernel, X: Array, ridge: Array) -> bool:
 
 
 def _least_ridge(kernel: SumKernel, X: Array) -> float:
-    """With which float32 will do."""
+    """Return the least ridge with which float32 is precise enough."""
     return FLOAT32_NOISE * float(np.mean(kernel.diagonal(X[:200])))
 
 
 def _by_factor(kernel: SumKernel, X: Array, Y: Array, ridge: Array) -> tuple[Array, Array, Array]:
-    """alpha, the intercept, and what the fit without each of the last rows misses of it.
+    """Return alpha, the intercept, and the leave-one-out residuals of the last rows, by a Cholesky factor.
 
     With C the inverse, the intercept is a = 1'CY / 1'C1, alpha = C (Y - 1a), and without row i the fit misses y_i by
     alpha_i / (C_ii - (C1)_i^2 / 1'C1).
@@ -288,8 +296,8 @@ def _by_factor(kernel: SumKernel, X: Array, Y: Array, ridge: Array) -> tuple[Arr
 
 
 def _factor(K: Array, potrf: Any) -> Array:
-    """The lower Cholesky factor. K has its upper triangle in C order, its transpose the lower one in Fortran order; a
-    matrix that is singular to rounding gets the least multiple of the identity that makes it positive."""
+    """Return the lower Cholesky factor. K has its upper triangle in C order, its transpose the lower one in Fortran
+    order; a matrix that is singular to rounding gets the least multiple of the identity that makes it positive."""
     jitter, most = 0.0, float(np.abs(np.diagonal(K)).max())
     while True:
         L, failed = potrf((K if jitter == 0 else K + jitter * np.eye(len(K), dtype=K.dtype)).T, lower=1, clean=1)
@@ -299,7 +307,7 @@ def _factor(K: Array, potrf: Any) -> Array:
 
 
 def _times(K: Array, alpha: Array) -> Array:
-    """K alpha with sums in float64, from the upper triangle of K."""
+    """Return K alpha with sums in float64, from the upper triangle of K."""
     total = np.zeros_like(alpha)
     for at in blocks(len(K), PRODUCT_ROWS):
         right = K[at, at.start :].astype(np.float64)
@@ -311,13 +319,13 @@ def _times(K: Array, alpha: Array) -> Array:
 
 
 def room_for_matrix() -> float:
-    """Bytes of a matrix that may be stored: some, and no more than half of the memory that may be taken."""
+    """Return how many bytes of a matrix may be stored: no more than half of the memory that may be taken."""
     return min(STORED_BYTES, memory_budget() / 2)
 
 
 def _by_gradients(kernel: SumKernel, X: Array, Y: Array, ridge: Array) -> tuple[Array, Array, Array]:
-    """The same by conjugate gradients, without the last rows, which gives the errors there, and with all of them. Where
-    they do not arrive, by a factor after all."""
+    """Return the same by conjugate gradients: a fit without the last rows, which gives the errors there, and one with
+    all of them. Where they do not converge, a factor is taken after all."""
     fewer = len(Y) - min(LOO_ROWS, len(Y) // 8)
     solve = _stored if 2 * len(Y) ** 2 <= room_for_matrix() else _by_pairs
     found = solve(kernel, X.astype(np.float32), Y, ridge, fewer)
@@ -328,7 +336,7 @@ def _by_gradients(kernel: SumKernel, X: Array, Y: Array, ridge: Array) -> tuple[
 
 
 def _stored(kernel: SumKernel, X: Array, Y: Array, ridge: Array, fewer: int) -> list[Solved] | None:
-    """One after the other: on all rows from the solution without the last ones."""
+    """Solve one after the other: the fit to all rows starts from the one without the last rows."""
     system = System.of(kernel.strips(X), ridge)
     first = system.solve(Y, np.zeros_like(Y), fewer)
     second = None if first is None else system.solve(Y, first[0], len(Y))
@@ -336,6 +344,6 @@ def _stored(kernel: SumKernel, X: Array, Y: Array, ridge: Array, fewer: int) -> 
 
 
 def _by_pairs(kernel: SumKernel, X: Array, Y: Array, ridge: Array, fewer: int) -> list[Solved] | None:
-    """Both at once: a product takes its time by the kernels, however many columns there are."""
+    """Solve both at once: the time of a product is that of computing the kernels, however many columns there are."""
     matrix = Pairs.of(kernel, ArrayBlocks(kernel.codes(X)), ridge, STORED_BYTES)
     return System.with_matrix(matrix, ridge).solve_together(Y, (fewer, len(Y)))

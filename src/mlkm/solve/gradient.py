@@ -89,6 +89,7 @@ class GradientDescent(Solver):
         self.target_sd = target_sd
 
     def check(self, depth: int) -> None:
+        """Refuse settings that are out of their range."""
         super().check(depth)
         for rate in check.per_layer("learning_rate", self.learning_rate, depth):
             check.number("learning_rate", rate, above=0)

@@ -36,13 +36,13 @@ from .sums import Gram, Sums, gram
 
 
 def candidates(top: float) -> Array:
-    """Penalties from nearly none to nearly everything."""
+    """Return penalties from nearly none to nearly everything."""
     low, high = PENALTY_DECADES
     return np.asarray(top * np.logspace(low, high, PENALTIES_PER_DECADE * (high - low) + 1))
 
 
 def best_on_grid(grid: Array, error: Callable[[float], float], least: float = 0.0) -> float:
-    """The global minimum on the grid from `least` on, moved to the vertex of the parabola through it and its
+    """Return the global minimum on the grid from `least` on, moved to the vertex of the parabola through it and its
     neighbours."""
     grid = grid[grid >= least] if (grid >= least).any() else grid[-1:]
     values = np.array([_judged(penalty, error) for penalty in grid])
@@ -55,8 +55,8 @@ def best_on_grid(grid: Array, error: Callable[[float], float], least: float = 0.
 def best_near(
     guess: float, error: Callable[[float], float], step: float = 5.0, most: float = 1e8, least: float = 1e-8
 ) -> float:
-    """The minimum of the valley around a guess: from a bracket found by steps, to the vertex of the parabola through
-    it. It lies within `least` and `most` times the guess."""
+    """Return the minimum of the valley around a guess: a bracket is searched by steps, and the vertex of the parabola
+    through it is taken. It lies within `least` and `most` times the guess."""
     known: dict[int, float] = {}
     low, high = (int(np.floor(np.log(bound) / np.log(step))) for bound in (least, most))
 
@@ -81,6 +81,7 @@ def best_near(
 
 
 def _judged(penalty: float, error: Callable[[float], float]) -> float:
+    """Return the logarithm of the error with a small bonus for larger penalties; infinity where it is not finite."""
     value = error(float(penalty))
     return (
         float(np.log(max(value, 1e-300)) - PENALTY_TIE * np.log(penalty))
@@ -90,7 +91,7 @@ def _judged(penalty: float, error: Callable[[float], float]) -> float:
 
 
 def _vertex(x: Array, values: Array) -> float:
-    """Where the parabola through three equally spaced points with the least in the middle has its vertex."""
+    """Return the vertex of the parabola through three equally spaced points with the least in the middle."""
     down, here, up = values
     bend = down - 2 * here + up
     return float(x[1] + (0.5 * (x[2] - x[1]) * (down - up) / bend if bend > 0 else 0.0))
@@ -321,7 +322,7 @@ def _total_error(fit: RidgeFit | None) -> float:
 
 
 def system_of_rows(rows_of_features: Callable[[slice], Array], Y: Array, weights: Array) -> RidgeSystem:
-    """Sum over rows in memory, whose features are given by slices; the last rows are the sample."""
+    """Return the system of rows in memory, whose features are given by slices; the last rows are the sample."""
     last = slice(max(0, len(Y) - LOO_ROWS), len(Y))
     sample = rows_of_features(last)
     products = gram(rows_of_features, Y, weights, sample.mean(axis=0), lanes=True)

@@ -144,14 +144,17 @@ class Primal:
 
     @property
     def degrees(self) -> float:
+        """Return the degrees of freedom, the sum of the leverages of the training rows."""
         return 1 + len(self.R) - self.penalty * float(np.einsum("ij,ij->", self.R, self.R))
 
     @property
     def residuals(self) -> Array:
+        """Return y - f(x) at the training rows."""
         return np.asarray(self._training.Y - self.predict(self._training.X))
 
     @cached_property
     def training_leverages(self) -> Array:
+        """Return the weight of every training row in its fitted value."""
         return self._training.counts * self.leverage(self._training.X)
 
     @property
@@ -161,6 +164,7 @@ class Primal:
         return self.rows
 
     def predict(self, X: Array) -> Array:
+        """Return f at every row of X."""
         return np.asarray((self.features.rows_of_features(X) - self.sums.f_mean) @ self.coefficients + self.sums.y_mean)
 
     def leverage(self, X: Array) -> Array:
@@ -169,12 +173,14 @@ class Primal:
         return np.concatenate(pieces) if pieces else np.zeros(0)
 
     def covariance(self, functionals: Functionals) -> Array:
+        """Return the covariances of linear functionals of f, in units of the noise variance."""
         ones, D = functionals.ones, self.R.shape[1]
         F = functionals.of(self.features.rows_of_features, D) - np.outer(ones, self.sums.f_mean)
         z = F @ self.R.T
         return np.asarray((z @ z.T + np.outer(ones, ones)) / self.sums.weight)
 
     def weights(self, X: Array) -> Array:
+        """Return the weight of every training row in the prediction at every row of X."""
         rows, z = self._training, self._centred(X) @ self.R.T
         at_rows = (self._centred(rows.X[at]) @ self.R.T for at in row_blocks(len(rows), self.R.shape[1]))
         return np.hstack([z @ part.T + 1 for part in at_rows]) * (rows.counts / self.sums.weight)
@@ -183,6 +189,7 @@ class Primal:
         return np.asarray(self.features.rows_of_features(X) - self.sums.f_mean)
 
     def _leverage(self, X: Array) -> Array:
+        """Return the leverages of one block of rows, in float32 where that is precise enough."""
         F, R = self._centred(X), self.R
         if self.single is not None:
             F, R = F.astype(np.float32), self.single
@@ -254,19 +261,23 @@ class Dual:
 
     @cached_property
     def training_leverages(self) -> Array:
+        """Return the weight of every training row in its fitted value."""
         inverse = _inverse(self.L)
         diagonal = np.einsum("ij,ij->j", inverse, inverse) - self.total**2 / self.total.sum()
         return np.asarray(1 - self.ridge * diagonal)
 
     @property
     def degrees(self) -> float:
+        """Return the degrees of freedom, the sum of the leverages of the training rows."""
         return float(self.training_leverages.sum())
 
     @property
     def residuals(self) -> Array:
+        """Return y - f(x) at the training rows."""
         return self.ridge[:, None] * self.alpha[0]
 
     def predict(self, X: Array) -> Array:
+        """Return f at every row of X."""
         alpha, a = self.alpha
         return np.asarray(self.kernel.matrix(X, self.X) @ alpha + a)
 
@@ -276,6 +287,7 @@ class Dual:
         return np.concatenate(pieces) if pieces else np.zeros(0)
 
     def covariance(self, functionals: Functionals) -> Array:
+        """Return the covariances of linear functionals of f, in units of the noise variance."""
         k = functionals.of(lambda X: self.kernel.matrix(X, self.X), len(self.X)).T
         z = solve_triangular(self.L, k, lower=True, check_finite=False)
         rest = functionals.ones - self.total @ k
@@ -283,6 +295,7 @@ class Dual:
         return np.asarray((functionals.twice(self.kernel.matrix) - known) / self.noise)
 
     def weights(self, X: Array) -> Array:
+        """Return the weight of every training row in the prediction at every row of X."""
         A: Array = cho_solve((self.L, True), self.kernel.matrix(self.X, X), check_finite=False).T
         return np.asarray(A + np.outer(1 - A.sum(axis=1), self.total / self.total.sum()))
 

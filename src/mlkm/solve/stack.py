@@ -172,6 +172,7 @@ class StackUncertainty(Uncertainty):
 
     @property
     def noise(self) -> Array:
+        """Return sigma^2 of every output, on average over x."""
         return self.loo_error * (1 - self._fit_share)
 
     @property
@@ -193,22 +194,27 @@ class StackUncertainty(Uncertainty):
         return np.asarray(spread**2 + 1e-300)
 
     def std(self, X: Array) -> Array:
+        """Return sigma_y at every row of X, (n, k)."""
         return self._std(X, self.smoother.leverage(X))
 
     @property
     def learned(self) -> tuple[SumKernel, float] | None:
+        """Return the kernel and its noise variance; None where the fit has no kernel."""
         return (self.kernel, self.kernel_noise) if self.kernel.terms else None
 
     @property
     def has_left_out(self) -> bool:
+        """Return whether the fit without each of the rows is known in closed form."""
         return self.stored_facts is None and len(self.solved_rows) <= FLOAT64_FACTOR_ROWS
 
     @property
     def left_out_rows(self) -> Block:
+        """Return the distinct rows that leave-one-out is about."""
         return self.solved_rows
 
     @property
     def left_out_std(self) -> Array:
+        """Return sigma_y at every distinct training row by the fit without it."""
         return self._std(self.solved_rows.X, self._left_out_leverages)
 
     def covariance(self, functionals: Functionals) -> Array:
@@ -270,6 +276,7 @@ class StackUncertainty(Uncertainty):
 
     @property
     def left_out_residuals(self) -> Array:
+        """Return y_i - f_{-i}(x_i), (distinct rows, k)."""
         rows, total = self.solved_rows, np.zeros_like(self.solved_rows.Y)
         for member in self.members:
             Y = rows.Y if member.link is None or self.warped is None else self.warped.power.forward(rows.Y)
@@ -284,6 +291,7 @@ class StackUncertainty(Uncertainty):
         return np.asarray((self.hidden_share if hidden else 0.0) * rows.Y - predicted)
 
     def left_out_changes(self, X: Array) -> Array:
+        """Return f(x) - f_{-i}(x) for every row x of X and every training row i."""
         total = np.zeros((len(X), len(self.solved_rows), self.solved_rows.Y.shape[1]))
         for member in self.members:
             total += member.share * member.changes(X, self.solved_rows.copies)
@@ -291,10 +299,12 @@ class StackUncertainty(Uncertainty):
 
     @property
     def training_rows(self) -> Block | None:
+        """Return the training rows, where they are stored with their targets."""
         return self.rows if self.stored_facts is None else None
 
     @property
     def background(self) -> Block | None:
+        """Return the rows that effects are averaged over."""
         return self.training_rows
 
     def without_rows(self) -> "StackUncertainty":
@@ -307,6 +317,7 @@ class StackUncertainty(Uncertainty):
         return replace(self, rows=inputs, solved=None, stored_facts=self.facts)
 
     def to_send(self) -> "StackUncertainty":
+        """Return what predictions of other processes need: no targets."""
         return self.without_rows()
 
 

@@ -107,6 +107,7 @@ class Sums:
         return self._with(other, -1.0)
 
     def _with(self, other: "Sums", sign: float) -> "Sums":
+        """Return the sums with other sums added or subtracted, and the largest peaks so far."""
         names = [field.name for field in fields(self)][1:-2]
         result = Sums(self.shift, *(getattr(self, name) + sign * getattr(other, name) for name in names))
         both = zip(self.peaks(), other.peaks(), result.peaks(), strict=True)
@@ -119,20 +120,22 @@ class Sums:
         return max(self.F_peak, float(np.diag(self.FF).max())), max(self.Y_peak, float(self.YY.max()))
 
     def times(self, factor: float) -> "Sums":
-        """With weights times a factor."""
+        """Return the sums with all weights multiplied by a factor."""
         names = ("weight", "F", "Y", "FF", "FY", "YY", "F_peak", "Y_peak")
         return Sums(self.shift, self.n, *(factor * getattr(self, name) for name in names))
 
     @property
     def f_mean(self) -> Array:
+        """Return the weighted mean of the features."""
         return np.asarray(self.F / self.weight + self.shift)
 
     @property
     def y_mean(self) -> Array:
+        """Return the weighted mean of the targets."""
         return np.asarray(self.Y / self.weight)
 
     def centred(self) -> tuple[Array, Array, Array]:
-        """sum w F F', sum w F Y' and sum w Y Y of features and targets less their means."""
+        """Return sum w F F', sum w F Y' and sum w Y Y of features and targets less their means."""
         f, y = self.F / self.weight, self.Y / self.weight
         FF = self.FF - self.weight * np.outer(f, f)
         return FF, self.FY - self.weight * np.outer(f, y), self.YY - self.weight * y**2
@@ -150,7 +153,8 @@ class Sums:
         return max(peak / now if now > 0 else np.inf for peak, now in zip(self.peaks(), present, strict=True))
 
     def are_of_rows(self) -> bool:
-        """Whether the matrix of all sums of products is positive semidefinite up to rounding, as it is for any rows."""
+        """Return whether the matrix of all sums of products is positive semidefinite up to rounding, as it is for any
+        rows."""
         FF, FY, YY = self.centred()
         F_room, Y_room = (SUM_ROUNDING * (len(FF) + 1) * peak for peak in self.peaks())
         FF[np.diag_indices(len(FF))] += F_room
@@ -163,7 +167,7 @@ class Sums:
 
 @dataclass(frozen=True)
 class SumsByPart:
-    """For several layers the sums over the rows of a part and over all other rows; a part of None is all rows."""
+    """The sums over the rows of a part and over all other rows, for several layers; a part of None is all rows."""
 
     of: tuple["SumsOf", ...]
     parts: tuple[int | None, ...]

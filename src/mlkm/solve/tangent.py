@@ -37,12 +37,15 @@ class Flat:
     n_features: int
 
     def inputs(self, X: Array) -> Array:
+        """Return X in the precision of the features."""
         return self.features.inputs(X)
 
     def rows_of_features(self, X: Array) -> Array:
+        """Return the features at every row of X."""
         return self.features.rows_of_features(X)
 
     def factors(self, X: Array) -> Factors:
+        """Return the features and a column of ones."""
         return [(self.features.rows_of_features(X), np.ones((len(X), 1)))]
 
 
@@ -57,17 +60,21 @@ class Tangent:
 
     @property
     def n_features(self) -> int:
+        """Return the number of weights that the output depends on, without the last intercept."""
         hidden = self.machine.n_parameters - self.machine.layers[-1][0].size
         return hidden + len(self.machine.layers[-1][0]) - 1
 
     def inputs(self, X: Array) -> Array:
+        """Return X as it is."""
         return X
 
     def rows_of_features(self, X: Array) -> Array:
+        """Return the gradient at every row of X, (n, p)."""
         products = [(H[:, :, None] * G[:, None, :]).reshape(len(X), -1) for H, G in self.factors(X)]
         return np.hstack(products)
 
     def factors(self, X: Array) -> Factors:
+        """Return the gradient as pairs of thin factors, one per weight matrix."""
         *hidden, (H, _) = output_factors(self.machine, forward(self.machine, X), self.output)
         one = np.ones((len(X), 1))
         return [*((self.hidden_scale * np.hstack([h, one]), g) for h, g in hidden), (H, one)]
@@ -86,18 +93,22 @@ class Projected:
 
     @property
     def n_features(self) -> int:
+        """Return the number of combinations."""
         return int(self.directions[0][0].shape[1])
 
     def inputs(self, X: Array) -> Array:
+        """Return X as it is."""
         return X
 
     def rows_of_features(self, X: Array) -> Array:
+        """Return the combinations at every row of X."""
         total = np.zeros((len(X), self.n_features))
         for (H, G), (R, S) in zip(self.features.factors(X), self.directions, strict=True):
             total += (H @ R) * (G @ S)
         return total
 
     def factors(self, X: Array) -> Factors:
+        """Return the combinations and a column of ones."""
         return [(self.rows_of_features(X), np.ones((len(X), 1)))]
 
 
@@ -128,9 +139,11 @@ class InnerProducts:
         return total
 
     def gram(self, X: Array) -> Array:
+        """Return the inner products of all pairs of rows of X."""
         return self.matrix(X, X)
 
     def diagonal(self, X: Array) -> Array:
+        """Return the squared length of the features at every row of X."""
         return np.asarray(sum((H**2).sum(axis=1) * (G**2).sum(axis=1) for H, G in self.features.factors(X)))
 
 

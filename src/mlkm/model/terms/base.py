@@ -86,28 +86,29 @@ class SearchRows:
 
     @property
     def numbers(self) -> BoolArray:
-        """Which of the inputs are numbers (d,)."""
+        """Return which of the inputs are numbers (d,)."""
         return ~self.levels
 
     @cached_property
     def text_columns(self) -> Array:
-        """The coordinates of all texts side by side."""
+        """Return the coordinates of all texts side by side."""
         return np.hstack([np.zeros((len(self.X), 0)), *self.texts])
 
     @property
     def text_of(self) -> IntArray:
-        """The text that each of these coordinates belongs to."""
+        """Return the number of the text that each of these coordinates belongs to."""
         return np.repeat(np.arange(len(self.texts)), [text.shape[1] for text in self.texts])
 
     @cached_property
     def unlike(self) -> Array:
-        """Whether the levels of two rows differ, a row of m^2 numbers for every input that is a level."""
+        """Return 1 where the levels of two rows differ, else 0: a row of m^2 numbers for every input that is a
+        level."""
         codes = (self.ranks[:, j].astype(np.float32) for j in np.flatnonzero(self.levels))
         return np.stack([(r[:, None] != r).astype(np.float32).ravel() for r in codes])
 
     @cached_property
     def text_distances(self) -> Array:
-        """Half of the squared distance of the texts of two rows, a row of m^2 numbers for every text."""
+        """Return half of the squared distance of the texts of two rows, a row of m^2 numbers for every text."""
         return np.stack([_half_squares(text).astype(np.float32).ravel() for text in self.texts])
 
     def text_gradient(self, logs: Array, weights: Array) -> Array:
@@ -155,7 +156,7 @@ class Values:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where searched parameters belong in a fitted kernel: all inputs, those that were searched, and the ranks."""
+    """The place of searched parameters in a fitted kernel: all inputs, those that were searched, and the ranks."""
 
     inputs: Inputs
     searched: IntArray
@@ -163,7 +164,7 @@ class Placement:
 
     @property
     def levels(self) -> BoolArray:
-        """Which of the searched inputs are levels."""
+        """Return which of the searched inputs are levels."""
         return self.inputs.levels[self.searched]
 
     def spread(self, values: Array, at: IntArray | None = None) -> Array:
@@ -203,11 +204,11 @@ class SearchTerm(ABC):
         return own
 
     def sees(self, rows: SearchRows) -> bool:
-        """Whether there is anything in these rows that the kernel could see."""
+        """Return whether there is anything in these rows that the kernel depends on."""
         return True
 
     def is_missing(self, p: Parameters) -> bool:
-        """Whether the term has no variance and keeps none."""
+        """Return whether the term has no variance, and so stays without."""
         return bool((p[self.name]["amplitude"] <= LEAST_LOG_AMPLITUDE).all())
 
     def variance(self, p: Parameters) -> float:

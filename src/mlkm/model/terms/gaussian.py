@@ -106,7 +106,7 @@ class Gaussian(SearchTerm):
         return own | {"turn": np.zeros(len(own["scale"]) ** 2)}
 
     def sees(self, rows: SearchRows) -> bool:
-        """Whether there is any number."""
+        """Return whether any input is a number."""
         return not rows.levels.all()
 
     def matrix(self, p: Parameters, levels: BoolArray) -> Array:
