@@ -181,15 +181,15 @@ def test_landmarks_grow_with_the_rows_up_to_a_gigabyte():
 def test_pairs_on_a_cluster_are_those_here():
     """The threads of dask are cluster enough for the tasks and their sum."""
     pytest.importorskip("dask")
-    from mlkm.fit.pairs import ClusterPairs
-    from mlkm.solve.dual_matrix import pairs_elsewhere
+    from dataclasses import replace
+
+    from mlkm.data.dask import DaskWorkers
 
     kernel, rows = kernel_and_rows(150)
     V = np.random.default_rng(0).standard_normal((150, 2))
     pairs = Pairs.of(kernel, ArrayBlocks(kernel.codes(rows.X.astype(np.float32)), 32), np.ones(150))
     here = pairs.product(V)
-    with pairs_elsewhere(ClusterPairs()):
-        np.testing.assert_allclose(pairs.product(V), here, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(replace(pairs, workers=DaskWorkers()).product(V), here, rtol=1e-5, atol=1e-5)
 
 
 def test_a_solver_of_kernels_says_up_to_how_many_rows():

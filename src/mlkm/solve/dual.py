@@ -11,13 +11,14 @@ above, what does not fit is computed anew for every product (`mlkm.solve.dual_ma
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.linalg import get_lapack_funcs
 
 from .._types import Array
-from ..data import Block, blocks
+from ..data import Block, Workers, blocks
 from ..model.sum_kernel import SumKernel
 from ..runtime.memory import memory_budget
 from .conjugate import FACTORS, Solved, System
@@ -44,14 +45,17 @@ class DualFit:
     single: bool  # whether float32 was precise enough for the kernel
 
 
-def solve_dual(kernel: SumKernel, rows: Block, noise: float) -> DualFit:
-    """The fit on all rows with the noise variance given; the intercept is not penalised."""
+def solve_dual(kernel: SumKernel, rows: Block, noise: float, workers: Workers | None = None) -> DualFit:
+    """Return the fit on all rows with the noise variance given; the intercept is not penalised. The workers of a
+    cluster, where there are any, compute products with a matrix that is not stored."""
     mean, ridge = rows.weights @ rows.Y / len(rows), noise / rows.weights
     if len(rows) > FACTORS:
         ridge = np.maximum(ridge, _least_ridge(kernel, rows.X))
     single = _rounds(kernel, rows.X, ridge)
-    solve = _by_gradients if single and len(rows) > DIRECT else _by_factor
-    alpha, shift, missed = solve(kernel, rows.X, rows.Y - mean, ridge)
+    if single and len(rows) > DIRECT:
+        alpha, shift, missed = _by_gradients(kernel, rows.X, rows.Y - mean, ridge, workers)
+    else:
+        alpha, shift, missed = _by_factor(kernel, rows.X, rows.Y - mean, ridge)
     last = rows.weights[-len(missed) :]
     return DualFit(alpha, mean + shift, missed, last @ missed**2 / last.sum(), single)
 
@@ -139,11 +143,13 @@ def room_for_matrix() -> float:
     return min(STORED, memory_budget() / 2)
 
 
-def _by_gradients(kernel: SumKernel, X: Array, Y: Array, ridge: Array) -> tuple[Array, Array, Array]:
-    """The same by conjugate gradients, without the last rows, which gives the errors there, and with all of them. Where
-    they do not arrive, by a factor after all."""
+def _by_gradients(
+    kernel: SumKernel, X: Array, Y: Array, ridge: Array, workers: Workers | None
+) -> tuple[Array, Array, Array]:
+    """Return the same by conjugate gradients, without the last rows, which gives the errors there, and with all of
+    them. Where they do not converge, it is solved by a factor after all."""
     fewer = len(Y) - min(_LEFT_OUT, len(Y) // 8)
-    solve = _stored if 2 * len(Y) ** 2 <= room_for_matrix() else _by_pairs
+    solve = _stored if 2 * len(Y) ** 2 <= room_for_matrix() else partial(_by_pairs, workers=workers)
     found = solve(kernel, X.astype(np.float32), Y, ridge, fewer)
     if found is None:
         return _by_factor(kernel, X, Y, ridge)
@@ -159,7 +165,9 @@ def _stored(kernel: SumKernel, X: Array, Y: Array, ridge: Array, fewer: int) -> 
     return None if first is None or second is None else [first, second]
 
 
-def _by_pairs(kernel: SumKernel, X: Array, Y: Array, ridge: Array, fewer: int) -> list[Solved] | None:
-    """Both at once: a product takes its time by the kernels, however many columns there are."""
-    matrix = Pairs.of(kernel, ArrayBlocks(kernel.codes(X)), ridge, STORED)
+def _by_pairs(
+    kernel: SumKernel, X: Array, Y: Array, ridge: Array, fewer: int, workers: Workers | None
+) -> list[Solved] | None:
+    """Solve both at once: a product takes its time by the kernels, however many columns there are."""
+    matrix = Pairs.of(kernel, ArrayBlocks(kernel.codes(X)), ridge, STORED, workers)
     return System.with_matrix(matrix, ridge).solve_together(Y, (fewer, len(Y)))
