@@ -19,7 +19,6 @@ from .data.tables.reading import category_mask, checked_table, set_names
 from .data.training import as_rows, in_blocks, in_memory
 from .exceptions import NoSignalWarning, warn
 from .fit.in_blocks import features_summed, train_in_blocks
-from .fit.pairs import pairs_on
 from .fit.train import Fitted, train
 from .runtime.atomic import all_or_nothing
 from .runtime.callbacks import CallbackSupportMixin, listening, tasks_of, with_callbacks
@@ -87,8 +86,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             if plan.sums(found.n) or (plan.n_parts is not None and needed > memory_budget()):
                 return self._fit_in_blocks(rows, found, inputs, plan, seed)
             check_memory(needed, "The rows of this fit", "fit on fewer rows")
-            with pairs_on(rows):
-                return self._fit_in_memory(rows, found, inputs, plan, seed)
+            return self._fit_in_memory(rows, found, inputs, plan, seed)
 
     def _prepare(self, rows: Rows[Table], found: Scan, plan: Plan) -> TrainingInputs:
         """Fit the preparation of later rows, and return that of the training rows."""
@@ -108,7 +106,7 @@ class Fitting(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         D = max(plan.widths or (0,))
         needed = MATRICES_HELD * 8.0 * D * min(len(rows), max(D, EXACT_ROWS))
         check_memory(needed, f"{D} features of {len(rows)} rows", "give fewer features")
-        fitted = train(rows, plan, self.y_scaler_)
+        fitted = train(rows, plan, self.y_scaler_, given.workers)
         return self._store(fitted, plan, self._uncertainty_of(fitted, rows), found.weight)
 
     def _fit_in_blocks(self, given: Rows[Table], found: Scan, inputs: TrainingInputs, plan: Plan, seed: int) -> Self:
