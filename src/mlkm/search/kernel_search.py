@@ -17,7 +17,7 @@ itself, since one of all their rows would take n^3. Its kernels stand beside the
 leave-one-out of the targets; where nothing is left to learn they get next to none.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -32,18 +32,20 @@ from ..runtime.progress import stage
 from ..runtime.threads import limited, side_by_side
 from ..solve.dual import solve_dual
 from .evidence import learn, learn_together, refined, start, sum_kernel
-from .input_selection import first_climb, search_rows, select_inputs, telling_inputs
+from .input_selection import few, first_climb, search_rows, select_inputs, telling_inputs
 from .kernel_variances import weigh
 from .plan import Plan
 from .policy import Policy
+from .seen import Seen
 
 
 @dataclass(frozen=True)
 class LearnedKernel:
-    """A sum of kernels with their variances, and the noise variance."""
+    """A sum of kernels with their variances, the noise variance, and the rows that these choices have seen."""
 
     kernel: SumKernel
     noise: float
+    seen: Seen = field(default_factory=Seen)
 
 
 def learn_kernel(rows: Block, plan: Plan) -> LearnedKernel:
@@ -64,14 +66,29 @@ def _searched(rows: Block, plan: Plan) -> LearnedKernel:
     policy, ranks = plan.policy, fit_rank_transform(rows.X, rows.weights, rows.inputs.numbers)
     with limited(1):  # small products gain nothing from threads
         inputs, begin = select_inputs(rows, ranks, plan)
-    samples = [search_rows(rows, ranks, at, k, policy) for k, at in enumerate(_samples(rows, inputs, policy))]
+    places = _samples(rows, inputs, policy)
+    samples = [search_rows(rows, ranks, at, k, policy) for k, at in enumerate(places)]
     even, odd = side_by_side(
         lambda: _in_turn(samples[::2], begin, inputs, plan), lambda: _in_turn(samples[1::2], None, inputs, plan)
     )
     learned, place = even + odd, Placement(rows.inputs, inputs, ranks)
     noise = float(np.exp(2 * np.mean([p["noise"]["amplitude"][0] for p in learned])))
     kernel = joined([sum_kernel(p, place, policy.terms) for p in learned])
-    return LearnedKernel(kernel.with_short_texts(rows.X[: policy.text_rows]), noise)
+    return LearnedKernel(
+        kernel.with_short_texts(rows.X[: policy.text_rows]), noise, _seen_by_search(rows, places, policy)
+    )
+
+
+def _seen_by_search(rows: Block, places: list[slice], policy: Policy) -> Seen:
+    """Return the rows that the choice of the inputs and the searches have seen."""
+    # The targets of all rows of the selection are transformed together.
+    end_of_selection = min(len(rows), policy.first_joint_rows + policy.checked_rows)
+    seen = Seen().by("kernels", 0, end_of_selection)
+    for at in places:
+        seen = seen.by("kernels", at.start, at.stop)
+    if np.sum(~rows.inputs.texts) > few(rows.inputs, policy):
+        seen = seen.by("inputs", 0, max(end_of_selection, min(len(rows), policy.screened_rows)))
+    return seen
 
 
 def _samples(rows: Block, inputs: IntArray, policy: Policy) -> list[slice]:
@@ -84,7 +101,7 @@ def _samples(rows: Block, inputs: IntArray, policy: Policy) -> list[slice]:
 
 
 def _in_turn(samples: list[SearchRows], begin: Parameters | None, inputs: IntArray, plan: Plan) -> list[Parameters]:
-    """Search on one sample after the other as long as there is time; the one that has begun is made in any case."""
+    """Search on one sample after the other as long as there is time; a search that has started is finished in any case."""
     learned: list[Parameters] = []
     for k, sample in enumerate(samples):
         started = begin if k == 0 else None
@@ -109,14 +126,16 @@ def weighed(searched: LearnedKernel, rows: Block, plan: Plan, seen: int | None =
     policy, n, kernel = plan.policy, len(rows), searched.kernel
     seen = policy.draws * policy.joint_rows if seen is None else seen
     begin = min(seen, max(0, n - policy.weigh_rows))
-    few = rows.take(slice(begin, min(n, begin + policy.weigh_rows)))
-    matrices = kernel.matrices(few.X, few.X)
-    Y = few.Y - few.weights @ few.Y / len(few)
+    end = min(n, begin + policy.weigh_rows)
+    these = rows.take(slice(begin, end))
+    matrices = kernel.matrices(these.X, these.X)
+    Y = these.Y - these.weights @ these.Y / len(these)
     begin_at = np.array([1 / policy.draws] * len(matrices) + [searched.noise])
     with limited(1):
-        factors = weigh(matrices, Y, few.weights, begin_at, policy.weigh_steps)
+        factors = weigh(matrices, Y, these.weights, begin_at, policy.weigh_steps)
     noise = float(factors[-1])
-    return LearnedKernel(_without_lost(kernel.scaled(list(factors[:-1])), policy.least_local * noise), noise)
+    by_these = searched.seen.by("variances", begin, end).by("noise", begin, end)
+    return LearnedKernel(_without_lost(kernel.scaled(list(factors[:-1])), policy.least_local * noise), noise, by_these)
 
 
 def _without_lost(kernel: SumKernel, least: float) -> SumKernel:
@@ -145,7 +164,7 @@ def with_residual_search(learned: LearnedKernel, rows: Block, share: float, plan
         p = learn_together(samples, begin, policy, sum(policy.joint_steps))
     kernel = sum_kernel(p, Placement(rows.inputs, inputs, ranks), policy.terms)
     scaled = kernel.scaled([float(np.mean(unit**2))] * (len(kernel.terms) + 1))
-    both = LearnedKernel(joined([learned.kernel, scaled]), learned.noise)
+    both = LearnedKernel(joined([learned.kernel, scaled]), learned.noise, learned.seen.by("kernels", 0, number * m))
     with stage("weigh", policy.weigh_steps):
         return weighed(both, rows, plan, number * m)
 
