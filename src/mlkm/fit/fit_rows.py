@@ -84,7 +84,8 @@ def _fit_in_blocks(
     rows, sample = training.rows, training.sample
     plan = plan.at(sample.X.shape[1], preparation.x_scaler, seed=seed, n_rows=rows.n)
     n_features = features_summed(plan, sample.X.shape[1], rows.n)
-    check_memory(MATRICES_HELD * 8.0 * n_features**2, f"The sums of {n_features} features", "give fewer features")
+    fewer = f"give fewer features ({'widths' if plan.landmarks else 'n_features'})"  # the parameter of the estimator
+    check_memory(MATRICES_HELD * 8.0 * n_features**2, f"The sums of {n_features} features", fewer)
     trained = train_in_blocks(training, plan, preparation.y_scaler)
     fitted, solution = trained.fitted, trained.fitted.solution
     uncertainty = RidgeUncertainty(

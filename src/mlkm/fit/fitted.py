@@ -12,7 +12,7 @@ Rows are added and taken away by adding and subtracting their sums, and the resu
 
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -266,9 +266,7 @@ class Fit:
     @property
     def prior(self) -> Prior:
         """Return the features of one layer in closed form."""
-        learned = self.known().learned
-        assert isinstance(learned, Prior)
-        return learned
+        return cast(Prior, self.known().learned)
 
     @property
     def span(self) -> Span:
@@ -277,10 +275,7 @@ class Fit:
 
     def sums(self, what: str = "row_sums") -> Sums:
         """Return the sums of the rows, or raise an error that names what was asked for."""
-        uncertainty = self.known(what)
-        if not isinstance(uncertainty, RidgeUncertainty):
-            raise ValueError("Rows come and go in fits in closed form only.")
-        sums = uncertainty.prior_sums()
+        sums = cast(RidgeUncertainty, self.known(what)).prior_sums()
         return sums.times(self.weight / sums.weight) if sums.weight > 0 else sums
 
     def plus(self, sums: Sums, span: Span) -> "Fit":
