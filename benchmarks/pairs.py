@@ -3,8 +3,8 @@
 * Errors and seconds of the default solved on all rows, and of features and landmarks that stand for the same kernels,
   on simulated data (Example 2, d = 10: distance to the noiseless truth) and on real sets that are large enough.
   Features come from one search and the kernels from as many as the effort has: the ratio is that of both defaults,
-  not of an approximation alone. The matrix is stored as long as it fits (`mlkm.solve.dual.STORED`); with `--pairs`
-  it never is.
+  not of an approximation alone. The matrix is stored as long as it fits (`STORED_BYTES` of `mlkm.runtime.sizes`); with
+  `--pairs` it never is.
 * What one product of the kernel matrix costs when it is not stored. With more rows than `--whole`, some of the pairs of
   blocks are measured, and the time of all follows from their number.
 
@@ -145,8 +145,8 @@ def main() -> None:
         print(f"kernels of {args.effort!r} for Example 2 with d = {d}: {len(kernel.terms)} terms", flush=True)
         for n in args.products:
             product(kernel, d, n, args.whole)
-    stored = 0.0 if args.pairs else dual.STORED
-    with mock.patch.object(dual, "STORED", stored):
+    stored = 0.0 if args.pairs else dual.STORED_BYTES
+    with mock.patch.object(dual, "STORED_BYTES", stored):
         for name in args.sets:
             for n in args.rows:
                 compare(name, n, args.split, args.effort)

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
-from ..model.rank_transform import RankTransform
-from ..model.target_transform import BackTransform
+from ..model.transforms import BackTransform, RankTransform
 from .graph import Graph
 
 

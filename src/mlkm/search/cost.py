@@ -1,4 +1,4 @@
-"""What a fit will take before it is made: memory and time, by the sums that it does.
+"""The memory and the time of a fit, estimated before it is made from the sums that it does.
 
     one layer of D features on n rows of d columns     n D^2 products, n D (d + 20) for the features, D^3 for the solve
     kernels on n rows                                  n^2 kernel values of so many terms, n^3 / 3 up to 4000 rows,
@@ -27,17 +27,16 @@ import numpy as np
 from ..data.rows import block_rows
 from ..runtime import sizes
 from ..runtime.memory import memory_budget
+from ..runtime.sizes import DIRECT_ROWS, EXACT_ROWS
 from ..runtime.threads import blas_threads, limited
-from ..solve.conjugate import landmarks
-from ..solve.dual import DIRECT, usual_steps
-from ..solve.ridge import EXACT_ROWS
+from ..solve.dual import landmarks, usual_steps
 from .policy import EFFORTS, LEAST, Policy, between, with_sizes
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a fit takes: the most bytes at the same time, seconds, how the fit is made, how often all rows are read, and
-    the seconds of everything but the search."""
+    """The cost of a fit: the most bytes at the same time, seconds, how the fit is made, how often all rows are read,
+    and the seconds of everything but the search."""
 
     memory: float
     seconds: float
@@ -47,12 +46,12 @@ class Cost:
 
     @property
     def fits(self) -> bool:
-        """Whether the memory is within the budget."""
+        """Return whether the memory is within the budget."""
         return self.memory <= memory_budget()
 
     @property
     def announcement(self) -> tuple[str, float]:
-        """The cost in words, and its seconds."""
+        """Return the cost in words, and its seconds."""
         return str(self), self.seconds
 
     def __str__(self) -> str:
@@ -78,7 +77,7 @@ def said(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Speed:
-    """What this machine does in a second: products in float32 with all threads, products in float64 with one thread,
+    """The speed of this machine per second: products in float32 with all threads, products in float64 with one thread,
     exponentials with one thread; and whether two searches run at the same time."""
 
     products: float
@@ -139,7 +138,7 @@ def cost_of_features(
 
 def cost_of_kernels(n: int, d: int, policy: Policy) -> Cost:
     """Return the cost of the default's kernels at all rows, with fits to held-out rows or hidden layers."""
-    matrix = 8.0 * n**2 if n <= DIRECT else 2.0 * n**2 + 12.0 * n * landmarks(n)
+    matrix = 8.0 * n**2 if n <= DIRECT_ROWS else 2.0 * n**2 + 12.0 * n * landmarks(n)
     search, after = _search(n, d, policy), _after(n, d, policy)
     seconds = search + after
     if n <= policy.stack_rows:
@@ -187,7 +186,7 @@ def _after(n: int, d: int, policy: Policy) -> float:
     """Return the seconds after a search: variances by leave-one-out, the solve, and the relevances."""
     at, seen = speed(), min(d, sizes.INPUTS_LEFT)
     pairs = n**2 / 2 * sizes.SEARCH_TERMS * policy.draws * (3 + 0.25 * seen) / at.exponentials
-    solve = n**3 / at.products if n <= DIRECT else usual_steps(n) * n**2 / at.products * 4
+    solve = n**3 / at.products if n <= DIRECT_ROWS else usual_steps(n) * n**2 / at.products * 4
     relevances = min(4e6, 1000.0 * n) * (40 + 0.3 * d) / at.exponentials
     return sizes.SOLVES_PER_FIT * (_weigh(n, d, policy) + pairs + solve) + relevances
 

@@ -13,6 +13,11 @@ the paper's ridge with an unpenalised intercept a. There are two ways to it:
 * `RidgeSystem`, of products F'WF and F'WY that are summed over blocks of rows: memory O(block x D + D^2), whatever the
   number of rows. Leave-one-out errors are those at a sample of rows: along a path from one eigendecomposition, or by
   one Cholesky factorisation for each penalty.
+
+Along log(penalty) the leave-one-out error is smooth, but it may have a flat stretch, or two valleys: a descent from a
+guess ends where rounding sends it. A grid covers the whole range; where one decomposition gives the error at every
+penalty it costs nothing, and otherwise the search starts from a guess that a smaller problem gave. Of penalties that do
+equally well the larger is taken: a factor of ten must lower the error by a hundredth of a percent.
 """
 
 from collections.abc import Callable
@@ -25,13 +30,71 @@ from scipy.linalg import cho_solve, lapack, solve_triangular
 
 from .._types import Array, BoolArray
 from ..data.rows import Block
-from ..model.last import Features
-from .penalty import best_near, best_on_grid, candidates
+from ..model.machine import Features
+from ..runtime.sizes import LOO_ROWS, PATH_FEATURES, PENALTIES_PER_DECADE, PENALTY_DECADES, PENALTY_TIE
 from .sums import Gram, Sums, gram
 
-EXACT_ROWS = 1500  # rows up to which one decomposition in float64 is cheap; above, features are summed over blocks
-PATH_FEATURES = 1500  # features up to which one eigendecomposition costs less than a search by factorisations
-SAMPLE_ROWS = 1000  # rows at which leave-one-out errors are computed where features are summed
+
+def candidates(top: float) -> Array:
+    """Return penalties from nearly none to nearly everything."""
+    low, high = PENALTY_DECADES
+    return np.asarray(top * np.logspace(low, high, PENALTIES_PER_DECADE * (high - low) + 1))
+
+
+def best_on_grid(grid: Array, error: Callable[[float], float], least: float = 0.0) -> float:
+    """Return the global minimum on the grid from `least` on, moved to the vertex of the parabola through it and its
+    neighbours."""
+    grid = grid[grid >= least] if (grid >= least).any() else grid[-1:]
+    values = np.array([_judged(penalty, error) for penalty in grid])
+    at = int(np.argmin(values))
+    if not 0 < at < len(grid) - 1 or not np.isfinite(values[at - 1 : at + 2]).all():
+        return float(grid[at])
+    return float(np.exp(_vertex(np.log(grid[at - 1 : at + 2]), values[at - 1 : at + 2])))
+
+
+def best_near(
+    guess: float, error: Callable[[float], float], step: float = 5.0, most: float = 1e8, least: float = 1e-8
+) -> float:
+    """Return the minimum of the valley around a guess: a bracket is searched by steps, and the vertex of the parabola
+    through it is taken. It lies within `least` and `most` times the guess."""
+    known: dict[int, float] = {}
+    low, high = (int(np.floor(np.log(bound) / np.log(step))) for bound in (least, most))
+
+    def value(k: int) -> float:
+        if k not in known:
+            known[k] = _judged(guess * step**k, error) if low <= k <= high else np.inf
+        return known[k]
+
+    k = 0
+    while not np.isfinite(value(k)) and k < high:  # where nothing can be factorised a larger one is the only way
+        k += 1
+    while True:
+        down, here, up = value(k - 1), value(k), value(k + 1)
+        if down < here and down <= up:
+            k -= 1
+        elif up < here:
+            k += 1
+        else:
+            break
+    values, at = np.array([down, here, up]), np.log(guess) + np.log(step) * np.arange(k - 1, k + 2)
+    return float(np.exp(_vertex(at, values))) if np.isfinite(values).all() else float(guess * step**k)
+
+
+def _judged(penalty: float, error: Callable[[float], float]) -> float:
+    """Return the logarithm of the error with a small bonus for larger penalties; infinity where it is not finite."""
+    value = error(float(penalty))
+    return (
+        float(np.log(max(value, 1e-300)) - PENALTY_TIE * np.log(penalty))
+        if np.isfinite(value) and penalty > 0
+        else np.inf
+    )
+
+
+def _vertex(x: Array, values: Array) -> float:
+    """Return the vertex of the parabola through three equally spaced points with the least in the middle."""
+    down, here, up = values
+    bend = down - 2 * here + up
+    return float(x[1] + (0.5 * (x[2] - x[1]) * (down - up) / bend if bend > 0 else 0.0))
 
 
 @dataclass(frozen=True)
@@ -259,8 +322,8 @@ def _total_error(fit: RidgeFit | None) -> float:
 
 
 def system_of_rows(rows_of_features: Callable[[slice], Array], Y: Array, weights: Array) -> RidgeSystem:
-    """Sum over rows in memory, whose features are given by slices; the last rows are the sample."""
-    last = slice(max(0, len(Y) - SAMPLE_ROWS), len(Y))
+    """Return the system of rows in memory, whose features are given by slices; the last rows are the sample."""
+    last = slice(max(0, len(Y) - LOO_ROWS), len(Y))
     sample = rows_of_features(last)
     products = gram(rows_of_features, Y, weights, sample.mean(axis=0), lanes=True)
     return RidgeSystem.of(products, sample, Y[last], weights[last])

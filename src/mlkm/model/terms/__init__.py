@@ -2,15 +2,13 @@
 `default_terms`."""
 
 from .additive import Additive
-from .base import NOTHING, Parameter, Parameters, Placement, Prepared, SearchRows, SearchTerm, Term, Values
+from .base import Parameter, Parameters, Placement, Prepared, ProductKernelMap, SearchRows, SearchTerm, Term, Values
 from .gaussian import Gaussian, GaussianMap
 from .laplace import Laplace, LaplaceMap
 from .levels import LevelMap, Levels
 from .linear import Linear, LinearMap
-from .product import ProductKernelMap
 
 __all__ = [
-    "NOTHING",
     "Additive",
     "Gaussian",
     "GaussianMap",

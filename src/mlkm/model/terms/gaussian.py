@@ -18,8 +18,20 @@ import numpy as np
 from ..._types import Array, BoolArray
 from ...kernels import Kernel
 from ..features import FeatureMap, Operations, Role, draw_features
-from .base import Parameter, Parameters, Placement, Prepared, SearchRows, SearchTerm, Term, Values, squares_of
-from .product import ProductKernelMap, minus_half_squares, seen_levels
+from .base import (
+    Parameter,
+    Parameters,
+    Placement,
+    Prepared,
+    ProductKernelMap,
+    SearchRows,
+    SearchTerm,
+    Term,
+    Values,
+    minus_half_squares,
+    seen_levels,
+    squares_of,
+)
 
 
 @dataclass(frozen=True)
@@ -94,7 +106,7 @@ class Gaussian(SearchTerm):
         return own | {"turn": np.zeros(len(own["scale"]) ** 2)}
 
     def sees(self, rows: SearchRows) -> bool:
-        """Whether there is any number."""
+        """Return whether any input is a number."""
         return not rows.levels.all()
 
     def matrix(self, p: Parameters, levels: BoolArray) -> Array:

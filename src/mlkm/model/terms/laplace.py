@@ -17,8 +17,18 @@ from scipy.spatial.distance import cdist
 
 from ..._types import Array, BoolArray
 from ..features import Operations
-from .base import Parameter, Parameters, Placement, Prepared, SearchRows, SearchTerm, Term, Values, squares_of
-from .product import ProductKernelMap
+from .base import (
+    Parameter,
+    Parameters,
+    Placement,
+    Prepared,
+    ProductKernelMap,
+    SearchRows,
+    SearchTerm,
+    Term,
+    Values,
+    squares_of,
+)
 
 
 @dataclass(frozen=True)

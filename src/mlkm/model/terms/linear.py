@@ -19,12 +19,12 @@ class LinearMap(ProductMap):
 
     @property
     def n_features(self) -> int:
-        """The number of inputs with a slope."""
+        """Return the number of inputs with a slope."""
         return int(np.count_nonzero(self.slopes))
 
     @property
     def role(self) -> Role:
-        """Linear features stay as they are."""
+        """Return the role of linear features: they stay as they are."""
         return "linear"
 
     def features(self, X: Array) -> Array:
