@@ -100,7 +100,7 @@ def _samples(rows: Block, inputs: IntArray, policy: Policy) -> list[slice]:
 
 
 def _in_turn(samples: list[SearchRows], begin: Parameters | None, inputs: IntArray, plan: Plan) -> list[Parameters]:
-    """Search on one sample after the other as long as there is time; the one that has first_rows is made in any case."""
+    """Search on one sample after the other as long as there is time; the one that has begun is made in any case."""
     learned: list[Parameters] = []
     for k, sample in enumerate(samples):
         started = begin if k == 0 else None
