@@ -19,7 +19,7 @@ def test_the_exact_solve_and_its_leave_one_out_are_those_of_refits():
         others = plain_rows(rows.X[kept], rows.Y[kept], rows.weights[kept])
         alone = dual.solve_dual(kernel, others, 0.05 / rows.weights[kept].mean())
         missed = rows.Y[i] - predict(kernel.machine(others.X, alone.alpha, alone.intercept), rows.X[[i]])[0]
-        np.testing.assert_allclose(fit.missed[i], missed, atol=1e-5)  # kernels in float32
+        np.testing.assert_allclose(fit.loo_residuals[i], missed, atol=1e-5)  # kernels in float32
 
 
 def test_the_solve_in_float32_is_that_in_float64(monkeypatch):
@@ -47,7 +47,7 @@ def test_conjugate_gradients_reach_the_exact_solve(monkeypatch):
     monkeypatch.undo()
     fewer = dual.solve_dual(kernel, others, 0.3 / rows.weights[:788].mean())
     missed = rows.Y[788:] - predict(kernel.machine(others.X, fewer.alpha, fewer.intercept), rows.X[788:])
-    np.testing.assert_allclose(near.missed, missed, atol=0.05 * f.std())
+    np.testing.assert_allclose(near.loo_residuals, missed, atol=0.05 * f.std())
 
 
 @pytest.mark.parametrize("rows", [1200, 1050])

@@ -121,7 +121,9 @@ def test_gradients_by_pairs_are_those_by_strips(by_pairs):
     by_pairs.setattr(dual, "STORED_BYTES", 1e9)
     stored = dual.solve_dual(kernel, rows, 0.3)
     np.testing.assert_allclose(by_blocks.alpha, stored.alpha, atol=1e-3 * np.abs(stored.alpha).max())
-    np.testing.assert_allclose(by_blocks.missed, stored.missed, atol=1e-3 * np.abs(stored.missed).max())
+    np.testing.assert_allclose(
+        by_blocks.loo_residuals, stored.loo_residuals, atol=1e-3 * np.abs(stored.loo_residuals).max()
+    )
 
 
 def test_errors_by_pairs_are_those_of_a_fit_without_the_last_rows(by_pairs):
@@ -131,7 +133,7 @@ def test_errors_by_pairs_are_those_of_a_fit_without_the_last_rows(by_pairs):
     others = plain_rows(rows.X[:788], rows.Y[:788], rows.weights[:788])  # errors are those of the last eighth
     fewer = dual.solve_dual(kernel, others, 0.3 / rows.weights[:788].mean())
     f = predict(kernel.machine(others.X, fewer.alpha, fewer.intercept), rows.X[788:])
-    np.testing.assert_allclose(near.missed, rows.Y[788:] - f, atol=0.05 * f.std())
+    np.testing.assert_allclose(near.loo_residuals, rows.Y[788:] - f, atol=0.05 * f.std())
 
 
 def test_where_many_rows_do_not_arrive_the_last_step_is_what_there_is(by_pairs):
@@ -149,9 +151,11 @@ def test_where_many_rows_do_not_arrive_the_last_step_is_what_there_is(by_pairs):
         missing.append(np.sqrt(np.mean((f - g) ** 2)) / f.std())
     assert missing[1] < 0.5 * missing[0]
     assert missing[2] < 0.5 * missing[1]
-    K, kept = _dense(kernel, rows, 0.3 / rows.weights), len(rows) - len(found.missed)
+    K, kept = _dense(kernel, rows, 0.3 / rows.weights), len(rows) - len(found.loo_residuals)
     alone, shift = solved_exactly(K[:kept, :kept], rows.Y[:kept])
-    np.testing.assert_allclose(found.missed, rows.Y[kept:] - K[kept:, :kept] @ alone - shift, atol=0.05 * f.std())
+    np.testing.assert_allclose(
+        found.loo_residuals, rows.Y[kept:] - K[kept:, :kept] @ alone - shift, atol=0.05 * f.std()
+    )
 
 
 def test_many_rows_with_next_to_no_noise_are_all_solved_on(by_pairs):
@@ -181,15 +185,15 @@ def test_landmarks_grow_with_the_rows_up_to_a_gigabyte():
 def test_pairs_on_a_cluster_are_those_here():
     """The threads of dask are cluster enough for the tasks and their sum."""
     pytest.importorskip("dask")
-    from mlkm.fit.pairs import ClusterPairs
-    from mlkm.solve.dual_matrix import pairs_elsewhere
+    from dataclasses import replace
+
+    from mlkm.data.dask import DaskWorkers
 
     kernel, rows = kernel_and_rows(150)
     V = np.random.default_rng(0).standard_normal((150, 2))
     pairs = Pairs.of(kernel, ArrayBlocks(kernel.codes(rows.X.astype(np.float32)), 32), np.ones(150))
     here = pairs.product(V)
-    with pairs_elsewhere(ClusterPairs()):
-        np.testing.assert_allclose(pairs.product(V), here, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(replace(pairs, workers=DaskWorkers()).product(V), here, rtol=1e-5, atol=1e-5)
 
 
 def test_a_solver_of_kernels_says_up_to_how_many_rows():

@@ -161,22 +161,22 @@ def _evaluation(m: float, d: int) -> float:
 def _search(n: int, d: int, policy: Policy) -> float:
     """Return the seconds of a search: climbs on its first rows, then on all of them, and where inputs are many, climbs
     that drop inputs."""
-    kept = min(d, policy.most_inputs)
-    m, first = min(n, policy.joint_rows, sqrt(policy.gaps / kept)), min(n, policy.first_joint_rows)
+    n_inputs = min(d, policy.most_inputs)
+    m, first = min(n, policy.joint_rows, sqrt(policy.gaps / n_inputs)), min(n, policy.first_joint_rows)
     first_steps, steps = policy.joint_steps
     short, long = (
-        sizes.STEP_EVALUATIONS * number * _evaluation(rows, min(kept, sizes.INPUTS_LEFT))
+        sizes.STEP_EVALUATIONS * number * _evaluation(rows, min(n_inputs, sizes.INPUTS_LEFT))
         for number, rows in ((first_steps, first), (steps, m))
     )
     in_turn = ceil(policy.draws / 2) if speed().two else policy.draws
     choosing = 0.0
-    if kept > policy.none_dropped:
+    if n_inputs > policy.none_dropped:
         others = min(policy.checked_rows, max(n - first, 0))
-        halvings = 2 + log2(kept / policy.none_dropped)
+        halvings = 2 + log2(n_inputs / policy.none_dropped)
         climbs = (
             sizes.STEP_EVALUATIONS
             * first_steps
-            * (2 * _evaluation(first, kept) + (halvings - 2) * _evaluation(first, sizes.INPUTS_LEFT))
+            * (2 * _evaluation(first, n_inputs) + (halvings - 2) * _evaluation(first, sizes.INPUTS_LEFT))
         )
         choosing = climbs + halvings * others * first * 40 / speed().exponentials
     return choosing + in_turn * (short + long)
@@ -193,15 +193,15 @@ def _after(n: int, d: int, policy: Policy) -> float:
 
 def _residual_search(d: int, share: float, policy: Policy) -> tuple[float, float]:
     """Return the bytes and seconds of a residual search on several samples."""
-    n, at, kept = policy.kernel_rows[0], speed(), min(d, policy.most_inputs)
+    n, at, n_inputs = policy.kernel_rows[0], speed(), min(d, policy.most_inputs)
     number, m = policy.residual_samples(n, d, share)
     half = number * m / 2
-    climb = sizes.STEP_EVALUATIONS * sum(policy.joint_steps) * number * _evaluation(m, kept)
+    climb = sizes.STEP_EVALUATIONS * sum(policy.joint_steps) * number * _evaluation(m, n_inputs)
     fits = 2 * (
         half**2 * sizes.SEARCH_TERMS * (3 + 0.25 * min(d, sizes.INPUTS_LEFT)) / at.exponentials + half**3 / at.products
     )
     seconds = climb / (2 if at.two else 1) + fits + _weigh(n, d, replace(policy, draws=2))
-    return 4.0 * number * m**2 * kept, seconds if number else 0.0
+    return 4.0 * number * m**2 * n_inputs, seconds if number else 0.0
 
 
 def _weigh(n: int, d: int, policy: Policy) -> float:

@@ -22,6 +22,7 @@ its length at the rows left out, the one is far from the other. Up to a factor, 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,7 +30,7 @@ import scipy.linalg
 from scipy.linalg import get_lapack_funcs, lapack
 
 from .._types import Array
-from ..data import Block, blocks
+from ..data import Block, Workers, blocks
 from ..model.sum_kernel import SumKernel
 from ..runtime.memory import memory_budget
 from ..runtime.progress import advance
@@ -115,8 +116,8 @@ def preconditioner(rows: Array, ridge: Array) -> Preconditioner:
     B = C @ scipy.linalg.solve_triangular(_root(A), np.eye(M), lower=True).T.astype(C.dtype)
     values, V = np.linalg.eigh((B.T @ B).astype(np.float64))
     least = max(values[0], LOST_EIGENVALUES * values[-1])
-    kept = values > least
-    values, V = values[kept], V[:, kept]
+    informative = values > least
+    values, V = values[informative], V[:, informative]
     U = B @ (V / np.sqrt(values)).astype(B.dtype)
     return Preconditioner(U, (least + s) / (values - least))
 
@@ -153,8 +154,8 @@ class System:
     def solve(self, Y: Array, alpha: Array, rows: int) -> Solved | None:
         """Return a fit to the first `rows` rows of Y, starting from a given alpha; None where conjugate gradients do
         not converge."""
-        found = self._solve(Y, alpha, (rows,))
-        return None if found is None else found[0]
+        fits = self._solve(Y, alpha, (rows,))
+        return None if fits is None else fits[0]
 
     def solve_together(self, Y: Array, several: Sequence[int]) -> list[Solved] | None:
         """Return fits to the first rows of Y, for several numbers of them: one product per step serves all."""
@@ -221,21 +222,24 @@ class DualFit:
 
     alpha: Array
     intercept: Array
-    missed: Array
+    loo_residuals: Array
     loo_error: Array
     single: bool  # whether float32 was precise enough for the kernel
 
 
-def solve_dual(kernel: SumKernel, rows: Block, noise: float) -> DualFit:
-    """Solve the fit on all rows with the noise variance given; the intercept is not penalised."""
+def solve_dual(kernel: SumKernel, rows: Block, noise: float, workers: Workers | None = None) -> DualFit:
+    """Return the fit on all rows with the noise variance given; the intercept is not penalised. The workers of a
+    cluster, where there are any, compute products with a matrix that is not stored."""
     mean, ridge = rows.weights @ rows.Y / len(rows), noise / rows.weights
     if len(rows) > FACTOR_ROWS:
         ridge = np.maximum(ridge, _least_ridge(kernel, rows.X))
     single = _rounds(kernel, rows.X, ridge)
-    solve = _by_gradients if single and len(rows) > DIRECT_ROWS else _by_factor
-    alpha, shift, missed = solve(kernel, rows.X, rows.Y - mean, ridge)
-    last = rows.weights[-len(missed) :]
-    return DualFit(alpha, mean + shift, missed, last @ missed**2 / last.sum(), single)
+    if single and len(rows) > DIRECT_ROWS:
+        alpha, shift, loo_residuals = _by_gradients(kernel, rows.X, rows.Y - mean, ridge, workers)
+    else:
+        alpha, shift, loo_residuals = _by_factor(kernel, rows.X, rows.Y - mean, ridge)
+    last = rows.weights[-len(loo_residuals) :]
+    return DualFit(alpha, mean + shift, loo_residuals, last @ loo_residuals**2 / last.sum(), single)
 
 
 def usual_steps(n: int) -> int:
@@ -278,21 +282,20 @@ def _by_factor(kernel: SumKernel, X: Array, Y: Array, ridge: Array) -> tuple[Arr
     """
     n, m, single = len(X), min(len(X), LOO_ROWS), _rounds(kernel, X, ridge)
     K = kernel_matrix(kernel, X, ridge, single)
-    kept = K.copy() if single else K
     functions: Any = get_lapack_funcs(("potrf", "potrs", "trtri"), (K,))
     potrf, potrs, trtri = functions
     L, targets = _factor(K, potrf), np.hstack([Y, np.ones((n, 1))])
     solved = potrs(L, targets.astype(K.dtype), lower=1)[0].astype(np.float64)
     if single:
         for _ in range(2):
-            solved += potrs(L, (targets - _times(kept, solved)).astype(K.dtype), lower=1)[0]
+            solved += potrs(L, (targets - _times(K, solved)).astype(K.dtype), lower=1)[0]
     corner = trtri(np.asfortranarray(L[n - m :, n - m :]), lower=1)[0]
     diagonal = np.einsum("ij,ij->j", corner, corner, dtype=np.float64)
     ones = solved[:, -1:]
     shift = ones.T @ Y / ones.sum()
     alpha = solved[:, :-1] - ones * shift
-    own = diagonal - ones[n - m :, 0] ** 2 / ones.sum()
-    return alpha, shift[0], alpha[n - m :] / np.maximum(own, 1e-12 / ridge[n - m :])[:, None]
+    inverse_diagonal = diagonal - ones[n - m :, 0] ** 2 / ones.sum()
+    return alpha, shift[0], alpha[n - m :] / np.maximum(inverse_diagonal, 1e-12 / ridge[n - m :])[:, None]
 
 
 def _factor(K: Array, potrf: Any) -> Array:
@@ -323,16 +326,18 @@ def room_for_matrix() -> float:
     return min(STORED_BYTES, memory_budget() / 2)
 
 
-def _by_gradients(kernel: SumKernel, X: Array, Y: Array, ridge: Array) -> tuple[Array, Array, Array]:
-    """Return the same by conjugate gradients: a fit without the last rows, which gives the errors there, and one with
-    all of them. Where they do not converge, a factor is taken after all."""
+def _by_gradients(
+    kernel: SumKernel, X: Array, Y: Array, ridge: Array, workers: Workers | None
+) -> tuple[Array, Array, Array]:
+    """Return the same by conjugate gradients, without the last rows, which gives the errors there, and with all of
+    them. Where they do not converge, it is solved by a factor after all."""
     fewer = len(Y) - min(LOO_ROWS, len(Y) // 8)
-    solve = _stored if 2 * len(Y) ** 2 <= room_for_matrix() else _by_pairs
-    found = solve(kernel, X.astype(np.float32), Y, ridge, fewer)
-    if found is None:
+    solve = _stored if 2 * len(Y) ** 2 <= room_for_matrix() else partial(_by_pairs, workers=workers)
+    fits = solve(kernel, X.astype(np.float32), Y, ridge, fewer)
+    if fits is None:
         return _by_factor(kernel, X, Y, ridge)
-    (_, shift_of_some, residual), (alpha, shift, _) = found
-    return alpha, shift, residual[fewer:] - shift_of_some
+    (_, shift_of_fewer, residual), (alpha, shift, _) = fits
+    return alpha, shift, residual[fewer:] - shift_of_fewer
 
 
 def _stored(kernel: SumKernel, X: Array, Y: Array, ridge: Array, fewer: int) -> list[Solved] | None:
@@ -343,7 +348,9 @@ def _stored(kernel: SumKernel, X: Array, Y: Array, ridge: Array, fewer: int) -> 
     return None if first is None or second is None else [first, second]
 
 
-def _by_pairs(kernel: SumKernel, X: Array, Y: Array, ridge: Array, fewer: int) -> list[Solved] | None:
-    """Solve both at once: the time of a product is that of computing the kernels, however many columns there are."""
-    matrix = Pairs.of(kernel, ArrayBlocks(kernel.codes(X)), ridge, STORED_BYTES)
+def _by_pairs(
+    kernel: SumKernel, X: Array, Y: Array, ridge: Array, fewer: int, workers: Workers | None
+) -> list[Solved] | None:
+    """Solve both at once: a product takes its time by the kernels, however many columns there are."""
+    matrix = Pairs.of(kernel, ArrayBlocks(kernel.codes(X)), ridge, STORED_BYTES, workers)
     return System.with_matrix(matrix, ridge).solve_together(Y, (fewer, len(Y)))

@@ -7,22 +7,22 @@ Terms whose kernel is a product of codes, F F', need no pairs: F (F' V).
 
 Kernels are in float32, sums over blocks in float64. `pair` is all the work there is, and knows nothing but two blocks
 of codes and two pieces of V: pairs may be computed anywhere and in any order, and blocks may come from anywhere. As
-many pairs as there is room for are kept, the others are computed anew for every product.
+many pairs as there is room for are kept, the others are computed anew for every product. Where the rows are on a
+cluster, its workers compute the pairs: codes are sent to each of them once, V with every product.
 
 A kernel matrix that is stored: strips of rows, each from its own diagonal on, 2 n^2 bytes in float32.
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
 from .._types import Array
-from ..data import blocks
+from ..data import Workers, blocks
 from ..model.sum_kernel import SumKernel
+from ..runtime.sizes import PRODUCT_TASKS
 from ..runtime.threads import side_by_side, stop_if_asked
 
 SIZE = 1024  # rows of a block
@@ -54,32 +54,12 @@ class ArrayBlocks:
         return [codes[i * self.size : (i + 1) * self.size] for codes in self.codes]
 
 
-class Elsewhere(Protocol):
-    """Who computes the pairs where it is not this process."""
-
-    def apart(self, pairs: "Pairs", V: Array) -> Array:
-        """K V without ridge and without the terms that are products of codes."""
-
-
-_ELSEWHERE: ContextVar[Elsewhere | None] = ContextVar("elsewhere", default=None)
-
-
-@contextmanager
-def pairs_elsewhere(work: Elsewhere) -> Iterator[None]:
-    """Products inside are computed there."""
-    token = _ELSEWHERE.set(work)
-    try:
-        yield
-    finally:
-        _ELSEWHERE.reset(token)
-
-
-def some_pairs(
-    kernel: SumKernel, codes: list[list[Array]], begins: tuple[int, ...], V: Array, own: list[tuple[int, int]]
+def product_of_pairs(
+    kernel: SumKernel, codes: list[list[Array]], begins: tuple[int, ...], V: Array, numbers: list[tuple[int, int]]
 ) -> Array:
-    """What some pairs of blocks add to K V, whole: a task that needs nothing else."""
+    """Return what the pairs of blocks with these numbers add to K V: a task that needs nothing else."""
     total = np.zeros(V.shape)
-    for i, j in own:
+    for i, j in numbers:
         at, to = slice(begins[i], begins[i + 1]), slice(begins[j], begins[j + 1])
         left, right = pair(kernel, codes[i], codes[j], V[at], V[to])
         total[at] += left
@@ -111,33 +91,49 @@ def sums(K: Iterable[tuple[slice, Array]], V_a: Array, V_b: Array) -> tuple[Arra
 
 @dataclass(frozen=True)
 class Pairs:
-    """K with the ridge on its diagonal, by blocks of codes that begin at the rows named, and end at the last one."""
+    """K with the ridge on its diagonal, by blocks of codes that begin at the rows named, and end at the last one; the
+    workers of a cluster compute its products, where there are any."""
 
     kernel: SumKernel
     blocks: Blocks
     begins: tuple[int, ...]
     ridge: Array
     n_kept: int = 0  # pairs whose pieces are kept from the first product on
+    workers: Workers | None = None
     kept: dict[tuple[int, int], list[tuple[slice, Array]]] = field(default_factory=dict)
+    sent: list[list[list[Array]]] = field(default_factory=list)  # the codes, once the workers have them
 
     @classmethod
-    def of(cls, kernel: SumKernel, blocks: Blocks, ridge: Array, room: float = 0.0) -> "Pairs":
-        """Every block is looked at once for its size. As many pairs are kept as there is room for, in bytes."""
+    def of(
+        cls, kernel: SumKernel, blocks: Blocks, ridge: Array, room: float = 0.0, workers: Workers | None = None
+    ) -> "Pairs":
+        """Return the matrix after a look at the size of every block. As many pairs are kept as there is room for, in
+        bytes."""
         sizes = [len(blocks.block(i)[0]) for i in range(blocks.n_blocks)]
-        return cls(kernel, blocks, (0, *np.cumsum(sizes).tolist()), ridge, int(room // (4 * max(sizes) ** 2)))
+        n_kept = int(room // (4 * max(sizes) ** 2))
+        return cls(kernel, blocks, (0, *np.cumsum(sizes).tolist()), ridge, n_kept, workers)
 
     def product(self, V: Array) -> Array:
-        """K V for V (n, k), on two threads where they are allowed; the same sums on one."""
-        own, elsewhere = V.astype(_SINGLE), _ELSEWHERE.get()
-        if elsewhere is not None:
-            apart = elsewhere.apart(self, own)
-        else:
-            even, odd = side_by_side(lambda: self._half(own, 0), lambda: self._half(own, 1))
-            apart = even + odd
-        return np.asarray(self._of_products(own) + apart + self.ridge[:, None] * V)
+        """Return K V for V (n, k), on two threads where they are allowed; the same sums on one."""
+        single = V.astype(_SINGLE)
+        apart = self._product_here(single) if self.workers is None else self._product_by(self.workers, single)
+        return np.asarray(self._of_products(single) + apart + self.ridge[:, None] * V)
 
-    def tasks(self, n_tasks: int) -> list[list[tuple[int, int]]]:
-        """All pairs of blocks, in lists of nearly the same length."""
+    def _product_here(self, V: Array) -> Array:
+        """Return K V without ridge and without the terms that are products of codes, computed in this process."""
+        even, odd = side_by_side(lambda: self._half(V, 0), lambda: self._half(V, 1))
+        return even + odd
+
+    def _product_by(self, workers: Workers, V: Array) -> Array:
+        """Return the same, computed by the workers of a cluster."""
+        if not self.sent:
+            self.sent.append(workers.send([self.blocks.block(i) for i in range(self.blocks.n_blocks)]))
+        codes, columns = self.sent[0], workers.send(V)
+        tasks = [(self.kernel, codes, self.begins, columns, numbers) for numbers in self._tasks(PRODUCT_TASKS)]
+        return np.asarray(workers.total(product_of_pairs, tasks), np.float64)
+
+    def _tasks(self, n_tasks: int) -> list[list[tuple[int, int]]]:
+        """Return the numbers of all pairs of blocks, in lists of nearly the same length."""
         every = [(i, j) for i in range(self.blocks.n_blocks) for j in range(i, self.blocks.n_blocks)]
         return [every[k::n_tasks] for k in range(min(n_tasks, len(every)))]
 
