@@ -1,5 +1,6 @@
 """What all regressors share: standardised distinct rows in, an average of machines out."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,13 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._types import Array, IntArray
-from .data import Block, checked_weights
+from .data import Block, checked_weights, given_rows
 from .data.tables.columns import Column
 from .data.tables.frames import Table
 from .data.tables.reading import Reader
 from .data.training import as_rows
 from .explain import Contributions, Effects, Explainer, PartialDependence
-from .fit.apply import NO_WEIGHT, Predictions, apply_rows, check_here, finite_score, is_elsewhere, r2, sendable
+from .fit.apply import NO_WEIGHT, Predictions, finite_score, new_rows, r2
 from .fitting import Fitting
 from .model.machine import predict_average
 from .report import Reporting
@@ -128,8 +129,8 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         if not self.has_closed_form_:
             raise ValueError(
                 f"{what} is known for one layer in closed form whose rows are in memory; this fit has hidden layers,"
-                " rotations, descent, means of y for levels, or rows that are elsewhere or were not saved: take"
-                " scikit-learn's cross_val_predict."
+                " rotations, descent, means of y for levels, or rows that are in files or on a cluster, or were not"
+                " saved: take scikit-learn's cross_val_predict."
             )
         return fit
 
@@ -154,15 +155,16 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         """
         check_is_fitted(self)
         yes_no("return_std", return_std)
-        if is_elsewhere(X):
-            tail = () if self._preparation.single_output else (self._preparation.n_outputs,)
-            of = Predictions(sendable(self, return_std), return_std)
-            found = apply_rows(of, X, [tail] * (1 + return_std), self)
-            return found if return_std else found[0]
+        shape = () if self._preparation.single_output else (self._preparation.n_outputs,)
+        results = new_rows(X, self).apply(MachinePredictions(self, return_std), [shape] * (1 + return_std))
+        return results if return_std else results[0]
+
+    def _predict_block(self, X: ArrayLike, return_std: bool) -> tuple[Array, ...]:
+        """Return predictions at rows in memory, with standard deviations where asked."""
         preparation = self._preparation
         Z = preparation.inputs(self, X)
         if not return_std:
-            return preparation.to_units(predict_average(self.machines_, Z), Z)
+            return (preparation.to_units(predict_average(self.machines_, Z), Z),)
         f, sigma = self._known("return_std").predict(Z)
         return preparation.to_units(f, Z), preparation.shaped(sigma * self.y_scaler_.sd)
 
@@ -209,8 +211,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         array([0. , 0.5])
         """
         check_is_fitted(self)
-        check_here(X, "outside")
-        return self._preparation.outside(self._preparation.read(self, X))
+        return self._preparation.outside(self._preparation.read(self, given_rows(X).together("outside")))
 
     def effects(self, X: ArrayLike, confidence_level: float = 0.95) -> Effects:
         """Effects of the columns at the rows of X, with bands: `effects.main(j)` is the effect of one column on its
@@ -228,8 +229,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         ((300,), True, True)
         """
         check_is_fitted(self)
-        check_here(X, "effects")
-        table = self._reader.table(self, X)
+        table = self._reader.table(self, given_rows(X).together("effects"))
         Z, single = self._preparation.inputs(self, table), self._preparation.single_output
         return self._explainer("effects").effects(Z, table, single, confidence_level)
 
@@ -247,8 +247,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         True
         """
         check_is_fitted(self)
-        check_here(X, "explain")
-        Z, single = self._preparation.inputs(self, X), self._preparation.single_output
+        Z, single = self._preparation.inputs(self, given_rows(X).together("explain")), self._preparation.single_output
         return self._explainer("explain").contributions(Z, single)
 
     def _explainer(self, what: str) -> Explainer:
@@ -311,3 +310,11 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
     def predict_standardised(self, Z: Array) -> Array:
         """Return predictions (n, k) in units of y at standardised inputs."""
         return self._preparation.within(self.y_scaler_.backward(predict_average(self.machines_, Z)), Z)
+
+
+@dataclass(frozen=True)
+class MachinePredictions(Predictions):
+    """A function of rows in memory: what a regressor of this package predicts there."""
+
+    def __call__(self, rows: Any) -> tuple[Array, ...]:
+        return self.model._predict_block(rows, self.return_std)  # type: ignore[no-any-return]

@@ -23,7 +23,7 @@ from .data.preparation import Preparation
 from .data.rows import NO_TARGET, Block, MemoryRows, Rows, checked_targets
 from .data.tables.frames import Table
 from .data.training import as_rows
-from .fit.apply import later_rows, sendable
+from .fit.apply import new_rows, sendable
 from .model.machine import Machine
 from .model.prior import Prior
 from .runtime.atomic import all_or_nothing
@@ -169,7 +169,7 @@ class Incremental:
         """Later rows as a source."""
         source = as_rows(X, y, sample_weight)
         if source is not None:
-            return cast(Rows[Table], later_rows(source, self))
+            return new_rows(source, self)
         check_given(self, y)
         inputs = self._preparation.reader.table(self, X)
         Y = checked_targets(as_targets(y))

@@ -4,8 +4,7 @@ from typing import Any, cast
 
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .data import checked_weights
-from .fit.apply import is_elsewhere
+from .data import checked_weights, given_rows
 from .fit.refit import train_again
 from .model.prior import Prior
 from .runtime.callbacks import listening
@@ -18,7 +17,7 @@ from .search.plan import Plan
 def refit(model: Any, X: Any, y: Any, sample_weight: Any, plan: Plan) -> Any:
     """The model, solved anew; it stays as it was where something is wrong."""
     check_is_fitted(model)
-    if is_elsewhere(X):
+    if not given_rows(X).in_memory:
         raise ValueError("refit takes rows in memory; call fit for rows in files or on a cluster.")
     first, seed = _first_layer(model), root_seed(model.random_state)
     with listening(model.verbose):

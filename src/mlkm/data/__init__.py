@@ -4,7 +4,7 @@ from .distinct import distinct_rows, midranks, plain_rows, tie_numbers
 from .folds import as_splitter, splits_of
 from .input_range import InputRange
 from .inputs import LEVEL, NUMBER, TEXT, Inputs, checked_weights, given_weights, scale_of
-from .rows import Block, Rows, Workers, blocks
+from .rows import Block, GivenRows, RowFunction, Rows, Workers, blocks, given_rows
 from .scaling import Standardiser, check_near, standardiser
 
 __all__ = [
@@ -12,8 +12,10 @@ __all__ = [
     "NUMBER",
     "TEXT",
     "Block",
+    "GivenRows",
     "InputRange",
     "Inputs",
+    "RowFunction",
     "Rows",
     "Standardiser",
     "Workers",
@@ -22,6 +24,7 @@ __all__ = [
     "check_near",
     "checked_weights",
     "distinct_rows",
+    "given_rows",
     "given_weights",
     "midranks",
     "plain_rows",

@@ -9,7 +9,7 @@ one level are one of the next. So a sum has the same bits from an array, from a 
 import operator
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import _num_samples
 
 from .._types import Array, BoolArray, IntArray
 from ..runtime.progress import stage
@@ -137,6 +138,15 @@ class Workers(Protocol):
         """Return the sum of f of the arguments of every task."""
 
 
+class RowFunction(Protocol):
+    """A function of rows that are in memory together, whose results have an entry for every row."""
+
+    def __call__(self, rows: Any) -> tuple[Array, ...]: ...
+
+    def to_send(self) -> "RowFunction":
+        """Return the function as it is sent to rows in files or on a cluster."""
+
+
 class Rows(ABC, Generic[Cells]):
     """Rows that need not fit into memory."""
 
@@ -177,6 +187,27 @@ class Rows(ABC, Generic[Cells]):
         """Return f of all blocks, which are computed where the rows are, as one block in memory."""
         several: list[Block[Array]] = self.map_reduce(_Listed(f), list.__add__)
         return joined(several)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether weights were given that count even if all of them are 1."""
+        return False
+
+    def apply(self, f: RowFunction, shapes: Sequence[tuple[int, ...]]) -> tuple[Array, ...]:
+        """Return the results of f for all rows, in their order; `shapes` are those of one row of each result."""
+        sent = f.to_send()
+        with one_warning():
+            parts = list(in_order(lambda block: sent(block.X), self.blocks()))
+        if not parts:
+            raise ValueError(
+                f"Found array with 0 sample(s) (shape=(0, {self.n_columns})) while a minimum of 1 is required."
+            )
+        return tuple(np.concatenate(results) for results in zip(*parts, strict=True))
+
+    def together(self, what: str) -> Any:
+        """Return all rows as they were given in memory, or refuse rows in files or on a cluster with an error that
+        names what needs them together."""
+        raise TypeError(f"{what} looks at rows in memory; give an array or a frame, such as some rows of the table.")
 
     def as_cells(self) -> "Rows[Any]":
         """Return the rows with unconverted cells, which a model reads by the types of its fit."""
@@ -232,6 +263,57 @@ class MemoryRows(LocalRows[Cells]):
 
     def blocks(self) -> Iterator[Block[Cells]]:
         return (self.block.rows(at) for at in blocks(self.n, block_rows(self.n_columns)))
+
+
+@dataclass(frozen=True)
+class GivenRows(LocalRows[Any]):
+    """An array or a frame in memory as it was given, with targets and weights where there are any: one block, which
+    models read and check themselves."""
+
+    in_memory: ClassVar[bool] = True
+    X: Any
+    Y: Array | None = None
+    weights: Array | None = None
+    single_output: bool = True
+
+    @property
+    def n(self) -> int:
+        return int(_num_samples(self.X))
+
+    @property
+    def weighted(self) -> bool:
+        return self.weights is not None
+
+    def n_blocks(self) -> int:
+        return 1
+
+    def blocks(self) -> Iterator[Block[Any]]:
+        Y = np.zeros((self.n, 0)) if self.Y is None else self.Y
+        yield Block(self.X, Y, np.ones(len(Y)) if self.weights is None else self.weights)
+
+    def apply(self, f: RowFunction, shapes: Sequence[tuple[int, ...]]) -> tuple[Array, ...]:
+        """Return f of the rows as they were given."""
+        return f(self.X)
+
+    def together(self, what: str) -> Any:
+        """Return the rows as they were given."""
+        return self.X
+
+
+def is_dask(X: object) -> bool:
+    """Return whether X is a collection of dask, which is not imported for this."""
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
+
+
+def given_rows(X: object) -> Rows[Any]:
+    """Return inputs as rows: an opened table, a collection of dask, or an array or a frame in memory."""
+    if isinstance(X, Rows):
+        return X
+    if is_dask(X):
+        from .dask import Collection
+
+        return Collection(X)
+    return GivenRows(X)
 
 
 def table_rows(table: Table, y: Array, weights: Array | None) -> MemoryRows[Table]:

@@ -84,7 +84,7 @@ def check_goes_with(own: Any, wanted: Any, where: str) -> None:
         if not _alike(own.field(field.name).type, field.type):
             raise ValueError(
                 f"Column {field.name!r} is of type {own.field(field.name).type} in {where} and of type {field.type}"
-                " elsewhere; write the files with one type."
+                " in the others; write the files with one type."
             )
 
 

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 
 from .._types import IntArray
-from .dask import dask_rows, is_dask
 from .distinct import distinct_rows, merged_in_order
 from .preparation import Preparation, Standardised
-from .rows import Block, MemoryRows, Rows, mapped_rows
+from .rows import Block, MemoryRows, Rows, is_dask, mapped_rows
 from .scaling import stats_of
 from .scan import Scan
 from .tables.frames import Table
@@ -72,5 +71,7 @@ def as_rows(X: Any, y: Any, sample_weight: Any) -> Rows[Table] | None:
             raise ValueError("A table that was opened names its target and weights itself; call fit(table) alone.")
         return X
     if any(map(is_dask, (X, y, sample_weight))):
+        from .dask import dask_rows
+
         return dask_rows(X, y, sample_weight)
     return mapped_rows(X, y, sample_weight) if isinstance(X, np.memmap) else None

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 
 from .._types import Array, BoolArray, IntArray
 from ..conformal.bands import Band, CalibrationScores, CalibrationWeights, SplitBand
-from ..conformal.elsewhere import SelectedBand
+from ..conformal.calibration import SelectedBand
 from ..conformal.online import OnlineConformal, WaitingRow
 from ..conformal.quantile import QuantileBand
 from ..conformal.regressor import ConformalRegressor
