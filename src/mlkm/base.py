@@ -10,13 +10,13 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._types import Array, IntArray
-from .data import Block, checked_weights, given_rows
+from .data import Block, checked_weights
 from .data.tables.columns import Column
 from .data.tables.frames import Table
 from .data.tables.reading import Reader
 from .data.training import as_rows
 from .explain import Contributions, Effects, Explainer, PartialDependence
-from .fit.apply import NO_WEIGHT, Predictions, finite_score, new_rows, r2
+from .fit.apply import NO_WEIGHT, Predictions, finite_score, given_rows, new_rows, r2
 from .fitting import Fitting
 from .model.machine import predict_average
 from .report import Reporting
@@ -144,7 +144,7 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         """The mean of y at every row of X: the average over the fitted machines.
 
         With automatic scales, inputs are used as they are up to one range beyond the training values, and replaced by
-        the nearest training value from three ranges on (`mlkm.data.input_range`). Predictions exceed the training
+        the nearest training value from three ranges on (`mlkm.data.scaling`). Predictions exceed the training
         targets by at most half the range of these plus one range for every range by which inputs lie beyond theirs, and
         never by more than two ranges.
 

@@ -12,11 +12,11 @@ from sklearn.base import BaseEstimator
 from ._types import Array, RandomState
 from .data import Standardiser
 from .data.preparation import Preparation, Standardised, TrainingInputs, Unscaled, fit_preparation
-from .data.rows import Block, Rows, table_rows
+from .data.rows import Block, Rows
 from .data.scan import Scan, scan
 from .data.tables.frames import Table
 from .data.tables.reading import category_mask, checked_table, set_names
-from .data.training import as_rows, in_blocks, in_memory
+from .data.training import as_rows, in_blocks, in_memory, table_rows
 from .exceptions import NoSignalWarning, warn
 from .fit.in_blocks import features_summed, train_in_blocks
 from .fit.train import Fitted, train

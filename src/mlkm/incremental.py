@@ -19,8 +19,9 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._types import Array
 from .data import Standardiser, checked_weights
+from .data.inputs import NO_TARGET, checked_targets
 from .data.preparation import Preparation
-from .data.rows import NO_TARGET, Block, MemoryRows, Rows, checked_targets
+from .data.rows import Block, MemoryRows, Rows
 from .data.tables.frames import Table
 from .data.training import as_rows
 from .fit.apply import new_rows, sendable

@@ -4,7 +4,8 @@ from typing import Any, cast
 
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .data import checked_weights, given_rows
+from .data import checked_weights
+from .fit.apply import given_rows
 from .fit.refit import train_again
 from .model.prior import Prior
 from .runtime.callbacks import listening

@@ -28,8 +28,8 @@ from sklearn.utils.validation import _num_samples
 
 from .._types import Array, IntArray
 from ..base import KernelMachine
-from ..data.folds import keeps_groups_together, splits_of
 from ..data.tables.frames import Table
+from ..data.training import keeps_groups_together, splits_of
 from ..exceptions import warn
 from ..fit.apply import sendable
 from ..runtime.checks import brief

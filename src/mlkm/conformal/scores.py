@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array, IntArray
 from ..data import GivenRows
-from ..data.folds import as_splitter, groups_for, keeps_groups_together
+from ..data.training import as_splitter, groups_for, keeps_groups_together
 from ..exceptions import warn
 from ..fit.apply import sendable
 from ..runtime.checks import one_of

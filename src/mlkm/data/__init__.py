@@ -1,11 +1,10 @@
 """What a fit sees of its data: tables, rows in blocks, and their preparation to distinct, standardised rows."""
 
 from .distinct import distinct_rows, midranks, plain_rows, tie_numbers
-from .folds import as_splitter, splits_of
-from .input_range import InputRange
 from .inputs import LEVEL, NUMBER, TEXT, Inputs, checked_weights, given_weights, scale_of
-from .rows import Block, GivenRows, RowFunction, Rows, Workers, blocks, given_rows
-from .scaling import Standardiser, check_near, standardiser
+from .rows import Block, GivenRows, RowFunction, Rows, Workers, blocks
+from .scaling import InputRange, Standardiser, check_near, standardiser
+from .training import as_splitter, splits_of
 
 __all__ = [
     "LEVEL",
@@ -24,7 +23,6 @@ __all__ = [
     "check_near",
     "checked_weights",
     "distinct_rows",
-    "given_rows",
     "given_weights",
     "midranks",
     "plain_rows",

@@ -18,18 +18,8 @@ import numpy as np
 from .._types import Array
 from ..runtime.memory import current_client
 from ..runtime.threads import limited
-from .rows import (
-    FAN,
-    Block,
-    RowFunction,
-    Rows,
-    Workers,
-    block_rows,
-    blocks,
-    checked_block_weights,
-    checked_targets,
-    is_dask,
-)
+from .inputs import checked_block_weights, checked_targets
+from .rows import FAN, Block, RowFunction, Rows, Workers, block_rows, blocks, is_dask
 from .scan import joined_columns
 from .tables.frames import Table, is_frame, read_array, read_frame
 

@@ -16,15 +16,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _num_samples
 
 from .._types import Array, BoolArray, IntArray
 from ..runtime.progress import stage
 from ..runtime.threads import blas_threads, limited, stopping, submitted
-from .inputs import Inputs, checked_weights
-from .tables.frames import Table
-from .tables.odd import one_warning
+from .inputs import Inputs
+from .tables.reading import one_warning
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -45,8 +43,6 @@ ROWS = 20_000  # as many as kernels are solved on
 _ENTRIES = 2**22  # numbers of a block: 32 MB
 _MOST_ROWS = 8 * BLOCK
 _MOST_THREADS = 8
-
-NO_TARGET = "The table has no target; name it, as in open_table(path, target='price'), or pass y."
 
 
 @dataclass(frozen=True)
@@ -305,63 +301,6 @@ def is_dask(X: object) -> bool:
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
 
 
-def given_rows(X: object) -> Rows[Any]:
-    """Return inputs as rows: an opened table, a collection of dask, or an array or a frame in memory."""
-    if isinstance(X, Rows):
-        return X
-    if is_dask(X):
-        from .dask import Collection
-
-        return Collection(X)
-    return GivenRows(X)
-
-
-def table_rows(table: Table, y: Array, weights: Array | None) -> MemoryRows[Table]:
-    """Return a table in memory with its targets, one-dimensional or not, and weights as rows."""
-    Y = y.astype(np.float64).reshape(len(y), -1)
-    return MemoryRows(Block(table, Y, np.ones(len(Y)) if weights is None else weights), table.names, y.ndim == 1)
-
-
-@dataclass(frozen=True)
-class ArrayRows(LocalRows[Table]):
-    """An array of numbers, which may be a memmap: columns are made a block at a time."""
-
-    X: NDArray[Any]
-    Y: NDArray[Any]
-    weights: Array
-    single_output: bool
-    names: tuple[str, ...] | None = None
-
-    @property
-    def n_columns(self) -> int:
-        return int(self.X.shape[1])
-
-    @property
-    def n(self) -> int:
-        return len(self.X)
-
-    def n_blocks(self) -> int:
-        return -(-len(self.X) // block_rows(self.n_columns))
-
-    def blocks(self) -> Iterator[Block[Table]]:
-        for at in blocks(len(self.X), block_rows(self.n_columns)):
-            # row by row in memory, so that columns are read at once
-            columns = np.ascontiguousarray(np.asarray(self.X[at]).T, np.float64)
-            Y = np.asarray(self.Y[at], np.float64).reshape(at.stop - at.start, -1)
-            yield Block(Table(tuple(columns), self.names), Y, self.weights[at])
-
-
-def mapped_rows(X: NDArray[Any], y: ArrayLike | None, sample_weight: ArrayLike | None) -> ArrayRows | None:
-    """Return an array of numbers in a file as rows, where it has many; a smaller one is read as a whole."""
-    if X.ndim != 2 or X.dtype.kind not in "fiub" or len(X) <= ROWS or y is None:
-        return None
-    Y = checked_targets(y)
-    if len(Y) != len(X):
-        raise ValueError(f"X has {len(X)} rows and y has {len(Y)}; they must be the same.")
-    weights = checked_weights(sample_weight, len(X))
-    return ArrayRows(X, Y, np.ones(len(X)) if weights is None else weights, np.ndim(y) == 1)
-
-
 @dataclass(frozen=True)
 class MappedRows(Rows[Others], Generic[Others, Cells]):
     """Blocks that are made of those of other rows in every pass, without those that have no rows then."""
@@ -475,33 +414,3 @@ def tree_sum(results: Iterable[T], add: Callable[[T, T], T], n_results: int | No
             tree.put(result)
             step()
         return tree.total()
-
-
-def checked_targets(Y: ArrayLike) -> Array:
-    """Return the targets of a block as finite numbers (n, k)."""
-    result = np.asarray(Y, np.float64)
-    if np.isnan(result).any():
-        raise ValueError("Input y contains NaN; every row needs a target that is a number.")
-    if not np.isfinite(result).all():
-        raise ValueError("Input y contains infinity; every row needs a target that is a number.")
-    return result.reshape(len(result), -1)
-
-
-def check_predicted(Y: Array, f: Array) -> None:
-    """Refuse targets of a block that are none, or not as many as a model predicts."""
-    if not Y.shape[1]:
-        raise ValueError(NO_TARGET)
-    if Y.shape[1] != f.shape[1]:
-        raise ValueError(
-            f"Targets must be those that the model predicts, which are {f.shape[1]}; got {Y.shape[1]} of every row."
-        )
-
-
-def checked_block_weights(weights: ArrayLike | None, n: int) -> Array:
-    """Return the weights of a block, which are finite numbers, none negative."""
-    if weights is None:
-        return np.ones(n)
-    result = np.asarray(weights, np.float64)
-    if not np.isfinite(result).all() or (result < 0).any():
-        raise ValueError("Sample weights must be finite numbers, none negative.")
-    return result
