@@ -55,6 +55,11 @@ class CalibrationRows:
         largest, weighted = np.maximum(self.largest, other.largest), self.weighted or other.weighted
         return type(self)(n, largest, self.first + other.first, self.second + other.second, weighted, seen)
 
+    def spread(self) -> Array:
+        """Return the standard deviation of f of every output."""
+        with np.errstate(over="ignore", invalid="ignore"):  # squares of numbers beyond 1e154, whose spread is unused
+            return np.sqrt(np.maximum(self.second / self.n - (self.first / self.n) ** 2, 0))
+
     def joined(self) -> tuple[UncalibratedBand, Array, Array]:
         """Return the band, the outcomes and the weights of all rows that were seen."""
         assert self.seen is not None
@@ -99,8 +104,7 @@ def calibrate(
         return SplitBand(scored, CalibrationScores(*band.scores(Y), of_rows, groups))
     if seen.weighted:
         raise ValueError(f"Bands are calibrated with weights by at most {MOST_SCORES:,} rows; got {seen.n:,}.")
-    mean = seen.first / seen.n
-    scored = scored.settled(seen.largest, np.sqrt(np.maximum(seen.second / seen.n - mean**2, 0)))
+    scored = scored.settled(seen.largest, seen.spread())
     sent = scored.sendable()
     return SelectedBand(scored, seen.n, {side: _selected(rows, sent, seen.n, levels, side) for side in _SIDES})
 

@@ -162,7 +162,8 @@ class ScoredRegressor:
 
     def settled_by(self, band: UncalibratedBand) -> tuple[Self, UncalibratedBand]:
         """Return the score settled by its band at the calibration rows, and this band in settled units."""
-        scored = self.settled(band.unit.max(axis=0, initial=0.0), band.mean.std(axis=0))
+        spread = band.mean.std(axis=0) if self.scale is None else np.ones(band.mean.shape[1])
+        scored = self.settled(band.unit.max(axis=0, initial=0.0), spread)
         if self.score == "variance":
             return scored, band.with_unit(np.maximum(band.unit, scored.least))
         return scored, band if self.scale is not None else band.with_unit(scored.constant_unit(band.mean))
