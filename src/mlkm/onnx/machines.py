@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
-from ..data.input_range import OVERSHOOT, units_of
 from ..data.preparation import Preparation
+from ..data.scaling import OVERSHOOT, units_of
 from ..model.machine import Machine
 from .graph import Graph
 from .piecewise import link_mean, on_ranks

@@ -13,8 +13,7 @@ import numpy as np
 
 from .._types import Array
 from ..data.levels import LevelNumbers
-from ..data.tables.columns import CategoryColumn, DateColumn, NumberColumn
-from ..data.tables.dates import CYCLES, DIGITS
+from ..data.tables.columns import CYCLES, DIGITS, CategoryColumn, DateColumn, NumberColumn
 from ..data.tables.reading import Reader
 from .graph import ML, Graph
 
