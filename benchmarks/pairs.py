@@ -27,9 +27,10 @@ import numpy as np
 from mlkm import MLKMRegressor
 from mlkm.datasets import make_example2
 from mlkm.model.sum_kernel import SumKernel
+from mlkm.runtime.sizes import PAIR_ROWS
 from mlkm.search.policy import Policy, policy_context
 from mlkm.solve import dual
-from mlkm.solve.dual_matrix import SIZE, ArrayBlocks, Pairs, Strips, pair
+from mlkm.solve.dual_matrix import ArrayBlocks, Pairs, Strips, pair
 
 from . import real
 from .problem import Problem, standardised
@@ -120,7 +121,7 @@ def product(kernel: SumKernel, d: int, n: int, whole: int, some: int = 400) -> N
         at, single = rng.integers(parts.n_blocks - 1, size=(some, 2)), V.astype(np.float32)
         begin = time.process_time()
         for i, j in at.tolist():
-            a, b = (single[k * SIZE : (k + 1) * SIZE] for k in (i, j))
+            a, b = (single[k * PAIR_ROWS : (k + 1) * PAIR_ROWS] for k in (i, j))
             pair(kernel, parts.block(i), parts.block(j), a, b)
         each, n_pairs = (time.process_time() - begin) / some, parts.n_blocks * (parts.n_blocks + 1) // 2
         seconds, told = each * n_pairs, f"by {some} of {n_pairs} pairs of blocks"

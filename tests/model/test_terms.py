@@ -13,7 +13,7 @@ from mlkm.model.features import PointMap
 from mlkm.model.machine import predict
 from mlkm.model.sum_kernel import SumKernel
 from mlkm.model.terms import Parameter, Placement, Prepared, SearchRows, SearchTerm, Term, Values, default_terms
-from mlkm.model.terms.base import minus_half_squares
+from mlkm.model.terms.term import minus_half_squares
 from mlkm.model.transforms import fit_rank_transform
 from mlkm.search.evidence import refined, start
 

@@ -39,11 +39,11 @@ from ..model.machine import LastInputs, Machine
 from ..model.prior import Part, Prior, SumPart
 from ..model.scales import Geometric
 from ..model.sum_kernel import SumKernel, TransformedKernel
-from ..model.terms.base import Term
 from ..model.terms.gaussian import GaussianMap
 from ..model.terms.laplace import LaplaceMap
-from ..model.terms.levels import LevelMap
+from ..model.terms.level_effects import LevelMap
 from ..model.terms.linear import LinearMap
+from ..model.terms.term import Term
 from ..model.transforms import BackTransform, RankTransform, TargetTransform
 from ..random_features import RandomFeatures
 from ..runtime.records import RefusedError, check_values, record

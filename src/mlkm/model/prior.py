@@ -118,7 +118,7 @@ class Prior:
         return np.hstack(pieces if self.linear is None else [*pieces, B[:, at:] * self.linear])
 
     def _walk(self, transposed: bool) -> Iterator[tuple[Part | SumPart, int]]:
-        """Iterate over the parts, each with its number of features, or of those of its maps."""
+        """Return an iterator over the parts, each with its number of features, or of those of its maps."""
         for part in self.parts:
             yield part, part.n_features if transposed else sum(phi.n_features for _, phi in part.maps)
 

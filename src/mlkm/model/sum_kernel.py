@@ -117,7 +117,7 @@ class SumKernel:
 
     def products(self, codes: list[Array]) -> Array:
         """Return the codes of all terms whose kernel is their product, side by side."""
-        parts = [own for term, own in zip(self.every_term, codes, strict=True) if term.phi.is_product]
+        parts = [of_term for term, of_term in zip(self.every_term, codes, strict=True) if term.phi.is_product]
         return np.hstack(parts) if parts else np.zeros((len(codes[0]), 0), codes[0].dtype)
 
     def _fill(self, K: Array, a: list[Array], b: list[Array], left: Array, right: Array) -> None:
@@ -178,9 +178,9 @@ def joined(kernels: Sequence[SumKernel]) -> SumKernel:
 
 @dataclass(frozen=True)
 class TransformedKernel:
-    """A kernel for transformed targets: the kernel, the noise variance of its solve, the transform and the way back,
-    its share of the fit, and the share of the noise that has one size on the transformed scale rather than on that of
-    the targets."""
+    """A kernel for transformed targets: the kernel, the noise variance of its solve, the transform and the
+    back-transform, its share of the fit, and the share of the noise that has one size on the transformed scale rather
+    than on that of the targets."""
 
     kernel: SumKernel
     noise: float

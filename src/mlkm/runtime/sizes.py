@@ -28,6 +28,7 @@ TEMPORARY_ENTRIES = 2**23  # numbers of a temporary array: 64 MB in float64
 PARALLEL_ENTRIES = 2**23  # features times rows from which two machines predict at the same time
 CACHE_ENTRIES = 2**18  # numbers of a kernel matrix that stay in a processor's cache
 PIECE_ROWS, PIECE_COLUMNS = 128, 2048  # rows and columns of a piece of a kernel matrix, which stays in that cache
+PAIR_ROWS = 1024  # rows of a block of a kernel matrix that is not stored
 PRODUCT_ROWS = 512  # rows of a kernel matrix that are converted to float64 at a time, for a product
 
 # --- sizes from which on another way to compute the same takes less time or memory

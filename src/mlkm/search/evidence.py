@@ -168,8 +168,8 @@ class KernelEvidence:
             parts = [dF[:, a:b] for a, b in pairwise(ends)]
             at = int(ends[-1])
             for name, of_term in term.gradient(p, on, value, parts, dK).items():
-                for parameter, own in of_term.items():
-                    gradient[name][parameter] += own
+                for parameter, slope in of_term.items():
+                    gradient[name][parameter] += slope
         gradient["noise"][NOISE.name] += 2 * noise * float(np.diag(dK) @ (1 / self.weights))
         away, scale = vector - self.origin, 1 / (self.n_samples * m * k)
         return result + scale * float(self.prior @ away**2), flat + 2 * scale * self.prior * away

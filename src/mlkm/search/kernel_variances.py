@@ -109,14 +109,14 @@ def convex_weights(predictions: Array, Y: Array, weights: Array, rng: np.random.
     mean.
 
     Chance lets a member look better than the mean, the more so the fewer the rows. With s the mean square by which the
-    combination leaves the mean and e its error, chance is worth some e / m per member, and the combination is drawn
+    combination leaves the mean and e its error, chance is worth about e / m per member, and the combination is shrunk
     towards the mean as much as that asks for: not noticeably where e is small beside s.
     """
-    found = _averaged(predictions, Y, weights, rng, bootstraps, 0.0)
-    combined, mean, share = np.tensordot(found, predictions, axes=1), predictions[-1], weights / weights.sum()
+    shares = _averaged(predictions, Y, weights, rng, bootstraps, 0.0)
+    combined, mean, share = np.tensordot(shares, predictions, axes=1), predictions[-1], weights / weights.sum()
     left, moved = (float((share @ part**2).sum()) for part in (Y - combined, combined - mean))
     if moved == 0:
-        return found
+        return shares
     return _averaged(predictions, Y, weights, rng, bootstraps, 3 * len(predictions) * left / (len(Y) * moved))
 
 
@@ -126,19 +126,19 @@ def shared_weights(predictions: Array, Y: Array, weights: Array, rng: np.random.
 
 
 def _averaged(
-    predictions: Array, Y: Array, weights: Array, rng: np.random.Generator, bootstraps: int, drawn: float
+    predictions: Array, Y: Array, weights: Array, rng: np.random.Generator, bootstraps: int, shrinkage: float
 ) -> Array:
     """Return the average over bootstraps of the weights with the least error, plus `shrinkage` times the mean squared
     distance of the combination from the mean."""
     total, mean = np.zeros(len(predictions)), predictions[-1]
     for _ in range(bootstraps):
-        own = np.sqrt(weights * rng.exponential(size=len(weights)))[:, None]
-        A = np.stack([(own * (f - mean)).ravel() for f in predictions], axis=1)
-        b = (own * (Y - mean)).ravel()
+        root = np.sqrt(weights * rng.exponential(size=len(weights)))[:, None]
+        A = np.stack([(root * (f - mean)).ravel() for f in predictions], axis=1)
+        b = (root * (Y - mean)).ravel()
         held = UNIT_SUM_PENALTY * (np.abs(A).max() or 1.0)
-        rows = [A, np.sqrt(drawn) * A, np.full((1, A.shape[1]), held)]
-        found = _non_negative(np.vstack(rows), np.concatenate([b, np.zeros(len(A)), [held]]))
-        total += found / (found.sum() or 1.0)
+        rows = [A, np.sqrt(shrinkage) * A, np.full((1, A.shape[1]), held)]
+        shares = _non_negative(np.vstack(rows), np.concatenate([b, np.zeros(len(A)), [held]]))
+        total += shares / (shares.sum() or 1.0)
     return np.asarray(total / bootstraps)
 
 

@@ -192,7 +192,7 @@ def rows_of_part(data: TrainingRows, part: int) -> IntArray | slice:
 
 
 @dataclass(frozen=True)
-class SumsOf:
+class LossSums:
     """The squared error of every rotation at the rows of a block, if asked for, and the gradient of a visit.
 
     It can be sent to where the block is. `weights` are the total weights of the parts.
@@ -322,7 +322,7 @@ class _Descent:
     def _summed(self, visit: Visit | None, with_error: bool) -> Array:
         """Make a pass whose sums come from where the blocks are."""
         machines = tuple(rotation.machine for rotation in self.rotations)
-        work = SumsOf(self.as_rows, machines, self.census.weights, visit, with_error)
+        work = LossSums(self.as_rows, machines, self.census.weights, visit, with_error)
         sums = self.pieces.map_reduce(work, _added)
         errors = np.array([of_rotation.pop(0) if with_error else 0.0 for of_rotation in sums])
         if visit is not None:

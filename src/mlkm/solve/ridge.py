@@ -251,8 +251,8 @@ class RidgeSystem:
         C = cho_solve((L, True), self.FY, check_finite=False)
         H = solve_triangular(L.astype(dtype, copy=False), self.sample.T, lower=True, check_finite=False)
         leverage = np.einsum("dn,dn->n", H, H).astype(np.float64)
-        residuals = self._loo_residuals(self.sample @ C.astype(dtype), leverage)
-        return RidgeFit(C, self.y_mean - self.f_mean @ C, penalty, self._error(residuals), residuals)
+        residuals = self.loo_residuals_of(self.sample @ C.astype(dtype), leverage)
+        return RidgeFit(C, self.y_mean - self.f_mean @ C, penalty, self.mean_squares(residuals), residuals)
 
     def best_penalty(self) -> float:
         """Return the penalty with the least leave-one-out error; with more features than one decomposition can be
@@ -282,12 +282,13 @@ class RidgeSystem:
         sample = (self.sample @ V.astype(self.sample.dtype)).astype(np.float64)
         return Path(np.maximum(values, 0), V.T @ self.FY, sample, self, max(0.0, -2 * float(values[0])) / self.n)
 
-    def _loo_residuals(self, predictions: Array, leverage: Array) -> Array:
+    def loo_residuals_of(self, predictions: Array, leverage: Array) -> Array:
         """Return r_i / (1 - w_i (h_i + 1 / n)) at the sampled rows, h_i without weight and intercept."""
         left = np.maximum(1 - self.weights * (leverage + 1 / self.n), 1e-8)
         return np.asarray((self.Y - predictions) / left[:, None])
 
-    def _error(self, residuals: Array) -> Array:
+    def mean_squares(self, residuals: Array) -> Array:
+        """Return the weighted mean squares of residuals at the sampled rows, for every output."""
         return np.asarray(self.weights @ residuals**2 / self.weights.sum())
 
 
@@ -309,8 +310,8 @@ class Path:
         """Return the leave-one-out error, summed over outputs."""
         damping = 1 / (self.values + self.system.n * penalty)
         predictions = self.sample @ (damping[:, None] * self.FY)
-        residuals = self.system._loo_residuals(predictions, self.sample**2 @ damping)
-        return float(self.system._error(residuals).sum())
+        residuals = self.system.loo_residuals_of(predictions, self.sample**2 @ damping)
+        return float(self.system.mean_squares(residuals).sum())
 
     def best_penalty(self) -> float:
         """Return the penalty with the least error of all that the system can be factorised at."""

@@ -64,7 +64,7 @@ class Functionals:
         return self.of(lambda A: self.of(lambda B: kernel(B, A), len(A)).T, len(self.T))
 
 
-class Kernel(Protocol):
+class SmootherKernel(Protocol):
     """A kernel between rows."""
 
     def matrix(self, A: Array, B: Array) -> Array:
@@ -235,7 +235,7 @@ class Dual:
     of weight one. Targets (N, k) may have no columns where only leverages are asked for.
     """
 
-    kernel: Kernel
+    kernel: SmootherKernel
     X: Array
     Y: Array
     ridge: Array

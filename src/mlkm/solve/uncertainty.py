@@ -256,7 +256,7 @@ class RidgeUncertainty(Uncertainty):
         return replace(self, features=(), sums=(), error=None, sample=None) if self.sums else self
 
     @cached_property
-    def _spectrum(self) -> Spectrum | None:
+    def spectrum(self) -> Spectrum | None:
         """Return the decomposition of few rows: 1 - h_i from a Cholesky factor would be inaccurate if the fit nearly
         interpolates."""
         if self.prior is None or len(self._training) > EXACT_ROWS:
@@ -264,11 +264,11 @@ class RidgeUncertainty(Uncertainty):
         return decomposed(self.prior.rows_of_features(self._training.X), self._training.Y, self._training.weights)
 
     @cached_property
-    def _left_out(self) -> tuple[Array, Array]:
+    def left_out(self) -> tuple[Array, Array]:
         """Return the leave-one-out residuals, (distinct rows, k), and 1 - h_i for one copy of every row."""
         rows = self._training
-        if self._spectrum is not None:
-            return self._spectrum.left_out(self.penalty, rows.copies)
+        if self.spectrum is not None:
+            return self.spectrum.left_out(self.penalty, rows.copies)
         left = np.maximum(1 - self.smoothers[0][0].training_leverages / rows.copies, 1e-12)
         return self._residuals / left[:, None], left
 
@@ -280,22 +280,22 @@ class RidgeUncertainty(Uncertainty):
     @property
     def left_out_residuals(self) -> Array:
         """Return y_i - f_{-i}(x_i), (distinct rows, k)."""
-        residuals: Array = self._by_rows._left_out[0]
+        residuals: Array = self._by_rows.left_out[0]
         return residuals
 
     @property
     def left_out_std(self) -> Array:
         """Return sigma_y at every distinct training row by the fit without it."""
-        return np.asarray(np.sqrt(self._by_rows.noise / self._by_rows._left_out[1][:, None]))
+        return np.asarray(np.sqrt(self._by_rows.noise / self._by_rows.left_out[1][:, None]))
 
     def left_out_changes(self, X: Array) -> Array:
         """Return f(x) - f_{-i}(x) for every row x of X and every training row i."""
         fit = self._by_rows
-        if fit.prior is None or fit._spectrum is None:
+        if fit.prior is None or fit.spectrum is None:
             weights = fit.smoothers[0][0].weights(X)
         else:
-            weights = fit._spectrum.smoother(fit.prior.rows_of_features(X), self.penalty)
-        return np.asarray((weights / fit._training.copies)[:, :, None] * self.left_out_residuals)
+            weights = fit.spectrum.smoother(fit.prior.rows_of_features(X), self.penalty)
+        return np.asarray((weights / fit.left_out_rows.copies)[:, :, None] * self.left_out_residuals)
 
     @property
     def training_rows(self) -> Block | None:

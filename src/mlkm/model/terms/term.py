@@ -199,9 +199,9 @@ class SearchTerm(ABC):
             start["amplitude"] = np.full(start["amplitude"].size, LEAST_LOG_AMPLITUDE)
         return start
 
-    def refined(self, own: dict[str, Array]) -> dict[str, Array]:
+    def refined(self, logs: dict[str, Array]) -> dict[str, Array]:
         """Return the term's parameters for the second climb of a search, with the same kernel."""
-        return own
+        return logs
 
     def sees(self, rows: SearchRows) -> bool:
         """Return whether there is anything in these rows that the kernel depends on."""

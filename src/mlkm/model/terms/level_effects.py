@@ -11,7 +11,7 @@ from ..._types import Array, BoolArray
 from ...runtime.sizes import LEAST_LEVEL_VARIANCE
 from ..features import Operations, PointMap
 from .additive import Additive
-from .base import (
+from .term import (
     Parameter,
     Parameters,
     Placement,
