@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from mlkm.data.tables.dates import days
+from mlkm.data.tables.columns import days
 
 CITIES = np.array(["Oslo", "Rome", "Lima", "Cairo"])
 

@@ -1,5 +1,6 @@
 """What all regressors share: the parameters are checked, rows are fitted, and one `Fit` is stored."""
 
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Self
 
@@ -11,12 +12,12 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._types import Array, RandomState
 from .data import Standardiser, checked_weights
-from .data.rows import Rows, table_rows
+from .data.rows import Rows
 from .data.tables.frames import Table
 from .data.tables.reading import category_mask, checked_table, set_names
-from .data.training import as_rows
+from .data.training import as_rows, table_rows
 from .explain import Contributions, Effects
-from .fit.apply import NO_WEIGHT, Predictions, apply_rows, check_here, finite_score, is_elsewhere, r2, sendable
+from .fit.apply import NO_WEIGHT, Predictions, finite_score, given_rows, new_rows, r2
 from .fit.fit_rows import fit_rows
 from .fit.fitted import Fit
 from .model.machine import Machine
@@ -190,7 +191,7 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         """The mean of y at every row of X: the average over the fitted machines.
 
         With automatic scales, inputs are used as they are up to one range beyond the training values, and replaced by
-        the nearest training value from three ranges on (`mlkm.data.input_range`). Predictions exceed the training
+        the nearest training value from three ranges on (`mlkm.data.scaling`). Predictions exceed the training
         targets by at most half the range of these plus one range for every range by which inputs lie beyond theirs, and
         never by more than two ranges.
 
@@ -202,17 +203,9 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         check_is_fitted(self)
         yes_no("return_std", return_std)
         preparation = self.fitted_.preparation
-        if is_elsewhere(X):
-            tail = () if preparation.single_output else (preparation.n_outputs,)
-            results = apply_rows(
-                Predictions(sendable(self, return_std), return_std), X, [tail] * (1 + return_std), self
-            )
-            return results if return_std else results[0]
-        Z = self.standardised(X)
-        if not return_std:
-            return preparation.shaped(self.fitted_.predict(Z))
-        f, sigma = self.fitted_.predict_with_std(Z)
-        return preparation.shaped(f), preparation.shaped(sigma)
+        shape = () if preparation.single_output else (preparation.n_outputs,)
+        results = new_rows(X, self).apply(MachinePredictions(self, return_std), [shape] * (1 + return_std))
+        return results if return_std else results[0]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The coefficient of determination; of a table in files or a collection of dask it is summed up over pieces."""
@@ -257,9 +250,8 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         array([0. , 0.5])
         """
         check_is_fitted(self)
-        check_here(X, "outside")
         preparation = self.fitted_.preparation
-        return preparation.outside(preparation.read(self, X))
+        return preparation.outside(preparation.read(self, given_rows(X).together("outside")))
 
     def effects(self, X: ArrayLike, confidence_level: float = 0.95) -> Effects:
         """Effects of the columns at the rows of X, with bands: `effects.main(j)` is the effect of one column on its
@@ -277,8 +269,7 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         ((300,), True, True)
         """
         check_is_fitted(self)
-        check_here(X, "effects")
-        table, single = self.read_table(X), self.fitted_.preparation.single_output
+        table, single = self.read_table(given_rows(X).together("effects")), self.fitted_.preparation.single_output
         return self.fitted_.explainer("effects").effects(self.standardised(table), table, single, confidence_level)
 
     def explain(self, X: ArrayLike) -> Contributions:
@@ -295,8 +286,8 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         True
         """
         check_is_fitted(self)
-        check_here(X, "explain")
-        Z, single = self.standardised(X), self.fitted_.preparation.single_output
+        Z = self.standardised(given_rows(X).together("explain"))
+        single = self.fitted_.preparation.single_output
         return self.fitted_.explainer("explain").contributions(Z, single)
 
     def read_table(self, X: Any) -> Table:
@@ -306,3 +297,14 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
     def standardised(self, X: Any) -> Array:
         """Return the standardised inputs of a table like that of the fit."""
         return self.fitted_.preparation.inputs(self, X)
+
+
+@dataclass(frozen=True)
+class MachinePredictions(Predictions):
+    """A function of rows in memory: what a regressor of this package predicts there."""
+
+    def __call__(self, rows: Any) -> tuple[Array, ...]:
+        fit: Fit = self.model.fitted_
+        Z = self.model.standardised(rows)
+        results = fit.predict_with_std(Z) if self.return_std else (fit.predict(Z),)
+        return tuple(map(fit.preparation.shaped, results))

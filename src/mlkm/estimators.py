@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from ._types import RandomState
 from .base import KernelMachine
 from .data import checked_weights
-from .fit.apply import is_elsewhere
+from .fit.apply import given_rows
 from .incremental import Incremental
 from .kernels import KernelLike
 from .model.features import Interactions
@@ -226,7 +226,7 @@ class _MultiLayer(KernelMachine):
         """
         plan = self._plan()
         check_is_fitted(self)
-        if is_elsewhere(X):
+        if not given_rows(X).in_memory:
             raise ValueError("refit takes rows in memory; call fit for rows in files or on a cluster.")
         self.fitted_.first_layer()
         with listening(self.verbose):

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from joblib import hash as hash_of
@@ -20,10 +20,11 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from ._types import Array
 from .base import KernelMachine
 from .data import checked_weights
-from .data.rows import NO_TARGET, Block, MemoryRows, Rows, checked_targets
+from .data.inputs import NO_TARGET, checked_targets
+from .data.rows import Block, MemoryRows, Rows
 from .data.tables.frames import Table
 from .data.training import as_rows
-from .fit.apply import later_rows, sendable
+from .fit.apply import new_rows, sendable
 from .fit.row_sums import Span, in_units, wider
 from .model.prior import Prior
 from .runtime.atomic import all_or_nothing
@@ -99,7 +100,7 @@ class Incremental(KernelMachine):
         """Later rows as a source."""
         source = as_rows(X, y, sample_weight)
         if source is not None:
-            return cast(Rows[Table], later_rows(source, self))
+            return new_rows(source, self)
         check_given(self, y)
         inputs = self.read_table(X)
         Y = checked_targets(as_targets(y))

@@ -285,7 +285,7 @@ def test_a_band_of_very_many_rows_has_the_quantiles_it_was_calibrated_for(tmp_pa
     model = Ridge().fit(frame, y)
     source = open_table(tmp_path / "rows.parquet", "y")
     kept = ConformalRegressor(model, confidence_level=[0.5, 0.9]).conformalize(source)
-    monkeypatch.setattr("mlkm.conformal.elsewhere.MOST_SCORES", 100)
+    monkeypatch.setattr("mlkm.conformal.calibration.MOST_SCORES", 100)
     band = ConformalRegressor(model, confidence_level=[0.5, 0.9]).conformalize(source)
     np.testing.assert_allclose(band.predict_quantile(frame, [0.9, 0.5]), kept.predict_quantile(frame, [0.9, 0.5]))
     with pytest.raises(ValueError, match="knows the levels"):

@@ -14,9 +14,9 @@ from source_rows import FEW, mixed, numbers, write
 
 import mlkm
 from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, config_context, open_table
-from mlkm.data.rows import ArrayRows
 from mlkm.data.scan import PartOf, scan
 from mlkm.data.tables.frames import Table
+from mlkm.data.training import ArrayRows
 from mlkm.runtime.memory import memory_budget
 from mlkm.search.policy import policy_context
 
@@ -193,7 +193,7 @@ def test_selected_quantiles_are_those_of_all_scores(tmp_path, monkeypatch):
     source = open_table(tmp_path / "rows.parquet", target=["u", "v"])
     levels = [0.5, 0.9, 0.95]
     kept = ConformalRegressor(model, confidence_level=levels).conformalize(source)
-    monkeypatch.setattr("mlkm.conformal.elsewhere.MOST_SCORES", 1000)
+    monkeypatch.setattr("mlkm.conformal.calibration.MOST_SCORES", 1000)
     selected = ConformalRegressor(model, confidence_level=levels).conformalize(source)
     assert selected.n_calibration_ == kept.n_calibration_ == 1500
     for side in ("both", "lower", "upper"):

@@ -15,8 +15,7 @@ from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, RKMRegre
 from mlkm.data import LEVEL, NUMBER, TEXT, Inputs
 from mlkm.data.levels import numbers_in_memory
 from mlkm.data.tables import TableEncoder
-from mlkm.data.tables.columns import encode, fit_columns, inputs_of
-from mlkm.data.tables.dates import cycles_of, days, on_circle
+from mlkm.data.tables.columns import cycles_of, days, encode, fit_columns, inputs_of, on_circle
 from mlkm.data.tables.frames import read_frame
 
 

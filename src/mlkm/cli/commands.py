@@ -8,7 +8,7 @@ import typer
 
 from ..data.rows import Block
 from ..data.tables.frames import Table
-from ..fit.apply import later_rows, names_of, predict_table
+from ..fit.apply import names_of, new_rows, predict_table
 from ..onnx import to_onnx
 from ..report.facts import FitRecord, ReportedModel, fit_facts, reported_model
 from ..report.page import make_report, plotly_script
@@ -55,7 +55,7 @@ def predict(
                     f"The model takes {fitted.n_features_in_} columns by their order; {table} has {source.n_columns}."
                 )
             check_columns(table, source, fitted, _target(fitted), console)
-            rows = later_rows(source, fitted)
+            rows = new_rows(source, fitted)
         with console.working(f"predicting {table}"):
             predict_table(fitted, rows, out, confidence_level=confidence_level)
             n, outside = rows.map_reduce(RowsOutside(reported_model(fitted)), _added)
@@ -152,7 +152,8 @@ def report(
             raise UsageError("The model does not say what its target is; name it with --target.")
         check_columns(table, source, band, target, console)
         with console.working(f"reading {table}"):
-            rows = read_target_rows(table, later_rows(source, band), target, names_of(band))
+            cells = source.narrowed(names_of(band)).as_cells()
+            rows = read_target_rows(table, cells, target, names_of(band))
         rows.note_left_out(console, target)
         with console.working("writing the report"):
             page = make_report(band, rows.inputs, rows.y, title=f"Report on {target}")

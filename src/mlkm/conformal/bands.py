@@ -20,8 +20,8 @@ from ..exceptions import warn
 from ..runtime.checks import brief, one_of
 from ..runtime.levels import groups_of
 from .rank import RowWeights, counts_up_to, quantiles, rank, rows_needed, shares_up_to, weighted_quantiles
-from .scores import ObservedRows, ScoredRegressor
-from .wrapped_estimator import Regressor, columns
+from .scores import ScoredRegressor
+from .wrapped_estimator import Regressor
 
 
 @dataclass(frozen=True)
@@ -293,17 +293,6 @@ class SplitBand(ScoredBand):
     def to_send_scores(self) -> Band:
         """Return the band with all its scores, without training rows that are not needed."""
         return replace(self, scored=self.scored.sendable())
-
-
-def calibrate(scored: ScoredRegressor, rows: ObservedRows) -> SplitBand:
-    """Return the band that calibration rows give, which also settle the units of the score."""
-    Y, weights = columns(rows.y), CalibrationWeights.of(rows.weights)
-    if rows.groups is not None:
-        groups_of(rows.groups, len(Y))
-    scored, band = scored.settled_at(rows.X)
-    if Y.shape != band.lower.shape:
-        raise ValueError(f"y must have the shape of the predictions, {band.lower.shape}; got {Y.shape}.")
-    return SplitBand(scored, CalibrationScores(*band.scores(Y), weights, rows.groups))
 
 
 def calibration_rows(calibration_size: float, n: int) -> int:

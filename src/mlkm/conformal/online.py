@@ -214,7 +214,7 @@ class OnlineConformal(ConformalEstimator):
         self, scored: ScoredRegressor, fitted: FittedRegressor | None, level: Fraction, rows: ObservedRows
     ) -> Self:
         """Begin with thresholds from the scores of calibration rows, and with no row that waits for its outcome."""
-        settled, band = scored.settled_at(rows.X)
+        settled, band = scored.settled_by(scored.predict(rows.X))
         if band.mean.shape[1] > 1:
             raise ValueError(f"OnlineConformal follows one output; the regressor predicts {band.mean.shape[1]}.")
         self._scored, self._fitted, self.estimator_ = settled, fitted, settled.model

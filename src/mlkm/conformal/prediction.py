@@ -20,9 +20,9 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from .._types import Array
-from ..data.inputs import given_weights
+from ..data import GivenRows, Rows, given_weights
 from ..data.tables.frames import Table
-from ..fit.apply import Predictions, apply_rows, is_elsewhere, sendable
+from ..fit.apply import Predictions, given_rows, new_rows
 from ..runtime.checks import as_float, as_numbers, brief, yes_no
 from ..runtime.levels import are_several, exact_levels
 from .bands import Band, Request
@@ -107,11 +107,10 @@ class PredictsBand(ConformalEstimator):
         >>> ConformalRegressor(LinearRegression(), random_state=0).fit(X, X[:, 0]).predict([[2.5]]).round(6)
         array([2.5])
         """
-        if not is_elsewhere(X):
-            return super().predict(X)
         check_is_fitted(self, "estimator_")
-        mean: Array = apply_rows(Predictions(sendable(self.estimator_)), X, [self.row_shape_], self.estimator_)[0]
-        return mean
+        rows = new_rows(X, self.estimator_)
+        mean: Array = rows.apply(Predictions(self.estimator_), [self.row_shape_])[0]
+        return np.asarray(mean) if rows.in_memory else mean
 
     def predict_interval(
         self,
@@ -168,10 +167,10 @@ class PredictsBand(ConformalEstimator):
         limits = _limits(y_min, y_max)
         levels = exact_levels(self.confidence_level if confidence_level is None else confidence_level)
         request = Request(levels, side, yes_no("joint", joint), groups)
-        X, request = _checked_rows(X, request, sample_weight, "intervals")
+        rows, request = _checked_rows(X, request, sample_weight, "intervals")
         tail = self.row_shape_
         intervals = IntervalsAt(self._band, request, limits, self._output)
-        mean, interval = self._at_rows(intervals, X, [tail, (2, len(levels), *tail)])
+        mean, interval = self._at_rows(intervals, rows, [tail, (2, len(levels), *tail)])
         return mean, interval
 
     def predict_int(
@@ -268,8 +267,8 @@ class PredictsBand(ConformalEstimator):
         check_is_fitted(self, "estimator_")
         self._band.check_distribution()
         limits, levels, level = _limits(y_min, y_max), exact_levels(q, "q"), slice(None) if are_several(q) else 0
-        X, request = _checked_rows(X, Request(levels, "upper", groups=groups), sample_weight, "distributions")
-        return self._distribution(QuantilesAt(self._band, request, limits, self._output, level), X, len(levels))
+        rows, request = _checked_rows(X, Request(levels, "upper", groups=groups), sample_weight, "distributions")
+        return self._distribution(QuantilesAt(self._band, request, limits, self._output, level), rows, len(levels))
 
     def predict_cdf(
         self,
@@ -319,11 +318,11 @@ class PredictsBand(ConformalEstimator):
         self._band.check_distribution()
         limits = _limits(y_min, y_max)
         self._band.check_distribution(shares=True)
-        X, request = _checked_rows(X, Request((), "upper", groups=groups), sample_weight, "distributions")
-        points, several = _points(y, X, None if self._single_output else self._band.n_outputs)
+        rows, request = _checked_rows(X, Request((), "upper", groups=groups), sample_weight, "distributions")
+        points, several = _points(y, rows, None if self._single_output else self._band.n_outputs)
         point = slice(None) if several else 0
         return self._distribution(
-            SharesAt(self._band, request, limits, self._output, point, points), X, points.shape[1]
+            SharesAt(self._band, request, limits, self._output, point, points), rows, points.shape[1]
         )
 
     @property
@@ -342,14 +341,14 @@ class PredictsBand(ConformalEstimator):
         """Return the shape of the prediction of a row: () for one-dimensional targets, else (k,)."""
         return () if self._single_output else (self._band.n_outputs,)
 
-    def _distribution(self, function: QuantilesAt, X: object, n_levels: int) -> Array:
+    def _distribution(self, function: QuantilesAt, rows: Rows, n_levels: int) -> Array:
         """Return what a function gives at rows X, with an axis for levels or points where several were asked for."""
         levels = () if isinstance(function.level, int) else (n_levels,)
-        return self._at_rows(function, X, [(*levels, *self.row_shape_)])[0]
+        return self._at_rows(function, rows, [(*levels, *self.row_shape_)])[0]
 
-    def _at_rows(self, function: IntervalsAt, X: object, row_shapes: Sequence[tuple[int, ...]]) -> tuple[Array, ...]:
+    def _at_rows(self, function: IntervalsAt, rows: Rows, row_shapes: Sequence[tuple[int, ...]]) -> tuple[Array, ...]:
         """Return arrays for rows in memory or in files, and Dask arrays for a collection."""
-        return apply_rows(function.to_send(), X, row_shapes, self.estimator_) if is_elsewhere(X) else function(X)
+        return new_rows(rows, self.estimator_).apply(function, row_shapes)
 
 
 def _limits(y_min: Any, y_max: Any) -> Limits:
@@ -363,22 +362,22 @@ def _limits(y_min: Any, y_max: Any) -> Limits:
     return low, high
 
 
-def _checked_rows(X: object, request: Request, sample_weight: ArrayLike | None, what: str) -> tuple[object, Request]:
+def _checked_rows(X: object, request: Request, sample_weight: ArrayLike | None, what: str) -> tuple[Rows, Request]:
     """Return rows that can be taken by index, and the request with their weights."""
-    if is_elsewhere(X):
+    rows = given_rows(X)
+    if not rows.in_memory:
         if request.groups is not None or sample_weight is not None:
             raise ValueError(f"Rows in files or on a cluster have {what} without groups and weights.")
-        return X, request
+        return rows, request
     if not isinstance(X, Table):
         (X,) = indexable(X)
-    return X, replace(request, weights=given_weights(sample_weight, _num_samples(X)))
+    return GivenRows(X), replace(request, weights=given_weights(sample_weight, _num_samples(X)))
 
 
-def _points(y: ArrayLike, X: object, k: int | None) -> tuple[Array, bool]:
+def _points(y: ArrayLike, rows: Rows, k: int | None) -> tuple[Array, bool]:
     """Return y as points (n or 1, points, outputs), and whether several points were given; k is None for a single
     output."""
-    far = is_elsewhere(X)
-    if is_elsewhere(y):
+    if not given_rows(y).in_memory:
         raise ValueError("y must be here, as a number or an array; got rows in files or on a cluster.")
     values = np.asarray(as_numbers("y", y), np.float64)
     if np.isnan(values).any():
@@ -386,14 +385,13 @@ def _points(y: ArrayLike, X: object, k: int | None) -> tuple[Array, bool]:
     shape = values.shape
     if not shape:
         return np.full((1, 1, k or 1), values), False
-    n, depth = 1 if far else _num_samples(X), 1 if k is None else 2
+    n, depth = rows.n if rows.in_memory else 1, 1 if k is None else 2
     several = len(shape) == depth + 1
     if len(shape) not in (depth, depth + 1) or shape[0] not in (1, n) or (k is not None and shape[-1] != k):
         tail = "" if k is None else f", {k}"
-        rows = "1" if far else f"{n}"
-        one = f"({rows}{tail or ','})"
+        one = f"({n}{tail or ','})"
         raise ValueError(
-            f"y must be a number, or have the shape {one} or ({rows}, points{tail}), where rows that share y count as"
+            f"y must be a number, or have the shape {one} or ({n}, points{tail}), where rows that share y count as"
             f" 1; got {shape}."
         )
     values = values if k is not None else values[..., None]

@@ -13,23 +13,25 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from .._types import Array, IntArray, RandomState
+from ..base import KernelMachine
 from ..data.inputs import checked_weights, given_weights
 from ..data.rows import Rows
 from ..data.scan import PartOf
 from ..data.training import as_rows
 from ..estimators import MLKMRegressor
-from ..fit.apply import later_rows
+from ..fit.apply import new_rows
 from ..report import Reporting
 from ..runtime.checks import as_targets, brief, check_some_rows, named_parameters, one_of
 from ..runtime.levels import exact_levels, groups_of
 from ..runtime.seeds import root_seed
-from .bands import Band, CalibrationScores, Request, SplitBand, calibrate, calibration_rows
-from .elsewhere import calibrate_elsewhere, fit_elsewhere
+from .bands import Band, CalibrationScores, Request, SplitBand, calibration_rows
+from .calibration import calibrate
 from .prediction import Levels, PredictsBand
 from .resampling import fit_bootstrap, fit_cross, fit_leave_one_out
 from .scores import (
     FittedRegressor,
     ObservedRows,
+    ScoredRegressor,
     ScoreSettings,
     check_folds,
     check_groups,
@@ -142,7 +144,7 @@ class ConformalRegressor(Reporting, PredictsBand):
         """
         level, (estimator, score) = max(exact_levels(self.confidence_level)), self._checked_parameters()
         if (source := as_rows(X, y, sample_weight)) is not None:
-            return self._fit_elsewhere(source, estimator, score, groups)
+            return self._fit_to_parts(source, estimator, score, groups)
         check_some_rows(X)
         validate_data(self, X, y, skip_check_array=True)
         (X,) = indexable(X)
@@ -150,8 +152,8 @@ class ConformalRegressor(Reporting, PredictsBand):
         rows = _observed(X, y, sample_weight, groups)
         settings = ScoreSettings(score, level, self.cv, root_seed(self.random_state))
         if self.method == "split":
-            return self._store(*self._split(estimator, settings, rows), rows.y)
-        return self._store(self._resample(estimator, settings, rows), None, rows.y)
+            return self._store(*self._split(estimator, settings, rows), rows.y.ndim == 1)
+        return self._store(self._resample(estimator, settings, rows), None, rows.y.ndim == 1)
 
     def _checked_parameters(self) -> tuple[Regressor, str]:
         """Return the regressor to fit and its score, after all checks that need no rows."""
@@ -171,29 +173,37 @@ class ConformalRegressor(Reporting, PredictsBand):
             if groups is not None and isinstance(self.cv, str):
                 raise ValueError("cv='loo' knows no groups; pass folds, as in cv=5.")
 
-    def _fit_elsewhere(self, source: Rows[Any], estimator: Regressor, score: str, groups: ArrayLike | None) -> Self:
-        """Fit to a part of the rows of a source, and calibrate by the others."""
+    def _fit_to_parts(self, rows: Rows[Any], estimator: Regressor, score: str, groups: ArrayLike | None) -> Self:
+        """Fit to a part of rows that need not fit into memory, by their content, and calibrate by the others."""
         if self.method != "split" or groups is not None:
             raise ValueError("Rows in files or on a cluster are calibrated by method='split', without groups.")
+        if score not in ("variance", "absolute"):
+            raise ValueError(
+                f"score={score!r} needs a second fit to rows in memory; take score='variance' or 'absolute'."
+            )
+        if not isinstance(estimator, KernelMachine):
+            raise TypeError(
+                "Rows in files or on a cluster are fitted by the regressors of mlkm; got"
+                f" {type(estimator).__name__}: fit it first, then call conformalize."
+            )
         share = self.calibration_size
         if not isinstance(share, Real) or isinstance(share, bool) or not 0 < share < 1:
             raise ValueError(f"calibration_size must be a share of the rows between 0 and 1; got {brief(share)}.")
         salt = root_seed(self.random_state)
-        fitted, others = (source.map(PartOf(salt, *ends)) for ends in ((float(share), 1.1), (0.0, float(share))))
-        scored = fit_elsewhere(clone(estimator), score, fitted)
-        band = calibrate_elsewhere(scored, others, exact_levels(self.confidence_level))
-        return self._store(band, None, source)._with_columns_of_model()
+        fitted, others = (rows.map(PartOf(salt, *ends)) for ends in ((float(share), 1.1), (0.0, float(share))))
+        scored = ScoredRegressor(clone(estimator).fit(fitted), score, scale=1.0 if rows.single_output else None)
+        band = calibrate(scored, others, exact_levels(self.confidence_level))
+        return self._store(band, None, rows.single_output)._with_columns_of_model()
 
-    def _split(
-        self, estimator: Regressor, settings: ScoreSettings, rows: ObservedRows
-    ) -> tuple[SplitBand, FittedRegressor]:
+    def _split(self, estimator: Regressor, settings: ScoreSettings, rows: ObservedRows) -> tuple[Band, FittedRegressor]:
         """Fit to one part of the rows, and calibrate on the other."""
         n = len(rows.y)
         size = calibration_rows(self.calibration_size, n)
         train, test = train_test_split(np.arange(n), test_size=size, random_state=settings.seed)
         scored = fit_scored(estimator, settings, _with_scaled_weights(rows.take(train)))
         fitted = FittedRegressor(self.estimator, estimator, settings, scored, _with_scaled_weights(rows))
-        return calibrate(scored, rows.take(test)), fitted
+        others = rows.take(test)
+        return calibrate(scored, others.given(), exact_levels(self.confidence_level), others.groups), fitted
 
     def _resample(self, estimator: Regressor, settings: ScoreSettings, rows: ObservedRows) -> Band:
         """Fit to all rows, and to parts or resamples of them, whose predictions make the band."""
@@ -238,23 +248,18 @@ class ConformalRegressor(Reporting, PredictsBand):
         """
         if self.method != "split":
             raise ValueError(f"conformalize calibrates method='split'; with method={self.method!r} call fit(X, y).")
-        source = as_rows(X, y, sample_weight)
-        if source is not None:
-            if groups is not None:
-                raise ValueError("Rows in files or on a cluster are calibrated without groups.")
-            scored, fitted = to_calibrate(getattr(self, "_fitted", None), self.estimator, self.score)
-            levels = exact_levels(self.confidence_level)
-            band: Band = calibrate_elsewhere(scored, later_rows(source, scored.model), levels)
-            return self._store(band, fitted, source)._with_columns_of_model()
-        rows = _observed(X, y, sample_weight, groups)
+        rows = as_rows(X, y, sample_weight)
+        if rows is not None and groups is not None:
+            raise ValueError("Rows in files or on a cluster are calibrated without groups.")
+        rows = _observed(X, y, sample_weight, groups).given() if rows is None else rows
         scored, fitted = to_calibrate(getattr(self, "_fitted", None), self.estimator, self.score)
-        return self._store(calibrate(scored, rows), fitted, rows.y)._with_columns_of_model()
+        band = calibrate(scored, new_rows(rows, scored.model), exact_levels(self.confidence_level), groups)
+        return self._store(band, fitted, rows.single_output)._with_columns_of_model()
 
     calibrate = conformalize
 
-    def _store(self, band: Band, fitted: FittedRegressor | None, y: Array | Rows[Any]) -> Self:
-        self._band, self._fitted = band, fitted
-        self._single_output = y.ndim == 1 if isinstance(y, np.ndarray) else y.single_output
+    def _store(self, band: Band, fitted: FittedRegressor | None, single_output: bool) -> Self:
+        self._band, self._fitted, self._single_output = band, fitted, single_output
         self.estimator_, self.n_calibration_ = band.model, band.n_calibration
         return self
 
@@ -313,10 +318,10 @@ def conformalize_checked(
         raise ValueError(f"Calibration rows judge a band of method='split'; got method={regressor.method!r}.")
     targets = as_targets(y)
     scored, _ = to_calibrate(None, regressor.estimator, regressor.score)
-    scored, band = scored.settled_at(X)
+    scored, band = scored.settled_by(scored.predict(X))
     below, above = band.scores(columns(targets))
     split = SplitBand(scored, CalibrationScores(below, above))
-    regressor._store(split, None, targets)._with_columns_of_model()
+    regressor._store(split, None, targets.ndim == 1)._with_columns_of_model()
     request = Request(exact_levels(regressor.confidence_level))
     result = np.full((len(targets), 2), np.nan)
     for others, judged in folds:

@@ -28,8 +28,8 @@ from sklearn.utils.validation import _num_samples
 
 from .._types import Array, IntArray
 from ..base import KernelMachine
-from ..data.folds import keeps_groups_together, splits_of
 from ..data.tables.frames import Table
+from ..data.training import keeps_groups_together, splits_of
 from ..exceptions import warn
 from ..fit.apply import sendable
 from ..runtime.checks import brief
@@ -229,7 +229,7 @@ def fit_cross(estimator: Regressor, settings: ScoreSettings, rows: ObservedRows)
         if np.isin(train, test).any():
             raise ValueError(f"The training rows of fold {number} of cv must not be among the rows it is tested on.")
         scored = fit_scored(estimator, replace(settings, cv=ScoreSettings.cv), scaled.take(train))
-        scored, band = scored.settled_at(_safe_indexing(rows.X, test))
+        scored, band = scored.settled_by(scored.predict(_safe_indexing(rows.X, test)))
         below[test], above[test] = band.scores(Y[test])
         fits.append(scored)
     scores = CalibrationScores(below, above, weights, rows.groups, keeps_groups_together(cv))

@@ -24,7 +24,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array, IntArray
-from ..data.folds import as_splitter, groups_for, keeps_groups_together
+from ..data import GivenRows
+from ..data.training import as_splitter, groups_for, keeps_groups_together
 from ..exceptions import warn
 from ..fit.apply import sendable
 from ..runtime.checks import one_of
@@ -60,6 +61,10 @@ class ObservedRows:
         """Return the rows with these indices."""
         weights, groups = (None if array is None else array[at] for array in (self.weights, self.groups))
         return replace(self, X=_safe_indexing(self.X, at), y=self.y[at], weights=weights, groups=groups)
+
+    def given(self) -> GivenRows:
+        """Return the rows as one block."""
+        return GivenRows(self.X, columns(self.y), self.weights, self.y.ndim == 1)
 
 
 @dataclass(frozen=True)
@@ -154,9 +159,8 @@ class ScoredRegressor:
         least = least_unit(largest) if self.score == "variance" else self.least
         return replace(self, least=least, scale=unit_of_outputs(spread) if self.scale is None else self.scale)
 
-    def settled_at(self, X: object) -> tuple[Self, UncalibratedBand]:
-        """Return the score settled by calibration rows X, and its band at these rows."""
-        band = self.predict(X)
+    def settled_by(self, band: UncalibratedBand) -> tuple[Self, UncalibratedBand]:
+        """Return the score settled by its band at the calibration rows, and this band in settled units."""
         spread = band.mean.std(axis=0) if self.scale is None else np.ones(band.mean.shape[1])
         scored = self.settled(band.unit.max(axis=0, initial=0.0), spread)
         if self.score == "variance":

@@ -22,7 +22,7 @@ from ..base import KernelMachine
 from ..data.training import as_rows
 from ..estimators import MLKMRegressor
 from ..exceptions import OutsideWarning, warn
-from ..fit.apply import is_elsewhere, r2
+from ..fit.apply import given_rows, r2
 from ..runtime.checks import brief, one_of
 
 
@@ -133,7 +133,7 @@ def warn_outside(model: Regressor, X: object, outside: str) -> None:
     those of its calibration."""
     if one_of("outside", outside, ("ignore", "warn")) == "ignore":
         return
-    if is_elsewhere(X) or not hasattr(model, "outside"):
+    if not given_rows(X).in_memory or not hasattr(model, "outside"):
         raise ValueError(
             "outside='warn' needs rows in memory and a regressor that has outside(X), as MLKMRegressor has; got"
             f" {type(X).__name__} and {type(model).__name__}."

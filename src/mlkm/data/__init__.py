@@ -1,19 +1,20 @@
 """What a fit sees of its data: tables, rows in blocks, and their preparation to distinct, standardised rows."""
 
 from .distinct import distinct_rows, midranks, plain_rows, tie_numbers
-from .folds import as_splitter, splits_of
-from .input_range import InputRange
 from .inputs import LEVEL, NUMBER, TEXT, Inputs, checked_weights, given_weights, scale_of
-from .rows import Block, Rows, Workers, blocks
-from .scaling import Standardiser, check_near, standardiser
+from .rows import Block, GivenRows, RowFunction, Rows, Workers, blocks
+from .scaling import InputRange, Standardiser, check_near, standardiser
+from .training import as_splitter, splits_of
 
 __all__ = [
     "LEVEL",
     "NUMBER",
     "TEXT",
     "Block",
+    "GivenRows",
     "InputRange",
     "Inputs",
+    "RowFunction",
     "Rows",
     "Standardiser",
     "Workers",

@@ -18,7 +18,8 @@ import numpy as np
 from .._types import Array
 from ..runtime.memory import current_client
 from ..runtime.threads import limited
-from .rows import FAN, Block, Rows, Workers, block_rows, blocks, checked_block_weights, checked_targets
+from .inputs import checked_block_weights, checked_targets
+from .rows import FAN, Block, RowFunction, Rows, Workers, block_rows, blocks, is_dask
 from .scan import joined_columns
 from .tables.frames import Table, is_frame, read_array, read_frame
 
@@ -104,11 +105,6 @@ def _killed(problem: BaseException) -> RuntimeError:
 T = TypeVar("T")
 
 
-def is_dask(X: Any) -> bool:
-    """Whether X is a collection of dask, without importing it."""
-    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
-
-
 class DaskWorkers:
     """The workers of the cluster in use, or the threads of this process where there is none."""
 
@@ -190,6 +186,54 @@ class DaskRows(Rows[Any]):
                 )
             )  # fmt: skip
             yield X, y, w, (self.names, self.cells), size
+
+
+@dataclass(frozen=True)
+class Collection(Rows[Any]):
+    """The inputs of rows on a cluster, of which nothing is computed before it is asked for."""
+
+    workers: ClassVar[Workers] = DaskWorkers()
+    X: Any
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        return columns_of(self.X)[0]
+
+    @property
+    def n_columns(self) -> int:
+        return columns_of(self.X)[1]
+
+    @property
+    def n(self) -> int:
+        return dask_rows(self.X).n
+
+    def map_reduce(self, f: Callable[[Block[Any]], T], add: Callable[[T, T], T]) -> T:
+        return dask_rows(self.X).map_reduce(f, add)
+
+    def blocks(self) -> Iterator[Block[Any]]:
+        return dask_rows(self.X).blocks()
+
+    def apply(self, f: RowFunction, shapes: Sequence[tuple[int, ...]]) -> tuple[Any, ...]:
+        """Return dask arrays of the results of f, which are computed when they are asked for."""
+        import dask.array as da
+        from dask import delayed
+
+        chunks, _, _ = chunks_of(self.X)
+        lengths = known_lengths(self.X) or (np.nan,) * len(chunks)
+        sent = delayed(f.to_send(), pure=False, traverse=False)  # one node, else every task would hold a copy
+        results = [delayed(_of_chunk, pure=False)(sent, chunk, tuple(shapes)) for chunk in chunks]
+        return tuple(
+            da.concatenate(
+                [da.from_delayed(part[k], (n, *shape), np.float64) for part, n in zip(results, lengths, strict=True)],
+                allow_unknown_chunksizes=True,
+            )
+            for k, shape in enumerate(shapes)
+        )
+
+
+def _of_chunk(f: RowFunction, chunk: Any, shapes: Sequence[tuple[int, ...]]) -> tuple[Array, ...]:
+    """Return f of a chunk, which is not asked about no rows."""
+    return f(chunk) if len(chunk) else tuple(np.zeros((0, *shape)) for shape in shapes)
 
 
 def tree_of(tasks: list[Any], add: Any) -> Any:

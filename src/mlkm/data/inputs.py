@@ -89,3 +89,36 @@ def scale_of(weights: Array) -> float:
     """What weights are divided by, so that they are of an ordinary size: the largest, or 1 where that is ordinary."""
     largest = float(weights.max(initial=0.0))
     return 1.0 if largest == 0 or _LEAST <= largest <= _LARGEST else largest
+
+
+def checked_targets(Y: ArrayLike) -> Array:
+    """Return the targets of a block as finite numbers (n, k)."""
+    result = np.asarray(Y, np.float64)
+    if np.isnan(result).any():
+        raise ValueError("Input y contains NaN; every row needs a target that is a number.")
+    if not np.isfinite(result).all():
+        raise ValueError("Input y contains infinity; every row needs a target that is a number.")
+    return result.reshape(len(result), -1)
+
+
+NO_TARGET = "The table has no target; name it, as in open_table(path, target='price'), or pass y."
+
+
+def check_predicted(Y: Array, f: Array) -> None:
+    """Refuse targets of a block that are none, or not as many as a model predicts."""
+    if not Y.shape[1]:
+        raise ValueError(NO_TARGET)
+    if Y.shape[1] != f.shape[1]:
+        raise ValueError(
+            f"Targets must be those that the model predicts, which are {f.shape[1]}; got {Y.shape[1]} of every row."
+        )
+
+
+def checked_block_weights(weights: ArrayLike | None, n: int) -> Array:
+    """Return the weights of a block, which are finite numbers, none negative."""
+    if weights is None:
+        return np.ones(n)
+    result = np.asarray(weights, np.float64)
+    if not np.isfinite(result).all() or (result < 0).any():
+        raise ValueError("Sample weights must be finite numbers, none negative.")
+    return result

@@ -12,11 +12,10 @@ import numpy as np
 
 from .._types import Array
 from .distinct import NO_WEIGHT, distinct_rows
-from .input_range import InputRange
-from .inputs import Inputs
+from .inputs import NO_TARGET, Inputs
 from .levels import CrossedNumbers, LevelNumbers, LevelSums, fit_numbers, level_sums, many_levels
-from .rows import NO_TARGET, Block, Rows
-from .scaling import Standardiser, Stats, check_near, merged_if_any, stats_of
+from .rows import Block, Rows
+from .scaling import InputRange, Standardiser, Stats, check_near, merged_if_any, stats_of
 from .scan import Scan, parts, row_hashes
 from .tables.columns import CategoryColumn
 from .tables.frames import Table

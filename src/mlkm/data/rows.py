@@ -9,21 +9,20 @@ one level are one of the next. So a sum has the same bits from an array, from a 
 import operator
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import _num_samples
 
 from .._types import Array, BoolArray, IntArray
 from ..runtime.progress import stage
 from ..runtime.threads import blas_threads, limited, stopping, submitted
-from .inputs import Inputs, checked_weights
-from .tables.frames import Table
-from .tables.odd import one_warning
+from .inputs import Inputs
+from .tables.reading import one_warning
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -44,8 +43,6 @@ ROWS = 20_000  # as many as kernels are solved on
 _ENTRIES = 2**22  # numbers of a block: 32 MB
 _MOST_ROWS = 8 * BLOCK
 _MOST_THREADS = 8
-
-NO_TARGET = "The table has no target; name it, as in open_table(path, target='price'), or pass y."
 
 
 @dataclass(frozen=True)
@@ -137,6 +134,15 @@ class Workers(Protocol):
         """Return the sum of f of the arguments of every task."""
 
 
+class RowFunction(Protocol):
+    """A function of rows that are in memory together, whose results have an entry for every row."""
+
+    def __call__(self, rows: Any) -> tuple[Array, ...]: ...
+
+    def to_send(self) -> "RowFunction":
+        """Return the function as it is sent to rows in files or on a cluster."""
+
+
 class Rows(ABC, Generic[Cells]):
     """Rows that need not fit into memory."""
 
@@ -177,6 +183,27 @@ class Rows(ABC, Generic[Cells]):
         """Return f of all blocks, which are computed where the rows are, as one block in memory."""
         several: list[Block[Array]] = self.map_reduce(_Listed(f), list.__add__)
         return joined(several)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether weights were given that count even if all of them are 1."""
+        return False
+
+    def apply(self, f: RowFunction, shapes: Sequence[tuple[int, ...]]) -> tuple[Array, ...]:
+        """Return the results of f for all rows, in their order; `shapes` are those of one row of each result."""
+        sent = f.to_send()
+        with one_warning():
+            parts = list(in_order(lambda block: sent(block.X), self.blocks()))
+        if not parts:
+            raise ValueError(
+                f"Found array with 0 sample(s) (shape=(0, {self.n_columns})) while a minimum of 1 is required."
+            )
+        return tuple(np.concatenate(results) for results in zip(*parts, strict=True))
+
+    def together(self, what: str) -> Any:
+        """Return all rows as they were given in memory, or refuse rows in files or on a cluster with an error that
+        names what needs them together."""
+        raise TypeError(f"{what} looks at rows in memory; give an array or a frame, such as some rows of the table.")
 
     def as_cells(self) -> "Rows[Any]":
         """Return the rows with unconverted cells, which a model reads by the types of its fit."""
@@ -234,50 +261,44 @@ class MemoryRows(LocalRows[Cells]):
         return (self.block.rows(at) for at in blocks(self.n, block_rows(self.n_columns)))
 
 
-def table_rows(table: Table, y: Array, weights: Array | None) -> MemoryRows[Table]:
-    """Return a table in memory with its targets, one-dimensional or not, and weights as rows."""
-    Y = y.astype(np.float64).reshape(len(y), -1)
-    return MemoryRows(Block(table, Y, np.ones(len(Y)) if weights is None else weights), table.names, y.ndim == 1)
-
-
 @dataclass(frozen=True)
-class ArrayRows(LocalRows[Table]):
-    """An array of numbers, which may be a memmap: columns are made a block at a time."""
+class GivenRows(LocalRows[Any]):
+    """An array or a frame in memory as it was given, with targets and weights where there are any: one block, which
+    models read and check themselves."""
 
-    X: NDArray[Any]
-    Y: NDArray[Any]
-    weights: Array
-    single_output: bool
-    names: tuple[str, ...] | None = None
-
-    @property
-    def n_columns(self) -> int:
-        return int(self.X.shape[1])
+    in_memory: ClassVar[bool] = True
+    X: Any
+    Y: Array | None = None
+    weights: Array | None = None
+    single_output: bool = True
 
     @property
     def n(self) -> int:
-        return len(self.X)
+        return int(_num_samples(self.X))
+
+    @property
+    def weighted(self) -> bool:
+        return self.weights is not None
 
     def n_blocks(self) -> int:
-        return -(-len(self.X) // block_rows(self.n_columns))
+        return 1
 
-    def blocks(self) -> Iterator[Block[Table]]:
-        for at in blocks(len(self.X), block_rows(self.n_columns)):
-            # row by row in memory, so that columns are read at once
-            columns = np.ascontiguousarray(np.asarray(self.X[at]).T, np.float64)
-            Y = np.asarray(self.Y[at], np.float64).reshape(at.stop - at.start, -1)
-            yield Block(Table(tuple(columns), self.names), Y, self.weights[at])
+    def blocks(self) -> Iterator[Block[Any]]:
+        Y = np.zeros((self.n, 0)) if self.Y is None else self.Y
+        yield Block(self.X, Y, np.ones(len(Y)) if self.weights is None else self.weights)
+
+    def apply(self, f: RowFunction, shapes: Sequence[tuple[int, ...]]) -> tuple[Array, ...]:
+        """Return f of the rows as they were given."""
+        return f(self.X)
+
+    def together(self, what: str) -> Any:
+        """Return the rows as they were given."""
+        return self.X
 
 
-def mapped_rows(X: NDArray[Any], y: ArrayLike | None, sample_weight: ArrayLike | None) -> ArrayRows | None:
-    """Return an array of numbers in a file as rows, where it has many; a smaller one is read as a whole."""
-    if X.ndim != 2 or X.dtype.kind not in "fiub" or len(X) <= ROWS or y is None:
-        return None
-    Y = checked_targets(y)
-    if len(Y) != len(X):
-        raise ValueError(f"X has {len(X)} rows and y has {len(Y)}; they must be the same.")
-    weights = checked_weights(sample_weight, len(X))
-    return ArrayRows(X, Y, np.ones(len(X)) if weights is None else weights, np.ndim(y) == 1)
+def is_dask(X: object) -> bool:
+    """Return whether X is a collection of dask, which is not imported for this."""
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
 
 
 @dataclass(frozen=True)
@@ -393,33 +414,3 @@ def tree_sum(results: Iterable[T], add: Callable[[T, T], T], n_results: int | No
             tree.put(result)
             step()
         return tree.total()
-
-
-def checked_targets(Y: ArrayLike) -> Array:
-    """Return the targets of a block as finite numbers (n, k)."""
-    result = np.asarray(Y, np.float64)
-    if np.isnan(result).any():
-        raise ValueError("Input y contains NaN; every row needs a target that is a number.")
-    if not np.isfinite(result).all():
-        raise ValueError("Input y contains infinity; every row needs a target that is a number.")
-    return result.reshape(len(result), -1)
-
-
-def check_predicted(Y: Array, f: Array) -> None:
-    """Refuse targets of a block that are none, or not as many as a model predicts."""
-    if not Y.shape[1]:
-        raise ValueError(NO_TARGET)
-    if Y.shape[1] != f.shape[1]:
-        raise ValueError(
-            f"Targets must be those that the model predicts, which are {f.shape[1]}; got {Y.shape[1]} of every row."
-        )
-
-
-def checked_block_weights(weights: ArrayLike | None, n: int) -> Array:
-    """Return the weights of a block, which are finite numbers, none negative."""
-    if weights is None:
-        return np.ones(n)
-    result = np.asarray(weights, np.float64)
-    if not np.isfinite(result).all() or (result < 0).any():
-        raise ValueError("Sample weights must be finite numbers, none negative.")
-    return result

@@ -14,9 +14,19 @@ import numpy as np
 from .._types import Array
 from ..runtime.checks import brief, file_path
 from ..runtime.progress import is_listened_to
-from .delimited import as_text, csv_format, text_columns
-from .rows import Block, LocalRows, block_rows, checked_block_weights, checked_targets
-from .schemas import check_goes_with, fragments_of, index_of, schemas_of, told_with, unified
+from .inputs import checked_block_weights, checked_targets
+from .rows import Block, LocalRows, block_rows
+from .schemas import (
+    as_text,
+    check_goes_with,
+    csv_format,
+    fragments_of,
+    index_of,
+    schemas_of,
+    text_columns,
+    told_with,
+    unified,
+)
 from .tables.frames import check_names, read_frame
 
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".arrow": "feather", ".csv": "csv"}

@@ -1,18 +1,74 @@
-"""Training rows made ready for a fit: standardised, in memory or block by block, with a sample of them."""
+"""Training rows made ready for a fit: standardised, in memory or block by block, with a sample of them.
 
+A splitter becomes a part number per row here, and nowhere else.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import check_cv
+from sklearn.model_selection._split import GroupsConsumerMixin, _UnsupportedGroupCVMixin
 
-from .._types import IntArray
-from .dask import dask_rows, is_dask
+from .._types import Array, IntArray
+from ..runtime.checks import brief, whole
+from .dask import dask_rows
 from .distinct import distinct_rows, merged_in_order
+from .inputs import checked_targets, checked_weights
 from .preparation import Preparation, Standardised
-from .rows import Block, MemoryRows, Rows, mapped_rows
+from .rows import ROWS, Block, LocalRows, MemoryRows, Rows, block_rows, blocks, is_dask
 from .scaling import stats_of
 from .scan import Scan
 from .tables.frames import Table
+
+
+def as_splitter(cv: Any, others: str) -> Any:
+    """Return `cv` as a number of folds, a splitter or a list of splits; messages name `others` as allowed, too."""
+    if isinstance(cv, Integral) and not isinstance(cv, (bool, np.bool_)):
+        return whole("cv as a number of folds", cv, 2)
+    if hasattr(cv, "split") and hasattr(cv, "get_n_splits"):
+        return cv
+    try:
+        pairs = [] if isinstance(cv, (str, bytes)) else list(cv)
+    except TypeError:  # no iterable, or an array without a dimension
+        pairs = []
+    if not pairs or not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in pairs):
+        raise ValueError(
+            f"cv must be {others}, a number of folds, a splitter or an iterable of splits; got {brief(cv)}."
+        )
+    return pairs
+
+
+def splits_of(cv: Any, X: Any, y: Array, groups: Any = None) -> tuple[IntArray, list[IntArray]]:
+    """The number of the test fold of every row, and the training rows that the splitter has for each fold; `groups` are
+    for splitters that look at them."""
+    n, splitter = len(y), check_cv(cv)
+    fold, training = np.full(n, -1, dtype=np.intp), []
+    for k, (train, test) in enumerate(splitter.split(X, y, groups_for(splitter, groups))):
+        try:
+            train, test = (np.arange(n)[rows] for rows in (train, test))  # masks and lists of rows are allowed, too
+        except (IndexError, TypeError, ValueError):
+            raise ValueError(f"cv must give rows from 0 to {n - 1} for every fold; got {brief(test)}.") from None
+        if (fold[test] >= 0).any():
+            raise ValueError(f"The test folds of cv must not overlap; fold {k} shares rows with an earlier one.")
+        fold[test] = k
+        training.append(train)
+    if (fold < 0).any():
+        raise ValueError(f"The test folds of cv must cover every row; {int((fold < 0).sum())} of {n} rows are in none.")
+    return fold, training
+
+
+def keeps_groups_together(cv: Any) -> bool:
+    """Whether a splitter needs groups to make its folds, as scikit-learn's GroupKFold does."""
+    return isinstance(cv, GroupsConsumerMixin)
+
+
+def groups_for(cv: Any, groups: Any) -> Any:
+    """The groups, for a splitter that looks at them; scikit-learn's others warn that they do not."""
+    return None if isinstance(check_cv(cv), _UnsupportedGroupCVMixin) else groups
 
 
 @dataclass(frozen=True)
@@ -74,3 +130,49 @@ def as_rows(X: Any, y: Any, sample_weight: Any) -> Rows[Table] | None:
     if any(map(is_dask, (X, y, sample_weight))):
         return dask_rows(X, y, sample_weight)
     return mapped_rows(X, y, sample_weight) if isinstance(X, np.memmap) else None
+
+
+def table_rows(table: Table, y: Array, weights: Array | None) -> MemoryRows[Table]:
+    """Return a table in memory with its targets, one-dimensional or not, and weights as rows."""
+    Y = y.astype(np.float64).reshape(len(y), -1)
+    return MemoryRows(Block(table, Y, np.ones(len(Y)) if weights is None else weights), table.names, y.ndim == 1)
+
+
+@dataclass(frozen=True)
+class ArrayRows(LocalRows[Table]):
+    """An array of numbers, which may be a memmap: columns are made a block at a time."""
+
+    X: NDArray[Any]
+    Y: NDArray[Any]
+    weights: Array
+    single_output: bool
+    names: tuple[str, ...] | None = None
+
+    @property
+    def n_columns(self) -> int:
+        return int(self.X.shape[1])
+
+    @property
+    def n(self) -> int:
+        return len(self.X)
+
+    def n_blocks(self) -> int:
+        return -(-len(self.X) // block_rows(self.n_columns))
+
+    def blocks(self) -> Iterator[Block[Table]]:
+        for at in blocks(len(self.X), block_rows(self.n_columns)):
+            # row by row in memory, so that columns are read at once
+            columns = np.ascontiguousarray(np.asarray(self.X[at]).T, np.float64)
+            Y = np.asarray(self.Y[at], np.float64).reshape(at.stop - at.start, -1)
+            yield Block(Table(tuple(columns), self.names), Y, self.weights[at])
+
+
+def mapped_rows(X: NDArray[Any], y: ArrayLike | None, sample_weight: ArrayLike | None) -> ArrayRows | None:
+    """Return an array of numbers in a file as rows, where it has many; a smaller one is read as a whole."""
+    if X.ndim != 2 or X.dtype.kind not in "fiub" or len(X) <= ROWS or y is None:
+        return None
+    Y = checked_targets(y)
+    if len(Y) != len(X):
+        raise ValueError(f"X has {len(X)} rows and y has {len(Y)}; they must be the same.")
+    weights = checked_weights(sample_weight, len(X))
+    return ArrayRows(X, Y, np.ones(len(X)) if weights is None else weights, np.ndim(y) == 1)

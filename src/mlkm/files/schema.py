@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 
 from .._types import BoolArray, IntArray
 from ..conformal.bands import Band, CalibrationScores, CalibrationWeights, SplitBand
-from ..conformal.elsewhere import SelectedBand
+from ..conformal.calibration import SelectedBand
 from ..conformal.online import OnlineConformal, WaitingRow
 from ..conformal.quantile import QuantileBand
 from ..conformal.rank import Threshold
@@ -25,15 +25,12 @@ from ..conformal.regressor import ConformalRegressor
 from ..conformal.resampling import BootstrapBand, CrossBand, JackknifeBand
 from ..conformal.scores import FittedRegressor, ScoredRegressor, ScoreSettings
 from ..data import Block
-from ..data.input_range import InputRange
 from ..data.inputs import Inputs
 from ..data.levels import LevelNumbers, LevelValues
 from ..data.preparation import Preparation
-from ..data.scaling import Standardiser
-from ..data.tables.columns import CategoryColumn, DateColumn, NumberColumn
-from ..data.tables.encoder import TableEncoder
-from ..data.tables.reading import Reader
-from ..data.tables.text import TextBasis
+from ..data.scaling import InputRange, Standardiser
+from ..data.tables.columns import CategoryColumn, DateColumn, NumberColumn, TextBasis
+from ..data.tables.reading import Reader, TableEncoder
 from ..estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from ..fit.fitted import Fit
 from ..kernels import Cauchy, Gaussian, Laplacian, Matern

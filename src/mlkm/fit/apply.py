@@ -3,90 +3,55 @@
 Predictions of a table in files, written as they are made.
 """
 
-from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array
-from ..data.dask import chunks_of, columns_of, is_dask, known_lengths
-from ..data.rows import Block, Rows, check_predicted, in_order
+from ..data.dask import Collection
+from ..data.inputs import check_predicted
+from ..data.rows import Block, GivenRows, Rows, is_dask
 from ..data.scaling import Stats, merged_if_any, stats_of
 from ..data.table_files import FileRows, open_table
 from ..data.tables.frames import Table, is_words
-from ..data.tables.odd import one_warning
+from ..data.tables.reading import one_warning
 from ..runtime.atomic import atomic_write
 from ..runtime.checks import brief, file_path
 
 NO_WEIGHT = "All sample weights are zero, so there is no row to score; give a row a positive weight."
-Tails = Sequence[tuple[int, ...]]  # the shape of a row of every result
 
 
-def is_elsewhere(X: Any) -> bool:
-    """Whether the rows of X are in files or on a cluster."""
-    return is_dask(X) or isinstance(X, Rows)
-
-
-def apply_rows(f: Callable[[Any], tuple[Array, ...]], X: Any, tails: Tails, model: Any) -> tuple[Any, ...]:
-    """The results of f for all rows of X: dask arrays of a collection, which are computed when they are asked for;
-    arrays of a table in files, of which the columns of the model are read. Others than those of its fit are refused at
-    once, where it is one of this package."""
-    if isinstance(model, FrozenEstimator):
-        return apply_rows(f, X, tails, model.estimator)
-    X = later_rows(X, model)
-    if hasattr(model, "fitted_"):
-        model.fitted_.preparation.reader.check(model, *(columns_of(X) if is_dask(X) else (X.names, X.n_columns)))
-    if is_dask(X):
-        return _lazily(f, X, tails)
-    with one_warning():
-        parts = list(in_order(lambda block: f(block.X), X.blocks()))
-    if not parts:
-        raise ValueError(f"Found array with 0 sample(s) (shape=(0, {X.n_columns})) while a minimum of 1 is required.")
-    return tuple(np.concatenate(own) for own in zip(*parts, strict=True))
-
-
-def later_rows(X: Any, model: Any) -> Any:
-    """Return a source of rows for a fitted model: of a table in files only the columns of the model, and for models of
-    this package unconverted cells, which they read by the types of the fit."""
-    if not isinstance(X, Rows):
+def given_rows(X: object) -> Rows[Any]:
+    """Return inputs as rows: an opened table, a collection of dask, or an array or a frame in memory."""
+    if isinstance(X, Rows):
         return X
+    if is_dask(X):
+        return Collection(X)
+    return GivenRows(X)
+
+
+def new_rows(X: object, model: Any) -> Rows[Any]:
+    """Return rows that a fitted model is applied to.
+
+    A model reads and checks rows in memory itself. Of a table in files only the columns of the model are read, and for
+    models of this package with unconverted cells, which they read by the types of the fit; columns that are not those
+    of the fit are refused at once.
+    """
+    rows = given_rows(X)
+    if rows.in_memory:
+        return rows
     inner = getattr(model, "estimator_", model)
     inner = inner.estimator if isinstance(inner, FrozenEstimator) else inner
-    rows = X.narrowed(names_of(model))
-    return rows.as_cells() if hasattr(inner, "fitted_") else rows
-
-
-def _lazily(f: Callable[[Any], tuple[Array, ...]], X: Any, tails: Tails) -> tuple[Any, ...]:
-    import dask.array as da
-    from dask import delayed
-
-    chunks, _, _ = chunks_of(X)
-    lengths = known_lengths(X) or (np.nan,) * len(chunks)
-    own = delayed(f, pure=False, traverse=False)  # a result of its own: as a function it would be part of every task
-    results = [delayed(_of_chunk, pure=False)(own, chunk, tuple(tails)) for chunk in chunks]
-    return tuple(
-        da.concatenate(
-            [da.from_delayed(part[k], (n, *tail), np.float64) for part, n in zip(results, lengths, strict=True)],
-            allow_unknown_chunksizes=True,
-        )
-        for k, tail in enumerate(tails)
-    )
-
-
-def _of_chunk(f: Callable[[Any], tuple[Array, ...]], chunk: Any, tails: Tails) -> tuple[Array, ...]:
-    """f, which is not asked about no rows."""
-    return f(chunk) if len(chunk) else tuple(np.zeros((0, *tail)) for tail in tails)
-
-
-def check_here(X: Any, what: str) -> None:
-    """Refuse rows elsewhere for what looks at rows in memory."""
-    if is_elsewhere(X):
-        raise TypeError(f"{what} looks at rows in memory; give an array or a frame, such as some rows of the table.")
+    rows = rows.narrowed(names_of(model))
+    if not hasattr(inner, "fitted_"):
+        return rows
+    inner.fitted_.preparation.reader.check(inner, rows.names, rows.n_columns)
+    return rows.as_cells()
 
 
 def sendable(model: Any, return_std: bool = False) -> Any:
@@ -138,13 +103,17 @@ def names_of(model: Any) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a model predicts of rows, with standard deviations where asked: a function that is sent to them."""
+    """A function of rows: what a model predicts there, with standard deviations where asked."""
 
     model: Any
     return_std: bool = False
 
     def __call__(self, rows: Any) -> tuple[Array, ...]:
         return tuple(self.model.predict(rows, return_std=True)) if self.return_std else (self.model.predict(rows),)
+
+    def to_send(self) -> "Predictions":
+        """Return the function as it is sent to rows in files or on a cluster."""
+        return Predictions(sendable(self.model, self.return_std), self.return_std)
 
 
 @dataclass(frozen=True)
@@ -166,7 +135,7 @@ class ErrorsOf:
 
 def r2(rows: Rows[Any], model: Any) -> float:
     """The coefficient of determination, averaged over outputs, as scikit-learn has it."""
-    found = later_rows(rows, model).map_reduce(ErrorsOf(sendable(model)), merged_if_any)
+    found = new_rows(rows, model).map_reduce(ErrorsOf(sendable(model)), merged_if_any)
     if found is None:
         raise ValueError(NO_WEIGHT)
     k = len(found.sd) // 2
@@ -216,7 +185,7 @@ def predict_table(model: Any, source: Any, out: Any, *, confidence_level: float 
     if confidence_level is not None and not hasattr(model, "predict_interval"):
         raise ValueError("confidence_level is for models with a band, and this one has none.")
     table = source if isinstance(source, FileRows) else open_table(source)
-    table = later_rows(table, model)
+    table = cast(FileRows, new_rows(table, model))
     if table.reads(path):
         raise ValueError(f"{str(path)!r} is, or would be, one of the files that are read; give it another name.")
     with atomic_write(path) as file, one_warning():

@@ -176,8 +176,8 @@ class Fit:
         if not self.has_closed_form:
             raise ValueError(
                 f"{what} is known for one layer in closed form whose rows are in memory; this fit has hidden layers,"
-                " rotations, descent, means of y for levels, or rows that are elsewhere or were not saved: take"
-                " scikit-learn's cross_val_predict."
+                " rotations, descent, means of y for levels, or rows that are in files or on a cluster, or were not"
+                " saved: take scikit-learn's cross_val_predict."
             )
 
     def leave_one_out(self, Z: Array, targets: Array) -> LeftOut:

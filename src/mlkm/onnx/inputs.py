@@ -21,8 +21,7 @@ from ..conformal.regressor import ConformalRegressor
 from ..data.levels import LevelNumbers
 from ..data.scaling import Standardiser
 from ..data.tables.cells import RawColumn
-from ..data.tables.columns import CategoryColumn, Column, DateColumn, NumberColumn
-from ..data.tables.dates import CYCLES, DIGITS
+from ..data.tables.columns import CYCLES, DIGITS, CategoryColumn, Column, DateColumn, NumberColumn
 from ..data.tables.reading import Reader
 from ..runtime.checks import as_numbers, brief, one_of
 from .graph import ML, Graph

@@ -10,8 +10,8 @@ import numpy as np
 
 from .._types import Array
 from ..base import KernelMachine
-from ..data.input_range import OVERSHOOT, InputRange, units_of
 from ..data.preparation import Preparation
+from ..data.scaling import OVERSHOOT, InputRange, units_of
 from ..model.machine import Machine
 from ..model.transforms import BackTransform, RankTransform
 from ..runtime.sizes import EXPORT_ERROR

@@ -81,13 +81,12 @@ def _searched(rows: Block, plan: Plan) -> LearnedKernel:
 
 def _seen_by_search(rows: Block, places: list[slice], policy: Policy) -> Seen:
     """Return the rows that the choice of the inputs and the searches have seen."""
-    # The targets of all rows of the selection are transformed together.
-    end_of_selection = min(len(rows), policy.first_joint_rows + policy.checked_rows)
-    seen = Seen().by("kernels", 0, end_of_selection)
+    first_rows = min(len(rows), policy.first_joint_rows + policy.checked_rows)  # whose targets are transformed together
+    seen = Seen().by("kernels", 0, first_rows)
     for at in places:
         seen = seen.by("kernels", at.start, at.stop)
     if np.sum(~rows.inputs.texts) > few(rows.inputs, policy):
-        seen = seen.by("inputs", 0, max(end_of_selection, min(len(rows), policy.screened_rows)))
+        seen = seen.by("inputs", 0, max(first_rows, min(len(rows), policy.screened_rows)))
     return seen
 
 
@@ -101,8 +100,7 @@ def _samples(rows: Block, inputs: IntArray, policy: Policy) -> list[slice]:
 
 
 def _in_turn(samples: list[SearchRows], begin: Parameters | None, inputs: IntArray, plan: Plan) -> list[Parameters]:
-    """Search on one sample after the other as long as there is time; a search that has started is finished in any
-    case."""
+    """Search on one sample after the other as long as there is time; the one that has begun is made in any case."""
     learned: list[Parameters] = []
     for k, sample in enumerate(samples):
         started = begin if k == 0 else None

@@ -3,21 +3,159 @@
 A number is one input, and another that says whether it is missing where some were; a category is a level, the numbers
 in its words where they hold some, and coordinates of its text where levels are many; a date is a trend and places on
 circles. A level that was not seen is -1; missing is a level of its own where it was seen.
+
+Dates as inputs: days since 1970 for a trend, and a place on the circle of the year, the week and the day.
+
+Numbers inside words: of levels such as "1197 CC", "2h 50m" or "190Nm@ 2000rpm" the first, second and third number.
+
+A number is read where most levels say the same before it: names that hold numbers are left alone, and so are numbers
+with leading zeros, which are names ("C-0448"), but for those of two digits ("07:05"), and numbers of many digits.
+Levels then have an order beside their names, and a new level has a place among the others.
+
+Coordinates for the text of levels: levels that share runs of letters are near each other.
+
+Runs of two to four letters, weighted by how rare they are, and the leading directions of their table: the product of
+two levels' coordinates is nearly the share of runs that they have in common.
 """
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from ..._types import Array, IntArray
 from ..inputs import LEVEL, NUMBER, TEXT, Inputs
 from .cells import Odd, RawColumn, as_dates, as_levels, as_numbers, word_of
-from .dates import cycles_of, days, on_circle
 from .frames import Table, as_words, is_dates, is_words
-from .numerals import Numeral, numbers_of, numerals_of
-from .text import TextBasis, fit_text
+
+CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # in days
+DIGITS = 9  # of a place on a circle: the same hour of two days differs in later ones, and ranks would tell them apart
+
+
+def days(column: RawColumn) -> Array:
+    """Since 1970; NaN where missing."""
+    missing = np.isnat(column)
+    whole = column.astype("datetime64[us]").astype(np.int64) / 86_400e6
+    return np.where(missing, np.nan, whole)
+
+
+def cycles_of(day: Array) -> tuple[str, ...]:
+    """Those that the dates tell something of: a year if they span most of one, a week or a day if they are at several
+    places in it."""
+    day = day[np.isfinite(day)]
+    if not len(day):
+        return ()
+    found = ["year"] if np.ptp(day) > 300 else []
+    found += ["week"] if len(np.unique(np.floor(day) % 7)) > 1 and np.ptp(day) > 14 and _by_the_day(day) else []
+    return (*found, "day") if len(np.unique(np.round(day % 1, 4))) > 1 else tuple(found)
+
+
+def _by_the_day(day: Array) -> bool:
+    """Whether dates are finer than months: of dates that are all firsts of a month the weekday says nothing."""
+    dates = np.floor(day).astype(np.int64).astype("datetime64[D]")
+    return len(np.unique((dates - dates.astype("datetime64[M]")).astype(np.int64))) > 1
+
+
+def on_circle(day: Array, cycle: str) -> tuple[Array, Array]:
+    """Cosine and sine of the place in a cycle."""
+    angle: Array = 2 * np.pi * np.fmod(day, CYCLES[cycle]) / CYCLES[cycle]
+    return np.asarray(np.cos(angle).round(DIGITS)), np.asarray(np.sin(angle).round(DIGITS))
+
+
+Numeral = tuple[str, float]  # what stands before a number that is read, and the median of the numbers
+
+_NUMERAL = re.compile(r"(?<!\S)[-\u2212]?\d+(?:\.\d+)?|\d+(?:\.\d+)?")  # with a sign where a word begins with it
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_NAME = re.compile(r"[-\u2212]?(0\d\d|\d{16})")
+_PLACES = 3  # numbers of a level that are read
+_SHARE = 0.5  # of the levels that say the same before a number
+_LEAST_VALUES = 3  # different numbers that a place must have: two are told apart as levels
+
+
+def numerals(level: str) -> list[tuple[str, str]]:
+    """The numbers in a word, at most three, each with what comes before it, numbers there as #.
+
+    >>> numerals("2h 50m"), numerals("1,234.5 CC"), numerals("-3 C"), numerals("red")
+    ([('', '2'), ('#h ', '50')], [('', '1234.5')], [('', '-3')], [])
+    """
+    level = _THOUSANDS.sub("", level)
+    found = list(_NUMERAL.finditer(level))[:_PLACES]
+    return [(_NUMERAL.sub("#", level[: one.start()]), one.group().replace("\u2212", "-")) for one in found]
+
+
+def numerals_of(levels: list[str]) -> tuple[Numeral, ...]:
+    """What stands before every number that is to be read, and the median of these numbers."""
+    found = [numerals(level) for level in levels]
+    result: list[Numeral] = []
+    for place in range(_PLACES):
+        here = [own[place] for own in found if len(own) > place]
+        before, alike = Counter(said for said, _ in here).most_common(1)[0] if here else ("", 0)
+        values = [value for said, value in here if said == before]
+        named = any(_NAME.match(value) for value in values)
+        if alike < _SHARE * len(levels) or named or len(set(values)) < _LEAST_VALUES:
+            break
+        result.append((before, float(np.median([float(value) for value in values]))))
+    return tuple(result)
+
+
+def numbers_of(levels: list[str | None], read: tuple[Numeral, ...]) -> Array:
+    """The numbers at those places (levels, places), the median where a level has none, or says something else before
+    it."""
+    result = np.tile(np.array([middle for _, middle in read]), (len(levels), 1))
+    for k, level in enumerate(levels):
+        own = [] if level is None else numerals(level)
+        for place, ((before, _), (said, value)) in enumerate(zip(read, own, strict=False)):
+            if said == before and not _NAME.match(value):
+                result[k, place] = float(value)
+    return result
+
+
+LEAST_LEVELS = 20  # below which levels say enough by themselves
+_RUNS, _DIRECTIONS = 4000, 50
+
+
+@dataclass(frozen=True)
+class TextBasis:
+    """The n-grams of letters that are counted, their inverse document frequencies (r,), and the leading singular
+    vectors (q, r)."""
+
+    runs: tuple[str, ...]
+    rarity: Array
+    directions: Array
+
+    def coordinates(self, levels: list[str]) -> Array:
+        counter = _counter(vocabulary=self.runs)
+        counter.idf_ = self.rarity
+        return np.asarray(counter.transform(levels) @ self.directions.T, np.float64)
+
+    @property
+    def size(self) -> int:
+        return len(self.directions)
+
+
+def _counter(**choices: Any) -> TfidfVectorizer:
+    return TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True, dtype=np.float64, **choices)
+
+
+def fit_text(levels: list[str]) -> TextBasis | None:
+    """Of the distinct levels of a column; None where they are few, or have no runs in common."""
+    if len(levels) <= LEAST_LEVELS:
+        return None
+    runs = _counter(min_df=2, max_features=_RUNS)
+    try:
+        table = runs.fit_transform(levels)
+    except ValueError:  # no runs in common
+        return None
+    size = min(_DIRECTIONS, min(table.shape) - 1)
+    if size < 1:
+        return None
+    directions = TruncatedSVD(size, random_state=0).fit(table).components_
+    return TextBasis(tuple(runs.get_feature_names_out().tolist()), runs.idf_, directions)
 
 
 @dataclass(frozen=True)

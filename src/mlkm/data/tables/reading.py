@@ -1,23 +1,82 @@
 """From what a caller gives, a frame or an array, to inputs of a model: at a fit and later.
 
 Later columns are found by their names, in any order; others are not looked at, and one that is missing is named.
+
+One warning counts the cells that are not of the type of their column in the fit, over all pieces of a table.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from numbers import Number
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from ..._types import Array
-from ...runtime.checks import as_numbers, brief, check_table
+from ...exceptions import warn
+from ...runtime.checks import as_numbers, brief, check_table, named_parameters
 from ..inputs import Inputs, checked_weights
-from .columns import CategoryColumn, Column, encode, fit_columns, inputs_of
+from .columns import CategoryColumn, Column, DateColumn, encode, fit_columns, inputs_of
 from .frames import Table, cells_of, check_finite, check_names, is_frame, is_words, read_array, read_frame
-from .odd import OddCells, tell_odd
+
+_SHOWN = 40  # letters of a cell in a message
+
+
+@dataclass(frozen=True)
+class OddCells:
+    """The name of a column, its type in the fit, how many cells are of another type, and one of them."""
+
+    name: str
+    column: Column
+    count: int
+    example: Any
+
+
+_NOTED: ContextVar[list[OddCells] | None] = ContextVar("odd_cells", default=None)
+
+
+def tell_odd(cells: list[OddCells]) -> None:
+    """Warn about these cells, or collect them inside `one_warning`."""
+    noted = _NOTED.get()
+    if noted is not None:
+        noted.extend(cells)
+        return
+    parts = []
+    for name in dict.fromkeys(odd.name for odd in cells):
+        every = [odd for odd in cells if odd.name == name]
+        column, count, shown = every[0].column, sum(odd.count for odd in every), repr(every[0].example)
+        shown = shown if len(shown) <= _SHOWN else shown[: _SHOWN - 3] + "..."
+        level = isinstance(column, CategoryColumn)
+        dates = isinstance(column, DateColumn) or (isinstance(column, CategoryColumn) and column.cells == "dates")
+        kind = "date" if dates else "number"
+        parts.append(
+            f"column {name} held {kind}s in the fit, and {count}"
+            f" {f'cell that is not a {kind} is' if count == 1 else f'cells that are not {kind}s are'} taken as"
+            f" {'a new level' if level else 'missing'}, such as {shown}"
+        )
+    if parts:
+        text = "; ".join(parts)
+        warn(f"{text[0].upper()}{text[1:]}.")
+
+
+@contextmanager
+def one_warning() -> Iterator[None]:
+    """Collect the cells of all rows that are read inside, also by other threads, and warn once at the end."""
+    if _NOTED.get() is not None:
+        yield
+        return
+    noted: list[OddCells] = []
+    token = _NOTED.set(noted)
+    try:
+        yield
+    finally:
+        _NOTED.reset(token)
+    tell_odd(noted)
 
 
 @dataclass(frozen=True)
@@ -192,3 +251,56 @@ def category_mask(categorical: Any, names: tuple[str, ...] | None, d: int) -> li
             )
         mask[j] = True
     return mask
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A table as the inputs that the regressors see, before standardising.
+
+    A number stays as it is, missing ones are the median; where some were missing, another input says which. A category
+    is the number of its level, which means only whether two rows have the same one (-1: a level not seen before), and
+    coordinates of its text where levels are many. A date is a number of days and places on the circles of the year, the
+    week and the day. y plays no part.
+
+    Parameters
+    ----------
+    categorical_features : "from_dtype", None, names, places or a mask, default="from_dtype"
+        Columns that are categories though they hold numbers.
+
+    Examples
+    --------
+    >>> from mlkm.tables import TableEncoder
+    >>> encoder = TableEncoder().fit([[1.5, "red"], [None, "blue"], [2.5, "red"]])
+    >>> encoder.get_feature_names_out().tolist()
+    ['x0', 'x0 missing', 'x1']
+    >>> encoder.transform([[1.0, "green"]]).tolist()
+    [[1.0, 0.0, -1.0]]
+    """
+
+    @named_parameters
+    def __init__(self, categorical_features: Any = "from_dtype") -> None:
+        self.categorical_features = categorical_features
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find what every column is."""
+        self.reader_ = fit_reader(self, X, None, None, self.categorical_features)[0]
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """Fit, and the inputs of the same table."""
+        self.reader_, table, _, _ = fit_reader(self, X, None, None, self.categorical_features)
+        return encode(self.reader_.columns, table)
+
+    def transform(self, X: Any) -> Array:
+        """The inputs (n, p); columns are found by their names."""
+        check_is_fitted(self)
+        return self.reader_.read(self, X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """The names of the inputs."""
+        check_is_fitted(self)
+        return np.array(self.reader_.input_names, object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
+        return tags

@@ -1,82 +1,112 @@
-"""Calibration by rows in files or on a cluster: scores are computed where the rows are, and only they come here.
+"""Calibration of a band: scores are computed where the rows are, block by block; rows in memory are one block.
 
-Fit and calibration have parts of the rows by the content of the rows (`mlkm.data.scan`). Up to `MOST_SCORES` rows all
-scores are stored, as in memory. Of more, the order statistics that the levels ask for are selected in two passes:
-counts of scores in bins of their leading bits tell the bin of every rank, and the scores of that bin alone come here.
-They are exactly the scores that sorting all of them would give.
+All scores are stored of rows in memory and of up to `MOST_SCORES` others. Of more rows in files or on a cluster, the
+order statistics that the levels ask for are selected in two passes: counts of scores in bins of their leading bits give
+the bin of every rank, and only the scores of that bin are gathered. They are exactly the scores that sorting all of
+them would give.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._types import Array, IntArray
-from ..base import KernelMachine
-from ..data.rows import Block, Rows, check_predicted
-from ..data.tables.frames import Table
+from ..data.inputs import check_predicted
+from ..data.rows import Block, Rows
 from .bands import Band, CalibrationScores, CalibrationWeights, Request, ScoredBand, SplitBand, warn_infinite
 from .rank import rank
-from .scores import ScoredRegressor
-from .wrapped_estimator import Regressor
+from .scores import ScoredRegressor, UncalibratedBand
 
 MOST_SCORES = 2_000_000  # rows whose scores are all stored
 _BITS = 20  # of a score that give its bin: sign, exponent and eight bits of its digits
 _SIDES = ("both", "lower", "upper")
 
-UnitSums: TypeAlias = tuple[int, Array, Array, Array, bool]
+
+@dataclass(frozen=True)
+class CalibrationRows:
+    """What calibration rows say of a score before its units are settled.
+
+    Attributes
+    ----------
+    n : the number of rows
+    largest : the largest unit of every output
+    first, second : the sums of f and f^2 of every output
+    weighted : whether a weight is not 1
+    seen : band, outcomes and weights, block by block; None for more rows than scores are stored of
+    """
+
+    n: int
+    largest: Array
+    first: Array
+    second: Array
+    weighted: bool
+    seen: list[tuple[UncalibratedBand, Array, Array]] | None
+
+    def plus(self, other: Self, most: float) -> Self:
+        """Return what both say; blocks are held of at most so many rows."""
+        n, seen = self.n + other.n, None
+        if n <= most and self.seen is not None and other.seen is not None:
+            seen = self.seen + other.seen
+        largest, weighted = np.maximum(self.largest, other.largest), self.weighted or other.weighted
+        return type(self)(n, largest, self.first + other.first, self.second + other.second, weighted, seen)
+
+    def spread(self) -> Array:
+        """Return the standard deviation of f of every output."""
+        with np.errstate(over="ignore", invalid="ignore"):  # squares of numbers beyond 1e154, whose spread is unused
+            return np.sqrt(np.maximum(self.second / self.n - (self.first / self.n) ** 2, 0))
+
+    def joined(self) -> tuple[UncalibratedBand, Array, Array]:
+        """Return the band, the outcomes and the weights of all rows that were seen."""
+        assert self.seen is not None
+        bands, outcomes, weights = zip(*self.seen, strict=True)
+        if len(bands) == 1:
+            return self.seen[0]
+        band = UncalibratedBand(*map(np.concatenate, zip(*bands, strict=True)))
+        return band, np.concatenate(outcomes), np.concatenate(weights)
 
 
 @dataclass(frozen=True)
-class ScoresOf:
-    """A function of a block of rows: how far y lies below and above the band, in units u, (2, n, k)."""
+class CalibrationRowsOf:
+    """A function of a block of rows, whose outcomes must be those that the model predicts."""
 
     scored: ScoredRegressor
 
-    def __call__(self, block: Block[Table]) -> Array:
-        return np.stack(self.scored.predict(block.X).scores(block.Y))
-
-
-@dataclass(frozen=True)
-class UnitsOf:
-    """A function of a block of rows: their number, the largest unit and the sums of f and f^2 of every output, which
-    settle the units of a score, and whether there are weights."""
-
-    scored: ScoredRegressor
-
-    def __call__(self, block: Block[Table]) -> UnitSums:
-        f, _, _, unit = self.scored.predict(block.X)
+    def __call__(self, block: Block[Any]) -> CalibrationRows:
+        band = self.scored.predict(block.X)
+        f = band.mean
         check_predicted(block.Y, f)
-        return len(f), unit.max(axis=0), f.sum(axis=0), (f**2).sum(axis=0), bool((block.weights != 1).any())
+        with np.errstate(over="ignore"):
+            second = (f**2).sum(axis=0)
+        weighted, largest = bool((block.weights != 1).any()), band.unit.max(axis=0, initial=0.0)
+        return CalibrationRows(len(f), largest, f.sum(axis=0), second, weighted, [(band, block.Y, block.weights)])
 
 
-def calibrate_elsewhere(scored: ScoredRegressor, source: Rows[Table], levels: Sequence[Fraction]) -> Band:
-    """Return the band that the rows of a source give, whose targets must be those of the model."""
-    n, largest, first, second, weighted = source.map_reduce(UnitsOf(scored.sendable()), _added)
-    scored = scored.settled(largest, np.sqrt(np.maximum(second / n - (first / n) ** 2, 0)))
+def calibrate(
+    scored: ScoredRegressor, rows: Rows[Any], levels: Sequence[Fraction], groups: ArrayLike | None = None
+) -> Band:
+    """Return the band that calibration rows give, which also settle the units of the score.
+
+    Scores are computed block by block, where the rows are. They are all stored of rows in memory and of up to
+    `MOST_SCORES` others. Groups are of rows in memory.
+    """
+    most = np.inf if rows.in_memory else MOST_SCORES
+    sent = scored if rows.in_memory else scored.sendable()
+    seen = rows.map_reduce(CalibrationRowsOf(sent), partial(CalibrationRows.plus, most=most))
+    if seen.n <= most:
+        band, Y, weights = seen.joined()
+        scored, band = scored.settled_by(band)
+        of_rows = CalibrationWeights.of(weights if rows.weighted or seen.weighted else None)
+        return SplitBand(scored, CalibrationScores(*band.scores(Y), of_rows, groups))
+    if seen.weighted:
+        raise ValueError(f"Bands are calibrated with weights by at most {MOST_SCORES:,} rows; got {seen.n:,}.")
+    scored = scored.settled(seen.largest, seen.spread())
     sent = scored.sendable()
-    if n <= MOST_SCORES:
-        below, above = source.map_reduce(ScoresOf(sent), _joined)
-        weights = CalibrationWeights.of(source.map_reduce(_weights, _joined)[0] if weighted else None)
-        return SplitBand(scored, CalibrationScores(below, above, weights))
-    if weighted:
-        raise ValueError(f"Bands are calibrated with weights by at most {MOST_SCORES:,} rows; got {n:,}.")
-    return SelectedBand(scored, n, {side: _selected(source, sent, n, levels, side) for side in _SIDES})
-
-
-def _added(a: UnitSums, b: UnitSums) -> UnitSums:
-    return a[0] + b[0], np.maximum(a[1], b[1]), a[2] + b[2], a[3] + b[3], a[4] or b[4]
-
-
-def _weights(block: Block[Table]) -> Array:
-    return block.weights[None]
-
-
-def _joined(a: Array, b: Array) -> Array:
-    return np.concatenate([a, b], axis=1)
+    return SelectedBand(scored, seen.n, {side: _selected(rows, sent, seen.n, levels, side) for side in _SIDES})
 
 
 @dataclass(frozen=True)
@@ -139,8 +169,8 @@ class SideScoresOf:
     scored: ScoredRegressor
     side: str
 
-    def __call__(self, block: Block[Table]) -> Array:
-        scores = ScoresOf(self.scored)(block)
+    def __call__(self, block: Block[Any]) -> Array:
+        scores = np.stack(self.scored.predict(block.X).scores(block.Y))
         return np.asarray(scores.max(axis=0) if self.side == "both" else scores[_SIDES.index(self.side) - 1])
 
 
@@ -150,7 +180,7 @@ class CountsOf:
 
     scores_of: SideScoresOf
 
-    def __call__(self, block: Block[Table]) -> NDArray[np.int64]:
+    def __call__(self, block: Block[Any]) -> NDArray[np.int64]:
         return np.stack([np.bincount(bins, minlength=2**_BITS) for bins in _bins(self.scores_of(block)).T], axis=1)
 
 
@@ -161,23 +191,23 @@ class ScoresInBins:
     scores_of: SideScoresOf
     bins: tuple[frozenset[int], ...]
 
-    def __call__(self, block: Block[Table]) -> list[Array]:
+    def __call__(self, block: Block[Any]) -> list[Array]:
         scores = self.scores_of(block)
         parts = zip(scores.T, _bins(scores).T, self.bins, strict=True)
         return [column[np.isin(bins, list(wanted))] for column, bins, wanted in parts]
 
 
 def _selected(
-    source: Rows[Table], scored: ScoredRegressor, n: int, levels: Sequence[Fraction], side: str
+    rows: Rows[Any], scored: ScoredRegressor, n: int, levels: Sequence[Fraction], side: str
 ) -> dict[Fraction, Array]:
     """Return the scores of the ranks that the levels ask for, exactly, in two passes."""
     scores_of = SideScoresOf(scored, side)
-    counts = np.cumsum(source.map_reduce(CountsOf(scores_of), np.add), axis=0)
+    counts = np.cumsum(rows.map_reduce(CountsOf(scores_of), np.add), axis=0)
     k = counts.shape[1]
     ranks = {level: rank(n, level) for level in levels if rank(n, level) <= n}
     bins = {level: [int(np.searchsorted(column, at)) for column in counts.T] for level, at in ranks.items()}
     wanted = tuple(frozenset(places[output] for places in bins.values()) for output in range(k))
-    selected = source.map_reduce(ScoresInBins(scores_of, wanted), _extended)
+    selected = rows.map_reduce(ScoresInBins(scores_of, wanted), _extended)
     result = {level: np.full(k, np.inf) for level in levels}
     for level, at in ranks.items():
         for output, scores in enumerate(selected):
@@ -189,15 +219,3 @@ def _selected(
 
 def _extended(a: list[Array], b: list[Array]) -> list[Array]:
     return [np.concatenate(pair) for pair in zip(a, b, strict=True)]
-
-
-def fit_elsewhere(estimator: Regressor, score: str, source: Rows[Table]) -> ScoredRegressor:
-    """Fit the regressor to a source, and refuse scores that need a second fit to rows in memory."""
-    if score not in ("variance", "absolute"):
-        raise ValueError(f"score={score!r} needs a second fit to rows in memory; take score='variance' or 'absolute'.")
-    if not isinstance(estimator, KernelMachine):
-        raise TypeError(
-            "Rows in files or on a cluster are fitted by the regressors of mlkm; got"
-            f" {type(estimator).__name__}: fit it first, then call conformalize."
-        )
-    return ScoredRegressor(estimator.fit(source), score, scale=1.0 if source.single_output else None)
