@@ -603,8 +603,8 @@ def test_an_attribute_that_no_file_has_is_named(tmp_path):
         mlkm.save(model, tmp_path / "model.mlkm")
     model.remark = None
     del model.remark
-    model.penalty_ = "much"
-    with pytest.raises(ValueError, match=r"attribute 'penalty_' of RandomFeatureRidge is 'much', which is not allowed"):
+    model.fitted_ = dataclasses.replace(model.fitted_, penalty="much")
+    with pytest.raises(ValueError, match=r"attribute 'penalty' of a fit is 'much', which is not allowed"):
         mlkm.save(model, tmp_path / "model.mlkm")
 
 

@@ -48,9 +48,9 @@ def new_rows(X: object, model: Any) -> Rows[Any]:
     inner = getattr(model, "estimator_", model)
     inner = inner.estimator if isinstance(inner, FrozenEstimator) else inner
     rows = rows.narrowed(names_of(model))
-    if not hasattr(inner, "_preparation"):
+    if not hasattr(inner, "fitted_"):
         return rows
-    inner._preparation.reader.check(inner, rows.names, rows.n_columns)
+    inner.fitted_.preparation.reader.check(inner, rows.names, rows.n_columns)
     return rows.as_cells()
 
 
@@ -58,15 +58,10 @@ def sendable(model: Any, return_std: bool = False) -> Any:
     """Return a model as it is sent to rows: without its training rows, unless standard deviations need them."""
     if isinstance(model, FrozenEstimator):
         return sendable(model.estimator, return_std)
-    if not hasattr(model, "_preparation"):
+    if not hasattr(model, "fitted_"):
         return OfTables(model)
-    if not hasattr(model, "_uncertainty"):
-        return model
     result = copy(model)
-    uncertainty = result.__dict__.pop("_uncertainty")
-    if return_std:
-        result._uncertainty = uncertainty.to_send()
-    result.__dict__.pop("_seen", None)
+    result.fitted_ = model.fitted_.to_send(return_std)
     return result
 
 
@@ -83,7 +78,7 @@ class OfTables:
 def taken(model: Any, table: Any) -> Any:
     """Return rows in the form that a model takes: unchanged for models of this package and for unconverted cells, and
     for other models as a frame, or as an array if they were fitted to columns without names."""
-    if hasattr(model, "_preparation") or not isinstance(table, Table):
+    if hasattr(model, "fitted_") or not isinstance(table, Table):
         return table
     unnamed = hasattr(model, "n_features_in_") and not hasattr(model, "feature_names_in_")
     if table.names is None or unnamed:
