@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlkm.data import Block
-from mlkm.model.last import Columns
+from mlkm.model.machine import Columns
 from mlkm.solve.smoother import Dual, Functionals, loo_residuals, primal, primal_of_rows, primal_without_rounding
 from mlkm.solve.sums import sums_of_rows
 from mlkm.solve.tangent import Flat, InnerProducts, factorised

@@ -20,10 +20,10 @@ from ..conformal.bands import Band, CalibrationScores, CalibrationWeights, Split
 from ..conformal.calibration import SelectedBand
 from ..conformal.online import OnlineConformal, WaitingRow
 from ..conformal.quantile import QuantileBand
+from ..conformal.rank import Threshold
 from ..conformal.regressor import ConformalRegressor
 from ..conformal.resampling import BootstrapBand, CrossBand, JackknifeBand
 from ..conformal.scores import FittedRegressor, ScoredRegressor, ScoreSettings
-from ..conformal.threshold import Threshold
 from ..data import Block
 from ..data.inputs import Inputs
 from ..data.levels import LevelNumbers, LevelValues
@@ -35,18 +35,16 @@ from ..estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from ..fit.fitted import Fit
 from ..kernels import Cauchy, Gaussian, Laplacian, Matern
 from ..model.features import FeatureMap, JointMap
-from ..model.last import LastInputs
-from ..model.machine import Machine
+from ..model.machine import LastInputs, Machine
 from ..model.prior import Part, Prior, SumPart
-from ..model.rank_transform import RankTransform
 from ..model.scales import Geometric
 from ..model.sum_kernel import SumKernel, TransformedKernel
-from ..model.target_transform import BackTransform, TargetTransform
-from ..model.terms.base import Term
 from ..model.terms.gaussian import GaussianMap
 from ..model.terms.laplace import LaplaceMap
-from ..model.terms.levels import LevelMap
+from ..model.terms.level_effects import LevelMap
 from ..model.terms.linear import LinearMap
+from ..model.terms.term import Term
+from ..model.transforms import BackTransform, RankTransform, TargetTransform
 from ..random_features import RandomFeatures
 from ..runtime.records import RefusedError, check_values, record
 from ..search.kernel_search import LearnedKernel

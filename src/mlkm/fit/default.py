@@ -15,7 +15,7 @@ from .._types import Array, IntArray
 from ..data import Block, Workers
 from ..model.machine import Machine, averaged, predict_average
 from ..model.sum_kernel import SumKernel, TransformedKernel
-from ..model.target_transform import (
+from ..model.transforms import (
     TargetTransform,
     fit_back_transform,
     fit_target_transform,
@@ -28,10 +28,10 @@ from ..runtime.seeds import Purpose, generator
 from ..runtime.sizes import MATRIX_ALONE
 from ..runtime.threads import side_by_side
 from ..search.kernel_search import LearnedKernel, search_kernels, weighed
+from ..search.kernel_variances import convex_weights, shared_weights
 from ..search.plan import Plan
 from ..search.policy import Policy
 from ..search.seen import Seen
-from ..search.stacking import convex_weights, shared_weights
 from ..solve.dual import solvable_rows, solve_dual, usual_steps
 from ..solve.ridge import ridge
 
@@ -152,7 +152,7 @@ def _solved(learned: LearnedKernel, rows: Block, workers: Workers | None) -> Sol
     fit = solve_dual(learned.kernel, rows, learned.noise, workers)
     advance()
     machine = learned.kernel.machine(rows.X, fit.alpha, fit.intercept, fit.single)
-    return Solved(machine, learned.kernel, learned.noise, fit.missed, learned.seen)
+    return Solved(machine, learned.kernel, learned.noise, fit.loo_residuals, learned.seen)
 
 
 def _mean(rows: Block) -> tuple[SumKernel, Machine]:

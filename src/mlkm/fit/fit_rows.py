@@ -15,10 +15,9 @@ from ..runtime.deadline import ending
 from ..runtime.memory import check_memory, memory_budget
 from ..runtime.progress import announce
 from ..runtime.seeds import Purpose, generator
-from ..runtime.sizes import MATRICES_HELD, ROW_COPIES
+from ..runtime.sizes import EXACT_ROWS, MATRICES_HELD, ROW_COPIES, SAMPLE_ROWS
 from ..search.plan import Plan
-from ..solve.ridge import EXACT_ROWS
-from ..solve.uncertainty import SAMPLE_ROWS, RidgeUncertainty
+from ..solve.uncertainty import RidgeUncertainty
 from .fitted import Fit, uncertainty_in_memory
 from .in_blocks import features_summed, train_in_blocks
 from .train import train

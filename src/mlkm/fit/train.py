@@ -16,7 +16,7 @@ from ..runtime.deadline import fit_is_late, without_search_end
 from ..runtime.progress import stage
 from ..runtime.seeds import Purpose, generator
 from ..runtime.sizes import EXCHANGED_COLUMNS, RELEVANCE_ENTRIES, RELEVANCE_ROWS
-from ..search.first_layer import features_of, scale_of_kernel
+from ..search.kernel_features import features_of, scale_of_kernel
 from ..search.kernel_search import LearnedKernel, weighed
 from ..search.plan import Plan
 from ..solve import GradientDescent, Problem, Solution

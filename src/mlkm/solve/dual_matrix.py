@@ -22,11 +22,9 @@ import numpy as np
 from .._types import Array
 from ..data import Workers, blocks
 from ..model.sum_kernel import SumKernel
-from ..runtime.sizes import PRODUCT_TASKS
+from ..runtime.sizes import PAIR_ROWS, PIECE_ROWS, PRODUCT_TASKS
 from ..runtime.threads import side_by_side, stop_if_asked
 
-SIZE = 1024  # rows of a block
-_TALL = 128  # rows of a piece; with those of a block it stays in a processor's cache
 _SINGLE: Any = np.float32
 
 
@@ -34,9 +32,11 @@ class Blocks(Protocol):
     """Codes of rows (`SumKernel.codes`), block by block. Blocks need not be of one size."""
 
     @property
-    def n_blocks(self) -> int: ...
+    def n_blocks(self) -> int:
+        """Return the number of blocks."""
 
-    def block(self, i: int) -> list[Array]: ...
+    def block(self, i: int) -> list[Array]:
+        """Return the codes of block i."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,15 @@ class ArrayBlocks:
     """Blocks of codes that are in memory."""
 
     codes: list[Array]
-    size: int = SIZE
+    size: int = PAIR_ROWS
 
     @property
     def n_blocks(self) -> int:
+        """Return the number of blocks."""
         return -(-len(self.codes[0]) // self.size)
 
     def block(self, i: int) -> list[Array]:
+        """Return the codes of block i."""
         return [codes[i * self.size : (i + 1) * self.size] for codes in self.codes]
 
 
@@ -69,19 +71,19 @@ def product_of_pairs(
 
 
 def pair(kernel: SumKernel, a: list[Array], b: list[Array], V_a: Array, V_b: Array) -> tuple[Array, Array]:
-    """K(a, b) V(b) and K(a, b)' V(a), without the terms that are products of codes."""
+    """Return K(a, b) V(b) and K(a, b)' V(a), without the terms that are products of codes."""
     return sums(pieces(kernel, a, b), V_a, V_b)
 
 
 def pieces(kernel: SumKernel, a: list[Array], b: list[Array]) -> Iterator[tuple[slice, Array]]:
-    """K(a, b), some rows of a at a time."""
-    for at in blocks(len(a[0]), _TALL):
+    """Yield K(a, b), a few rows of a at a time."""
+    for at in blocks(len(a[0]), PIECE_ROWS):
         stop_if_asked()
         yield at, kernel.apart([codes[at] for codes in a], b, _SINGLE)
 
 
 def sums(K: Iterable[tuple[slice, Array]], V_a: Array, V_b: Array) -> tuple[Array, Array]:
-    """What the pieces of K(a, b) give to a and to b."""
+    """Return what the pieces of K(a, b) add to the product at a and at b."""
     of_a, of_b = np.zeros(V_a.shape), np.zeros(V_b.shape)
     for at, piece in K:
         of_a[at] = piece @ V_b
@@ -138,7 +140,7 @@ class Pairs:
         return [every[k::n_tasks] for k in range(min(n_tasks, len(every)))]
 
     def first_rows(self, most: int) -> Array:
-        """The first rows of K, whole; its transpose is what lies row by row in memory."""
+        """Return the first rows of K, with all columns; its transpose is contiguous in memory."""
         first = self._first_codes(most)
         m = len(first[0])
         C: Array = np.empty((self.begins[-1], m), _SINGLE)
@@ -151,13 +153,13 @@ class Pairs:
         return slice(self.begins[i], self.begins[i + 1])
 
     def _walk(self) -> Iterator[tuple[slice, list[Array]]]:
-        """All blocks in order, each with its rows."""
+        """Yield all blocks in order, each with its rows."""
         for i in range(self.blocks.n_blocks):
             stop_if_asked()
             yield self._at(i), self.blocks.block(i)
 
     def _half(self, V: Array, part: int) -> Array:
-        """The sums of every other pair of blocks."""
+        """Return the sums of every other pair of blocks."""
         total, n, seen = np.zeros(V.shape), self.blocks.n_blocks, 0
         for i in range(n):
             at, codes = self._at(i), self.blocks.block(i)
@@ -171,26 +173,26 @@ class Pairs:
         return total
 
     def _pieces(self, i: int, j: int, codes: list[Array], keep: bool) -> Iterable[tuple[slice, Array]]:
-        """K of blocks i, whose codes are given, and j."""
+        """Return K of blocks i, whose codes are given, and j."""
         if (i, j) in self.kept:
             return self.kept[i, j]
         K = pieces(self.kernel, codes, self.blocks.block(j))
         return self.kept.setdefault((i, j), list(K)) if keep else K
 
     def _of_products(self, V: Array) -> Array:
-        """F (F' V)."""
+        """Return F (F' V)."""
         parts = (self.kernel.products(codes).T @ V[at] for at, codes in self._walk())
         inner = np.asarray(sum(part.astype(np.float64) for part in parts)).astype(_SINGLE)
         return np.vstack([self.kernel.products(codes) @ inner for _, codes in self._walk()]).astype(np.float64)
 
     def _first_codes(self, most: int) -> list[Array]:
-        """Of so many rows, from as few blocks as have them."""
+        """Return the codes of the first rows, from as few blocks as have them."""
         parts = []
         for at, codes in self._walk():
-            parts.append([own[: most - at.start] for own in codes])
+            parts.append([of_term[: most - at.start] for of_term in codes])
             if at.stop >= most:
                 break
-        return [np.concatenate(own) for own in zip(*parts, strict=True)]
+        return [np.concatenate(of_term) for of_term in zip(*parts, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -201,26 +203,26 @@ class Strips:
 
     @classmethod
     def of(cls, strips: Iterable[tuple[slice, Array]], ridge: Array) -> "Strips":
-        """A kernel's strips, which are kept, with the ridge added."""
-        kept = []
+        """Return a kernel's strips, with the ridge added to them in place."""
+        stored = []
         for at, strip in strips:
             strip[np.diag_indices(len(strip))] += ridge[at].astype(strip.dtype)
-            kept.append(strip)
-        return cls(kept)
+            stored.append(strip)
+        return cls(stored)
 
     def product(self, V: Array) -> Array:
-        """K V: every strip is read once, for what stands right of the diagonal and for its mirror image below."""
-        own, begin = V.astype(np.float32), 0
-        total = np.zeros_like(own)
+        """Return K V: every strip is read once, for the part right of the diagonal and for its mirror image below."""
+        single, begin = V.astype(np.float32), 0
+        total = np.zeros_like(single)
         for strip in self.strips:
             end = begin + len(strip)
-            total[begin:end] += strip @ own[begin:]
-            total[end:] += strip[:, len(strip) :].T @ own[begin:end]
+            total[begin:end] += strip @ single[begin:]
+            total[end:] += strip[:, len(strip) :].T @ single[begin:end]
             begin = end
         return total.astype(np.float64)
 
     def first_rows(self, most: int) -> Array:
-        """The first rows of K, whole."""
+        """Return the first rows of K, with all columns."""
         n = self.strips[0].shape[1]
         rows: Array = np.zeros((min(most, n), n), self.strips[0].dtype)
         begin = 0
