@@ -101,7 +101,8 @@ def calibrate(
         band, Y, weights = seen.joined()
         scored, band = scored.settled_by(band)
         of_rows = CalibrationWeights.of(weights if rows.weighted or seen.weighted else None)
-        return SplitBand(scored, CalibrationScores(*band.scores(Y), of_rows, groups))
+        labels = None if groups is None else np.asarray(groups)
+        return SplitBand(scored, CalibrationScores(*band.scores(Y), of_rows, labels))
     if seen.weighted:
         raise ValueError(f"Bands are calibrated with weights by at most {MOST_SCORES:,} rows; got {seen.n:,}.")
     scored = scored.settled(seen.largest, seen.spread())
