@@ -2,7 +2,8 @@
 
 Operators, numbers, comparisons and keywords of the modules in `MODULES` are exchanged one at a time, by the operators
 of Cosmic Ray (`pip install cosmic-ray`), and the tests beside the module's name are run against every mutant until one
-fails. A mutant that no test notices survives, and is printed with its line. Places are drawn at random, and at each
+fails. A mutant that they do not notice meets the characterisation test of whole fits (`RECORDED`); one that no test
+notices survives, and is printed with its line. Places are drawn at random, and at each
 place one operator. Annotations and decorators are left alone, and no operator is replaced by one that floating-point
 numbers do not have: these mutants fail on import or at once, and would flatter the tests.
 
@@ -35,6 +36,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 ROOT = Path(__file__).resolve().parents[1]
 BAR = 0.85  # share of mutants that tests have to notice
 GRACE = 10.0  # seconds that a mutant may take beyond three times the time of the tests
+
+RECORDED = ("tests/characterisation",)  # outputs of whole fits, for mutants that survive the tests of their module
+RECORDED_SECONDS = 180.0
 
 TERMS = ("tests/model/test_terms.py", "tests/model/test_table_kernels.py")
 MODULES: dict[str, tuple[str, ...]] = {
@@ -227,7 +231,8 @@ def tested(module: str, sample: int, seed: int) -> tuple[list[Mutant], list[Muta
         raise RuntimeError(f"tests of {module} fail without any mutation: {' '.join(tests)}")
     limit = 3 * (time.monotonic() - begin) + GRACE
     drawn = mutants(module, sample, seed)
-    survivors = [mutant for mutant in drawn if passes(tests, mutant, limit)]
+    quick = [mutant for mutant in drawn if passes(tests, mutant, limit)]
+    survivors = [mutant for mutant in quick if mutant.reason() or passes(RECORDED, mutant, RECORDED_SECONDS)]
     print(f"{line(module, drawn, survivors)} {time.monotonic() - begin:7.0f} s", flush=True)
     for mutant in survivors:
         print(f"    {mutant}\n      {mutant.reason() or 'survives'}", flush=True)

@@ -94,7 +94,7 @@ def test_a_sum_of_weights_reaches_its_level_in_spite_of_rounding():
 @pytest.mark.parametrize("m", [0, 1, 2, 7, 30])
 def test_quantiles_of_rows_are_those_of_each(m):
     levels = exact_levels([0.5, 0.9, 0.1, 0.5])
-    values, weights = weighted_example(m, 5, m)
+    values, _ = weighted_example(m, 5, m)
     expected = [quantiles(np.sort(row), levels) for row in values]
     np.testing.assert_array_equal(row_quantiles(values, levels, None), expected)
     equal = RowWeights(np.ones(m), np.ones(5))

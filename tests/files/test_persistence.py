@@ -403,15 +403,14 @@ def test_equal_arrays_are_written_once(tmp_path):
     assert len({id(part.points) for part in kept}) == len(tables)
 
 
-@pytest.mark.slow
-def test_a_default_fit_to_20000_rows_is_under_5_megabytes(tmp_path):
-    """The size is that of the rows and coefficients, however short the search; the solve takes about ten seconds."""
-    big, y, _ = make_example1(n=20_000, d=20, random_state=0)
+def test_a_default_fit_to_5000_rows_is_under_2_megabytes(tmp_path):
+    """The size is that of the rows and coefficients, however short the search."""
+    big, y, _ = make_example1(n=5000, d=20, random_state=0)
     with policy_context(Policy(**SHORT_SEARCH)):
         model = MLKMRegressor(random_state=0).fit(big, y)
     path = tmp_path / "model.mlkm"
     mlkm.save(model, path, keep_rows=False)
-    assert path.stat().st_size < 5e6
+    assert path.stat().st_size < 2e6
     same(mlkm.load(path).predict(big[:500]), model.predict(big[:500]))
 
 
