@@ -57,12 +57,12 @@ _LIMIT = 2.0  # ranges by which predictions may exceed the targets in all rules 
 
 def _inputs(model: MLKMRegressor, X: np.ndarray, reach: float) -> np.ndarray:
     """Return standardised inputs, clipped `reach` ranges beyond the training values, except at winsorised ends."""
-    limits, (down, up) = model._preparation.input_range, model._preparation.input_range.steps
+    limits, (down, up) = model.fitted_.preparation.input_range, model.fitted_.preparation.input_range.steps
     return model.x_scaler_.forward(np.clip(X, limits.low - reach * down, limits.high + reach * up))
 
 
 def _limited(model: MLKMRegressor, f: np.ndarray) -> np.ndarray:
-    low, high = model._preparation.low, model._preparation.high
+    low, high = model.fitted_.preparation.low, model.fitted_.preparation.high
     return np.clip(model.y_scaler_.backward(f), low - _LIMIT * (high - low), high + _LIMIT * (high - low))[:, 0]
 
 
@@ -81,14 +81,14 @@ def _linear_term(model: MLKMRegressor, X: np.ndarray) -> np.ndarray:
 
 
 def _drawn_back(model: MLKMRegressor, X: np.ndarray) -> np.ndarray:
-    return _limited(model, predict_average(model.machines_, model._preparation.standardised(X)))
+    return _limited(model, predict_average(model.machines_, model.fitted_.preparation.standardised(X)))
 
 
 def _to_the_mean(model: MLKMRegressor, X: np.ndarray) -> np.ndarray:
     held, back, (down, up) = (
         _inputs(model, X, 1.0),
-        model._preparation.standardised(X),
-        model._preparation.input_range.steps,
+        model.fitted_.preparation.standardised(X),
+        model.fitted_.preparation.input_range.steps,
     )
     sd = model.x_scaler_.sd
     full = np.where(held > 0, up / sd, down / sd)

@@ -34,7 +34,7 @@ def ways(problem: Problem) -> Iterator[tuple[str, float, float]]:
     """Name, mean squared error at the test rows and at rows left out, in squared units of the standardised targets."""
     model = MLKMRegressor(random_state=0).fit(problem.X, problem.y)
     rows, fit = model._training
-    unit, limits = float(model.y_scaler_.sd[0]) ** 2, model._preparation.input_range
+    unit, limits = float(model.y_scaler_.sd[0]) ** 2, model.fitted_.preparation.input_range
     new = model.x_scaler_.forward(np.clip(problem.X_test, limits.low, limits.high))
     line = ridge(rows.X, rows.Y, rows.weights)
 

@@ -37,11 +37,12 @@ def in_double(model):
     if not hasattr(model, "machines_"):
         return model
     result = copy(model)
-    result.machines_ = tuple(map(machine_in_double, model.machines_))
-    if hasattr(model, "_uncertainty"):
-        result._uncertainty = replace(model._uncertainty, machines=result.machines_)
-        cached = vars(model._uncertainty).items()  # with the noise that was measured
-        vars(result._uncertainty).update({name: one for name, one in cached if name != "machines"})
+    machines, uncertainty = tuple(map(machine_in_double, model.machines_)), model.fitted_.uncertainty
+    if uncertainty is not None:
+        uncertainty = replace(uncertainty, machines=machines)
+        cached = vars(model.fitted_.uncertainty).items()  # with the noise that was measured
+        vars(uncertainty).update({name: one for name, one in cached if name != "machines"})
+    result.fitted_ = replace(model.fitted_, machines=machines, uncertainty=uncertainty)
     return result
 
 

@@ -7,6 +7,7 @@ whose predictions are averaged. Without cross-fitting all layers learn from all 
 """
 
 from copy import copy
+from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -41,7 +42,7 @@ rotations = models["rotations"]
 def alone(j):
     """One rotation by itself, in the units of y."""
     model = copy(rotations)
-    model.machines_ = (rotations.machines_[j],)
+    model.fitted_ = replace(rotations.fitted_, machines=(rotations.machines_[j],))
     return model.predict(X_new)
 
 

@@ -1,92 +1,159 @@
-"""What all regressors share: standardised distinct rows in, an average of machines out."""
+"""What all regressors share: the parameters are checked, rows are fitted, and one `Fit` is stored."""
 
-from typing import Any
+from time import perf_counter
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from ._types import Array, IntArray
-from .data import Block, checked_weights
-from .data.tables.columns import Column
+from ._types import Array, RandomState
+from .data import Standardiser, checked_weights
+from .data.rows import Rows, table_rows
 from .data.tables.frames import Table
-from .data.tables.reading import Reader
+from .data.tables.reading import category_mask, checked_table, set_names
 from .data.training import as_rows
-from .explain import Contributions, Effects, Explainer, PartialDependence
+from .explain import Contributions, Effects
 from .fit.apply import NO_WEIGHT, Predictions, apply_rows, check_here, finite_score, is_elsewhere, r2, sendable
-from .fitting import Fitting
-from .model.machine import predict_average
+from .fit.fit_rows import fit_rows
+from .fit.fitted import Fit
+from .model.machine import Machine
 from .report import Reporting
+from .runtime.atomic import all_or_nothing
+from .runtime.callbacks import CallbackSupportMixin, listening, tasks_of, with_callbacks
 from .runtime.checks import as_targets, check_given, whole, yes_no
+from .runtime.seeds import root_seed
 from .search.cost import Cost
-from .solve.uncertainty import LeftOut, Uncertainty, places
-
-_SAVED_WITHOUT = "needs the training rows, which this model was saved without; save it with keep_rows=True."
-
-
-class _NoRowsError(ValueError, AttributeError):
-    """Also an attribute that is not there, so that `dir` and `hasattr` ask in peace."""
+from .search.plan import Plan
+from .solve.uncertainty import LeftOut
 
 
-class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
-    """What all regressors share: standardised distinct rows in, an average of machines out."""
+class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+    """What all regressors share. All that a fit has found is `fitted_`; other fitted attributes are read from it."""
+
+    fitted_: Fit
+    n_features_in_: int
+    random_state: RandomState
+    categorical_features: Any
+
+    def _plan(self) -> Plan:
+        """Return what the constructor's values ask for, checked."""
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit to inputs X (n, d) and targets y (n,) or (n, k)."""
+        return self._fit(self._plan(), X, y, sample_weight)
+
+    @with_callbacks
+    def _fit(self, plan: Plan, X: Any, y: Any, sample_weight: ArrayLike | None) -> Self:
+        """Read the rows, fit and store: all of it or nothing, as a task that callbacks are notified of."""
+        tasks, begin = tasks_of(self, X, y, sample_weight), perf_counter()
+        with all_or_nothing(self), listening(getattr(self, "verbose", 0), tasks):
+            rows, seed = self._rows(X, y, sample_weight), root_seed(self.random_state)
+            categorical = category_mask(self.categorical_features, rows.names, rows.n_columns)
+            self.fitted_ = fit_rows(rows, plan, categorical, seed, begin)
+        if tasks is not None:
+            tasks.finish()
+        return self
+
+    def _rows(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Rows[Table]:
+        """Return the rows of a fit, and store the names of their columns."""
+        rows = as_rows(X, y, sample_weight)
+        if rows is None:
+            check_given(self, y)
+            return table_rows(*checked_table(self, X, y, sample_weight))
+        set_names(self, rows.names, rows.n_columns)
+        return rows
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "fitted_")
+
+    @property
+    def _searches(self) -> bool:
+        """Return whether a fit learns the scale of layer 1."""
+        return self._plan().automatic
+
+    @property
+    def machines_(self) -> tuple[Machine, ...]:
+        """One machine per rotation; the prediction is their average."""
+        return self.fitted_.machines
+
+    @property
+    def widths_(self) -> tuple[int, ...]:
+        """The number of features of each layer."""
+        return self.fitted_.widths
+
+    @property
+    def scales_(self) -> tuple[Any, ...]:
+        """The scale of each layer; that of layer 1 is for standardised inputs."""
+        return self.fitted_.scales
+
+    @property
+    def penalty_(self) -> float:
+        """The penalty in use."""
+        return self.fitted_.penalty
+
+    @property
+    def n_iter_(self) -> int:
+        """Epochs run."""
+        return self.fitted_.n_iter
+
+    @property
+    def loss_curve_(self) -> list[float]:
+        """The overall loss after each epoch, for targets of variance 1."""
+        return self.fitted_.loss_curve
+
+    @property
+    def loo_error_(self) -> float:
+        """Mean squared leave-one-out error, in squared units of y."""
+        return self.fitted_.loo_error
+
+    @property
+    def feature_relevance_(self) -> Array:
+        """How much each column matters, summing to 1."""
+        return self.fitted_.relevance
+
+    @property
+    def x_scaler_(self) -> Standardiser:
+        """The scaling of the inputs."""
+        return self.fitted_.preparation.x_scaler
+
+    @property
+    def y_scaler_(self) -> Standardiser:
+        """The scaling of the targets."""
+        return self.fitted_.preparation.y_scaler
 
     def _targets(self, y: Any) -> Array:
         """Return y as numbers, with as many outputs as in the fit."""
-        targets, k = as_targets(y), self._preparation.n_outputs
+        targets, k = as_targets(y), self.fitted_.preparation.n_outputs
         n_outputs = 1 if targets.ndim < 2 else targets.shape[1]
         if n_outputs != k:
             raise ValueError(f"y must have {k} {'output' if k == 1 else 'outputs'}, as in the fit; got {n_outputs}.")
         return targets
-
-    def _known(self, what: str = "A standard deviation") -> Uncertainty:
-        """Return the uncertainty of the fit, or raise an error that names what was asked for."""
-        if not hasattr(self, "_uncertainty"):
-            raise _NoRowsError(f"{what} {_SAVED_WITHOUT}")
-        return self._uncertainty
-
-    @property
-    def _training_rows(self) -> Block | None:
-        """The training rows with their targets, where all of them are in memory."""
-        return self._uncertainty.training_rows if hasattr(self, "_uncertainty") else None
-
-    @property
-    def _reader(self) -> Reader:
-        return self._preparation.reader
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state without what effects are averaged over, which is computed again when needed."""
-        state: dict[str, Any] = {**super().__getstate__()}
-        state.pop("_seen", None)
-        return state
 
     @property
     def noise_variance_(self) -> Any:
         """sigma^2 of `predict(X, return_std=True)`, on average over x, in squared units of y: a number, or one per
         output."""
         check_is_fitted(self)
-        with np.errstate(over="ignore", under="ignore"):  # squares of numbers beyond 1e154
-            noise = (np.sqrt(self._known("noise_variance_").noise) * self.y_scaler_.sd) ** 2
-        return float(noise[0]) if self._preparation.single_output else noise
+        noise = self.fitted_.noise_variance
+        return float(noise[0]) if self.fitted_.preparation.single_output else noise
 
     @property
     def prediction_limits_(self) -> tuple[Array, Array]:
         """The least and the largest number that may be predicted, for every output; infinite where there is no
         limit."""
         check_is_fitted(self)
-        return self._preparation.limits
+        return self.fitted_.preparation.limits
 
     @property
     def has_closed_form_(self) -> bool:
         """Whether the fit without a row is known exactly (`leave_one_out`, `left_out_predictions`): one layer, solved
         in closed form, with its rows."""
         check_is_fitted(self)
-        levels = self._preparation.levels
-        if levels is not None and levels.crossed:  # inputs of a training row depend on the others' y
-            return False
-        return hasattr(self, "_uncertainty") and self._uncertainty.has_left_out
+        return self.fitted_.has_closed_form
 
     def leave_one_out(self, X: ArrayLike, y: ArrayLike) -> LeftOut:
         """The rows of the fit, each seen by the fit without it: residuals y - f_{-i}(x_i) = r_i / (1 - h_i) and
@@ -96,16 +163,11 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         copy is left out; a row with a weight that is no number of copies, with all of it. For a row that the fit has
         not seen, f itself is the fit without it.
         """
-        fit = self._closed_form("leave_one_out")
-        Z, targets = self._preparation.inputs(self, X), self._targets(y)
+        check_is_fitted(self)
+        self.fitted_.check_closed_form("leave_one_out")
+        Z, targets = self.standardised(X), self._targets(y)
         check_consistent_length(Z, targets)
-        Y = self.y_scaler_.forward(targets.reshape(len(Z), -1).astype(float))
-        place = places(fit.left_out_rows, Z, Y)
-        f, std = fit.predict(Z)
-        new = place[:, None] < 0
-        std = np.where(new, std, fit.left_out_std[place])
-        residuals = np.where(new, Y - f, fit.left_out_residuals[place])
-        return LeftOut(residuals * self.y_scaler_.sd, std * self.y_scaler_.sd, place)
+        return self.fitted_.leave_one_out(Z, targets)
 
     def left_out_predictions(self, X: ArrayLike) -> Array:
         """f_{-i}(x), the prediction at every row of X by the fit without one copy of each distinct training row:
@@ -114,24 +176,9 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         `leave_one_out(X, y).place` says where a training row is. f_{-i}(x) = f(x) - s_i(x) r_i / (1 - h_i), with
         s_i(x) the weight of the row in the fit at x.
         """
-        fit = self._closed_form("left_out_predictions")
-        Z = self._preparation.inputs(self, X)
-        f = predict_average(self.machines_, Z)
-        return self._preparation.within(self.y_scaler_.backward(f[:, None, :] - fit.left_out_changes(Z)), Z)
-
-    def _closed_form(self, what: str) -> Uncertainty:
-        """Return the uncertainty of a fit whose leave-one-out is known in closed form."""
         check_is_fitted(self)
-        fit = self._known(what)
-        if fit.rows is not None and fit.training_rows is None:
-            raise ValueError(f"{what} {_SAVED_WITHOUT}")
-        if not self.has_closed_form_:
-            raise ValueError(
-                f"{what} is known for one layer in closed form whose rows are in memory; this fit has hidden layers,"
-                " rotations, descent, means of y for levels, or rows that are elsewhere or were not saved: take"
-                " scikit-learn's cross_val_predict."
-            )
-        return fit
+        self.fitted_.check_closed_form("left_out_predictions")
+        return self.fitted_.left_out_predictions(self.standardised(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -154,17 +201,18 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         """
         check_is_fitted(self)
         yes_no("return_std", return_std)
+        preparation = self.fitted_.preparation
         if is_elsewhere(X):
-            tail = () if self._preparation.single_output else (self._preparation.n_outputs,)
-            of = Predictions(sendable(self, return_std), return_std)
-            found = apply_rows(of, X, [tail] * (1 + return_std), self)
-            return found if return_std else found[0]
-        preparation = self._preparation
-        Z = preparation.inputs(self, X)
+            tail = () if preparation.single_output else (preparation.n_outputs,)
+            results = apply_rows(
+                Predictions(sendable(self, return_std), return_std), X, [tail] * (1 + return_std), self
+            )
+            return results if return_std else results[0]
+        Z = self.standardised(X)
         if not return_std:
-            return preparation.to_units(predict_average(self.machines_, Z), Z)
-        f, sigma = self._known("return_std").predict(Z)
-        return preparation.to_units(f, Z), preparation.shaped(sigma * self.y_scaler_.sd)
+            return preparation.shaped(self.fitted_.predict(Z))
+        f, sigma = self.fitted_.predict_with_std(Z)
+        return preparation.shaped(f), preparation.shaped(sigma)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The coefficient of determination; of a table in files or a collection of dask it is summed up over pieces."""
@@ -210,7 +258,8 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         """
         check_is_fitted(self)
         check_here(X, "outside")
-        return self._preparation.outside(self._preparation.read(self, X))
+        preparation = self.fitted_.preparation
+        return preparation.outside(preparation.read(self, X))
 
     def effects(self, X: ArrayLike, confidence_level: float = 0.95) -> Effects:
         """Effects of the columns at the rows of X, with bands: `effects.main(j)` is the effect of one column on its
@@ -229,9 +278,8 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         """
         check_is_fitted(self)
         check_here(X, "effects")
-        table = self._reader.table(self, X)
-        Z, single = self._preparation.inputs(self, table), self._preparation.single_output
-        return self._explainer("effects").effects(Z, table, single, confidence_level)
+        table, single = self.read_table(X), self.fitted_.preparation.single_output
+        return self.fitted_.explainer("effects").effects(self.standardised(table), table, single, confidence_level)
 
     def explain(self, X: ArrayLike) -> Contributions:
         """What every column contributes to the prediction at every row of X: `values` (n, d), or (n, d, k) of several
@@ -242,72 +290,19 @@ class KernelMachine(Reporting, RegressorMixin, Fitting):  # type: ignore[misc]
         --------
         >>> from mlkm import MLKMRegressor
         >>> model = MLKMRegressor().fit([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]], [0.0, 1.0, 2.0, 3.0])
-        >>> told = model.explain([[3.0, 0.0]])
-        >>> bool(abs(told.baseline + told.values.sum() - model.predict([[3.0, 0.0]])[0]) < 1e-9)
+        >>> parts = model.explain([[3.0, 0.0]])
+        >>> bool(abs(parts.baseline + parts.values.sum() - model.predict([[3.0, 0.0]])[0]) < 1e-9)
         True
         """
         check_is_fitted(self)
         check_here(X, "explain")
-        Z, single = self._preparation.inputs(self, X), self._preparation.single_output
-        return self._explainer("explain").contributions(Z, single)
-
-    def _explainer(self, what: str) -> Explainer:
-        """Return what effects and contributions are computed by, made at first use."""
-        if not hasattr(self, "_seen"):
-            self._seen = Explainer(PartialDependence(self, self.background_rows(what)))
-        return self._seen
-
-    # What explanations and reports ask of a fit (`explain.FittedModel`, `report.facts.ReportedModel`).
-
-    @property
-    def fitted_columns_(self) -> tuple[Column, ...]:
-        """Return what the columns of the table of the fit are."""
-        return self._reader.columns
-
-    @property
-    def fitted_names_(self) -> list[str]:
-        """Return the names of the columns: those of the table, or x0, x1, ... where it had none."""
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        return [str(name) for name in names]
-
-    @property
-    def input_columns_(self) -> IntArray:
-        """Return the place of the column that each input of the fit belongs to."""
-        return self._preparation.kinds.owners
-
-    @property
-    def training_rows_(self) -> Block | None:
-        """Return the distinct training rows, standardised, with their targets, where the model has all of them."""
-        return self._training_rows
-
-    @property
-    def n_rows_(self) -> int:
-        """Return the number of training rows; of rows that the model does not have, the sum of their weights."""
-        rows = self._training_rows
-        return round(float(self._total_weight if rows is None else rows.copies.sum()))
-
-    def background_rows(self, what: str) -> Block:
-        """Return training rows in an order by hashes of their content, or raise an error that names `what`."""
-        rows = self._known(what).background
-        if rows is None:
-            raise ValueError(
-                f"{what} averages over rows of the fit, and this model has none: it was given sums, or saved without"
-                " rows; save it with keep_rows=True."
-            )
-        return rows
-
-    def variance_estimator(self, what: str) -> Uncertainty:
-        """Return the variance estimator in standardised units, or raise an error that names `what`."""
-        return self._known(what)
+        Z, single = self.standardised(X), self.fitted_.preparation.single_output
+        return self.fitted_.explainer("explain").contributions(Z, single)
 
     def read_table(self, X: Any) -> Table:
         """Return the columns of the fit from a table, in the types that they had there."""
-        return self._reader.table(self, X)
+        return self.fitted_.preparation.reader.table(self, X)
 
     def standardised(self, X: Any) -> Array:
         """Return the standardised inputs of a table like that of the fit."""
-        return self._preparation.inputs(self, X)
-
-    def predict_standardised(self, Z: Array) -> Array:
-        """Return predictions (n, k) in units of y at standardised inputs."""
-        return self._preparation.within(self.y_scaler_.backward(predict_average(self.machines_, Z)), Z)
+        return self.fitted_.preparation.inputs(self, X)

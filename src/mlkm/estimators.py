@@ -1,26 +1,30 @@
 """The regressors: validate, call, store."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, Self, TypeAlias, cast
+from typing import Any, Literal, Self, TypeAlias
 
 from numpy.typing import ArrayLike
 from sklearn.base import clone
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._types import RandomState
 from .base import KernelMachine
+from .data import checked_weights
+from .fit.apply import is_elsewhere
 from .incremental import Incremental
 from .kernels import KernelLike
 from .model.features import Interactions
 from .model.scales import Geometric
-from .refitting import refit
-from .runtime.checks import brief, is_auto, named_parameters, whole
+from .runtime.callbacks import listening
+from .runtime.checks import as_targets, brief, is_auto, named_parameters, whole
+from .runtime.seeds import root_seed
 from .search.plan import Plan
 from .solve import BY_NAME, GradientDescent, Solver
 
 Auto: TypeAlias = Literal["auto"]
 
 
-class RandomFeatureRidge(Incremental, KernelMachine):
+class RandomFeatureRidge(Incremental):
     """One layer in closed form: ridge regression on random features, with an intercept.
 
     Minimises (1/n) sum_i (y_i - a - c'phi(x_i))^2 + penalty |c|^2 on standardised inputs and targets; the penalty is
@@ -76,8 +80,6 @@ class RandomFeatureRidge(Incremental, KernelMachine):
     >>> bool(model.score(X, y) > 0.99)
     True
     """
-
-    _widths_name = "n_features"
 
     @named_parameters
     def __init__(
@@ -222,7 +224,17 @@ class _MultiLayer(KernelMachine):
         >>> bool(model.refit(X, y).loo_error_ < before)
         True
         """
-        return cast(Self, refit(self, X, y, sample_weight, self._plan()))
+        plan = self._plan()
+        check_is_fitted(self)
+        if is_elsewhere(X):
+            raise ValueError("refit takes rows in memory; call fit for rows in files or on a cluster.")
+        self.fitted_.first_layer()
+        with listening(self.verbose):
+            inputs, targets = self.fitted_.preparation.read(self, X), as_targets(y)
+            check_consistent_length(inputs, targets)
+            weights = checked_weights(sample_weight, len(targets))
+            self.fitted_ = self.fitted_.refit(inputs, targets, weights, plan, root_seed(self.random_state))
+        return self
 
     def _plan(self) -> Plan:
         """Return what is asked for, checked."""

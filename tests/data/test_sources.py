@@ -140,7 +140,7 @@ def test_a_large_memmap_is_fitted_as_an_array_in_memory(tmp_path):
     model = RandomFeatureRidge(40, scale=0.5, penalty=1e-4, random_state=0)
     expected = model.fit(X, y).predict(X[:100])
     streamed = model.fit(mapped, y)
-    assert streamed._uncertainty.rows is None  # no copy of the rows is kept
+    assert streamed.fitted_.uncertainty.rows is None  # no copy of the rows is kept
     np.testing.assert_array_equal(streamed.predict(X[:100]), expected)
     with pytest.raises(ValueError, match="21000 rows and y has 5"):
         model.fit(mapped, y[:5])

@@ -391,4 +391,4 @@ def test_categories_that_are_numbers_are_numbers_in_parquet(tmp_path):
     for name, given, is_category in (("parquet", None, False), ("parquet", ["k"], True), ("feather", None, True)):
         table = open_table(tmp_path / f"rows.{name}", "y")
         model = RandomFeatureRidge(30, random_state=0, categorical_features=given).fit(table)
-        assert isinstance(model._reader.columns[4], CategoryColumn) == is_category
+        assert isinstance(model.fitted_.preparation.reader.columns[4], CategoryColumn) == is_category

@@ -241,7 +241,7 @@ def test_the_encoder_shows_what_the_regressors_see():
     names = encoder.get_feature_names_out()
     assert X.shape == (60, len(names))
     assert names[:4].tolist() == ["x", "size", "size missing", "city"]
-    rows = MLKMRegressor(random_state=0).fit(frame, y)._uncertainty.rows
+    rows = MLKMRegressor(random_state=0).fit(frame, y).fitted_.uncertainty.rows
     assert set(rows.X[:, 3]) == set(X[:, 3])
 
 

@@ -183,7 +183,7 @@ def test_contributions_of_an_additive_fit_are_its_main_effects():
 def test_bands_of_f_are_those_of_predict(additive):
     """A functional that is f at a place has the variance that `predict` gives f there."""
     model, X, _ = additive
-    sigma = replace(model._uncertainty, machines=model.machines_[:1], shares=(1.0, 0.0, 0.0), warped=None)
+    sigma = replace(model.fitted_.uncertainty, machines=model.machines_[:1], shares=(1.0, 0.0, 0.0), warped=None)
     Z = model.standardised(X[:5])
     own = np.einsum("kcc->ck", sigma.covariance(Functionals(Z, np.ones((5, 1)), np.eye(5))))
     np.testing.assert_allclose(own, sigma.predict(Z)[1] ** 2 - sigma.noise, rtol=1e-6)
@@ -204,7 +204,7 @@ def test_members_of_a_stack_vary_together_at_most():
 def test_covariance_at_a_place_is_the_leverage_there(fitted):
     X, y, _ = make_example1(60, 4, noise=0.3, random_state=2)
     model = fitted(X, y)
-    (smoother,), Z = model._uncertainty.smoothers[0], model.standardised(X[:5])
+    (smoother,), Z = model.fitted_.uncertainty.smoothers[0], model.standardised(X[:5])
     own = smoother.covariance(Functionals(Z, np.ones((5, 1)), np.eye(5)))
     np.testing.assert_allclose(np.diag(own), smoother.leverage(Z), rtol=1e-3)
     # a difference of two means of two rows each, by hand
@@ -216,7 +216,7 @@ def test_covariance_at_a_place_is_the_leverage_there(fitted):
 
 def test_kernels_leave_of_functionals_what_the_dense_formula_says(additive):
     model, X, _ = additive
-    smoother, Z = model._uncertainty.smoother, model.standardised(X[:6])
+    smoother, Z = model.fitted_.uncertainty.smoother, model.standardised(X[:6])
     own = smoother.covariance(Functionals(Z, np.ones((6, 1)), np.eye(6)))
     np.testing.assert_allclose(np.diag(own), smoother.leverage(Z), rtol=1e-6, atol=1e-10)
     K, C = smoother.kernel.matrix(Z, smoother.X), np.linalg.inv(smoother.L @ smoother.L.T)

@@ -108,7 +108,7 @@ def test_standard_deviations_are_the_same_without_rows(name, tmp_path):
     else:
         same(loaded, given)
         same(without.noise_variance_, model.noise_variance_)
-        assert without._uncertainty.rows.Y.size == 0, "targets are not kept"
+        assert without.fitted_.uncertainty.rows.Y.size == 0, "targets are not kept"
 
 
 def test_of_many_rows_those_of_the_posterior_are_kept(tmp_path, monkeypatch):
@@ -118,7 +118,7 @@ def test_of_many_rows_those_of_the_posterior_are_kept(tmp_path, monkeypatch):
     for targets in (Y, SKEWED):
         model = MLKMRegressor(random_state=0).fit(X, targets)
         without = round_trip(model, tmp_path, keep_rows=False)
-        assert len(without._uncertainty.rows) == 50
+        assert len(without.fitted_.uncertainty.rows) == 50
         same(without.predict(NEW, return_std=True)[1], model.predict(NEW, return_std=True)[1])
         assert fit_facts(without).rows == 120
 

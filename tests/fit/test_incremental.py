@@ -59,8 +59,8 @@ def test_learned_features_are_held_and_sites_share_sums_alone():
     X, y = rows()
     first = RandomFeatureRidge(60, random_state=0).fit(X[:400], y[:400])
     site = first.without_rows().partial_fit(X[400:], y[400:])
-    assert site._uncertainty.rows is None  # no row is kept
-    assert site._uncertainty.sample is None
+    assert site.fitted_.uncertainty.rows is None  # no row is kept
+    assert site.fitted_.uncertainty.sample is None
     both, refit = merge([first, site]), first.without_rows().partial_fit(X, y)
     np.testing.assert_allclose(both.predict(X), refit.predict(X), rtol=1e-8)
     assert first.row_sums().n == 400  # models that were merged stay as they were

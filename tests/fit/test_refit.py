@@ -61,13 +61,13 @@ def test_more_rows_are_better_and_on_any_scale(n, skewed):
 def test_the_kernel_is_kept_and_the_rows_are_not():
     with policy_context(SMALL):
         model = MLKMRegressor(random_state=0).fit(X[:300], Y[:300])
-        scaler, relevant = model.x_scaler_, model._uncertainty.kernel
+        scaler, relevant = model.x_scaler_, model.fitted_.uncertainty.kernel
         model.refit(X[1000:1400] + 0.0, Y[1000:1400])
-    kept = model._uncertainty.kernel
+    kept = model.fitted_.uncertainty.kernel
     assert model.x_scaler_ is scaler
     known = [term.phi for term in relevant.terms]
     assert all(any(term.phi is phi for phi in known) for term in kept.terms)
-    assert len(model._uncertainty.rows) == 400
+    assert len(model.fitted_.uncertainty.rows) == 400
     assert (model.outside(X[1000:1400]) == 0).all()
 
 
@@ -120,7 +120,7 @@ def test_the_last_rows_alone_decide():
         np.testing.assert_array_equal(
             twice.refit(X[200:500], Y[200:500]).predict(X[TEST]), once.refit(X[200:500], Y[200:500]).predict(X[TEST])
         )
-        assert not hasattr(twice.fit(X[:50], Y[:50]), "_kept_layer")
+        assert twice.fit(X[:50], Y[:50]).fitted_.kept_layer is None
 
 
 @pytest.mark.parametrize(

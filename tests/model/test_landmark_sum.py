@@ -82,7 +82,7 @@ def test_the_default_with_many_rows_of_a_table_has_one_set_of_landmarks(cv):
     assert np.isfinite(mean).all()
     assert (sd > 0).all()
     if cv is None:
-        prior = model._uncertainty.prior
+        prior = model.fitted_.uncertainty.prior
         assert sum(isinstance(part, SumPart) for part in prior.parts) == 1
         assert model.widths_ == (prior.width,)
         assert model.score(frame, y) > 0.5

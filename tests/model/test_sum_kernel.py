@@ -157,7 +157,7 @@ def test_hidden_layers_stand_beside_the_kernels(monkeypatch):
         with policy_context(policy):
             model = Machine(random_state=0).fit(X, y)
         assert len(model.machines_) == 2
-        assert model._uncertainty.shares[0] == pytest.approx(0.7)
+        assert model.fitted_.uncertainty.shares[0] == pytest.approx(0.7)
         fits.append(model.predict(X))
         mean, sd = model.predict(X[:20], return_std=True)
         np.testing.assert_allclose(mean, fits[-1][:20], rtol=1e-6)

@@ -94,7 +94,7 @@ def test_the_gradient_with_levels_is_that_of_differences():
 def test_leave_one_out_of_a_table_is_exact():
     frame, y = mixed(80)
     model = MLKMRegressor(random_state=0).fit(frame, y)
-    fit = model._uncertainty
+    fit = model.fitted_.uncertainty
     rows = fit.rows
     i, kept = 5, np.delete(np.arange(len(rows)), 5)
     ridge = fit.kernel_noise / rows.weights

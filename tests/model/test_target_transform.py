@@ -94,7 +94,7 @@ def test_straight_targets_have_one_scale_and_skewed_ones_two():
     X, y = skewed()
     model = MLKMRegressor(random_state=0).fit(X, y)
     assert len(model.machines_) == 2
-    assert 0.1 < model._uncertainty.warped.share < 1
+    assert 0.1 < model.fitted_.uncertainty.warped.share < 1
     plain = MLKMRegressor(random_state=0).fit(X, np.log(y))
     assert len(plain.machines_) == 1
     ones = np.ones(len(y))
@@ -147,7 +147,7 @@ def test_leave_one_out_on_both_scales_is_that_of_fits_without_the_row():
     """Kernels, variances, shares and the way back held fixed."""
     X, y = skewed(90)
     model = MLKMRegressor(random_state=0).fit(X, y)
-    fit, i = model._uncertainty, 7
+    fit, i = model.fitted_.uncertainty, 7
     rows, member = fit.rows, fit.members[-1]
     assert fit.warped_share > 0
     kept = np.delete(np.arange(len(rows)), i)
@@ -180,7 +180,7 @@ def test_the_other_scale_leaves_a_stack_of_which_it_has_next_to_nothing():
     X, y = skewed(150)
     y[:3] = 1e8
     model = MLKMRegressor(random_state=0).fit(X, y)
-    fit = model._uncertainty
+    fit = model.fitted_.uncertainty
     assert fit.warped is None or fit.warped_share >= Policy().least_share
     assert len(model.machines_) == 1 + (fit.warped is not None)
     f, std = model.predict(X, return_std=True)

@@ -86,7 +86,7 @@ def of_words():
 @DTYPES
 def test_words_have_numbers_and_texts(dtype):
     frame, model = words()[0], of_words()
-    columns = dict(zip(model._reader.names, model._reader.columns, strict=True))
+    columns = dict(zip(model.fitted_.preparation.reader.names, model.fitted_.preparation.reader.columns, strict=True))
     assert columns["name"].text is not None
     assert columns["engine"].numerals
     frame["mean"] = frame["mean"].astype(dtype)
@@ -102,9 +102,9 @@ def test_words_have_numbers_and_texts(dtype):
 def test_a_new_word_is_a_missing_one_that_matches_no_row():
     """The one difference: of its text and the numbers in it nothing is known."""
     frame, model = words()[0], of_words()
-    preparation = model._preparation
+    preparation = model.fitted_.preparation
     inputs = preparation.read(model, frame.assign(engine=None, name=None))
-    at = [j for j, name in enumerate(model._reader.input_names) if name in ("engine", "name")]
+    at = [j for j, name in enumerate(model.fitted_.preparation.reader.input_names) if name in ("engine", "name")]
     inputs[:, at] = -1
     Z = preparation.standardised(inputs)
     expected = preparation.to_units(mlkm.model.machine.predict_average(in_double(model).machines_, Z), Z)

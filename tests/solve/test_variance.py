@@ -110,7 +110,7 @@ def test_one_layer_has_the_ridge_of_its_fit(n):
 def test_leave_one_out_is_refitting_without_the_row(n):
     X, y = make_friedman1(n, random_state=0)
     model = RandomFeatureRidge(100, "gaussian", 0.5, penalty=1e-3, random_state=0).fit(X, y)
-    variance = model._uncertainty
+    variance = model.fitted_.uncertainty
     slopes = 0.5 * model.x_scaler_.sd
     Z, F_of = variance.rows.X, lambda Z: np.hstack([model.machines_[0].maps[0].features(Z), Z * slopes])
     f, changes = variance.predict(Z[:5])[0], variance.left_out_changes(Z[:5])
@@ -152,7 +152,7 @@ def test_the_default_fits_prior_is_used():
     X = rng.random((300, 2))
     y = np.sign(np.sin(9 * X[:, 0])) + X[:, 1] + 0.1 * rng.standard_normal(300)
     model = MLKMRegressor(random_state=0).fit(X, y)
-    variance = model._uncertainty
+    variance = model.fitted_.uncertainty
     new, Y = variance.rows.X[:50], variance.rows.Y
     fitted = sum(m.share * (m.smoother.weights(new) @ Y) for m in variance.members if m.link is None)
     one = predict(model.machines_[0], new) / len(model.machines_)  # that of targets as they are
@@ -204,13 +204,13 @@ def test_random_projection_keeps_the_leverages():
 def test_the_factorisation_is_made_once_and_never_pickled():
     X, y = make_friedman1(100, random_state=0)
     model = RandomFeatureRidge(30, "gaussian", 0.5, random_state=0).fit(X, y)
-    assert "smoothers" not in vars(model._uncertainty)
+    assert "smoothers" not in vars(model.fitted_.uncertainty)
     std = model.predict(X, return_std=True)[1]
-    smoothers = vars(model._uncertainty)["smoothers"]
+    smoothers = vars(model.fitted_.uncertainty)["smoothers"]
     model.predict(X, return_std=True)
-    assert model._uncertainty.smoothers is smoothers
+    assert model.fitted_.uncertainty.smoothers is smoothers
     restored = pickle.loads(pickle.dumps(model))
-    assert "smoothers" not in vars(restored._uncertainty)
+    assert "smoothers" not in vars(restored.fitted_.uncertainty)
     np.testing.assert_array_equal(restored.predict(X, return_std=True)[1], std)
     model.fit(X, 2 * y)
     np.testing.assert_allclose(model.predict(X, return_std=True)[1], 2 * std, rtol=1e-6)

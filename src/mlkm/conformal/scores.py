@@ -158,7 +158,8 @@ class ScoredRegressor:
     def settled_at(self, X: object) -> tuple[Self, UncalibratedBand]:
         """Return the score settled by calibration rows X, and its band at these rows."""
         band = self.predict(X)
-        scored = self.settled(band.unit.max(axis=0, initial=0.0), band.mean.std(axis=0))
+        spread = band.mean.std(axis=0) if self.scale is None else np.ones(band.mean.shape[1])
+        scored = self.settled(band.unit.max(axis=0, initial=0.0), spread)
         if self.score == "variance":
             return scored, band.with_unit(np.maximum(band.unit, scored.least))
         return scored, band if self.scale is not None else band.with_unit(scored.constant_unit(band.mean))

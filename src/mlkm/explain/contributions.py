@@ -53,7 +53,7 @@ class Explainer:
         """Return the contributions of every column at rows of standardised inputs."""
         (background, main_effects), model = self._background, self.dependence.model
         d = len(self.dependence.columns)
-        at_b, at_x = model.predict_standardised(background.X), model.predict_standardised(X)
+        at_b, at_x = model.predict(background.X), model.predict(X)
         total = np.zeros((len(X), d, at_b.shape[1]))
         for t, (b, weight) in enumerate(zip(background.X, background.weights, strict=True)):
             orders = _orders(d, t)
@@ -74,7 +74,7 @@ class Explainer:
     def _background(self) -> tuple[Background, Array]:
         """Return the rows b with weights under which the baseline is the mean prediction, and the main effects there,
         (m, d, k)."""
-        dependence, predict = self.dependence, self.dependence.model.predict_standardised
+        dependence, predict = self.dependence, self.dependence.model.predict
         few, many = (dependence.background(m) for m in (DETAIL.shapley_background, DETAIL.shapley_mean))
         most, most_places, predictions = DETAIL.shapley_knots
         mains = []
@@ -110,8 +110,8 @@ def _values(model: FittedModel, X: Array, b: Array, masks: Sequence[BoolArray]) 
     """Return f at rows that have the columns of each set from X and the others from b."""
     if not masks:
         return {}
-    mixed = np.concatenate([np.where(mask[model.input_columns_], X, b) for mask in masks])
-    f = model.predict_standardised(mixed).reshape(len(masks), len(X), -1)
+    mixed = np.concatenate([np.where(mask[model.input_columns], X, b) for mask in masks])
+    f = model.predict(mixed).reshape(len(masks), len(X), -1)
     return {bytes(mask): values for mask, values in zip(masks, f, strict=True)}
 
 

@@ -154,9 +154,9 @@ class EffectPosterior:
         pieces = list(blocks(len(T), DETAIL.covariance_rows))
         sds, largest = [], []
         for at in pieces:
-            covariances = model.variance_estimator("effects").covariance(Functionals(X, weights, T[at]))
+            covariances = model.known("effects").covariance(Functionals(X, weights, T[at]))
             sd = np.sqrt(np.maximum(np.einsum("kcc->ck", covariances), 0))
-            sds.append(DETAIL.learned * sd * model.y_scaler_.sd)
+            sds.append(DETAIL.learned * sd * model.y_scaler.sd)
             largest.append([simultaneous_factor(each, self.level ** (1 / len(pieces))) for each in covariances])
         return np.concatenate(sds), np.max(largest, axis=0)
 

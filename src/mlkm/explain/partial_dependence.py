@@ -57,31 +57,33 @@ DETAIL = Detail()
 
 
 class FittedModel(Protocol):
-    """A fitted regressor that can be explained."""
-
-    machines_: Sequence[Machine]
-    y_scaler_: Standardiser
+    """A fit that can be explained (`mlkm.fit.fitted.Fit`)."""
 
     @property
-    def fitted_columns_(self) -> Sequence[Column]:
+    def machines(self) -> Sequence[Machine]:
+        """Return the machines, whose average is the prediction."""
+
+    @property
+    def y_scaler(self) -> Standardiser:
+        """Return the scaling of the targets."""
+
+    @property
+    def columns(self) -> Sequence[Column]:
         """Return what the columns of the table of the fit are."""
 
     @property
-    def fitted_names_(self) -> list[str]:
+    def names(self) -> list[str]:
         """Return the names of the columns."""
 
     @property
-    def input_columns_(self) -> IntArray:
+    def input_columns(self) -> IntArray:
         """Return the place of the column that each input belongs to."""
 
-    def background_rows(self, what: str) -> Block:
-        """Return training rows in an order by hashes of their content, or raise an error that names `what`."""
-
-    def predict_standardised(self, Z: Array) -> Array:
+    def predict(self, Z: Array) -> Array:
         """Return predictions (n, k) in units of y at standardised inputs."""
 
-    def variance_estimator(self, what: str) -> Uncertainty:
-        """Return the variance estimator in standardised units, or raise an error that names `what`."""
+    def known(self, what: str) -> Uncertainty:
+        """Return the uncertainty in standardised units, or raise an error that names `what`."""
 
 
 @dataclass(frozen=True)
@@ -109,16 +111,16 @@ class PartialDependence:
     @cached_property
     def columns(self) -> Sequence[Column]:
         """Return the columns of the table of the fit."""
-        return self.model.fitted_columns_
+        return self.model.columns
 
     @cached_property
     def names(self) -> list[str]:
         """Return the names of the columns."""
-        return self.model.fitted_names_
+        return self.model.names
 
     def inputs(self, j: int) -> IntArray:
         """Return the places of the inputs of a column."""
-        return np.flatnonzero(self.model.input_columns_ == j)
+        return np.flatnonzero(self.model.input_columns == j)
 
     def knots(self, j: int, X: Array, most: int, most_places: int) -> "Knots":
         """Return the knots of a column, beyond the training values as far as the rows X lie."""
@@ -138,7 +140,7 @@ class PartialDependence:
     @cached_property
     def affordable(self) -> int:
         """Return how many predictions the values of one effect may take: the more, the cheaper each is."""
-        width = sum(machine.maps[0].n_features for machine in self.model.machines_)
+        width = sum(machine.maps[0].n_features for machine in self.model.machines)
         return int(np.clip(DETAIL.features // max(width, 1), *DETAIL.predictions))
 
     def mean(self, background: Background, inputs: IntArray, points: Array) -> Array:
@@ -146,7 +148,7 @@ class PartialDependence:
         m = len(background.X)
         parts = []
         for at in blocks(len(points), max(1, DETAIL.together // m)):
-            f = self.model.predict_standardised(background.moved(inputs, points[at]))
+            f = self.model.predict(background.moved(inputs, points[at]))
             parts.append(np.einsum("gmk,m->gk", f.reshape(-1, m, f.shape[1]), background.weights))
         return np.concatenate(parts)
 

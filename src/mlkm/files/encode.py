@@ -27,7 +27,7 @@ from .schema import NUMBER_TYPES, check_consistent, check_state, is_own, listed_
 
 _CALLBACKS = "_skl_callbacks"  # the attribute in which scikit-learn keeps callbacks
 _COLUMNS = "sklearn.compose._column_transformer"
-_ROWS = "_uncertainty"  # where a kernel machine has its training rows
+_FIT = "fitted_"  # where a kernel machine has its fit
 
 
 class NeedsRowsError(ValueError):
@@ -174,12 +174,10 @@ class Encoder:
         state = {key: one for key, one in state.items() if key != _CALLBACKS}
         if callable(state.get("verbose")):
             state["verbose"] = 0
-        if not self.keep_rows and _ROWS in state:
-            reduced = state.pop(_ROWS).without_rows()
-            if reduced is None:
+        if not self.keep_rows and _FIT in state:
+            state[_FIT] = obj.fitted_.without_rows()
+            if state[_FIT].uncertainty is None and obj.fitted_.uncertainty is not None:
                 self.without_std.add(type(obj).__name__)
-            else:
-                state[_ROWS] = reduced
         return state
 
 
@@ -189,9 +187,9 @@ def _check_band(band: ScoredRegressor | JackknifeBand) -> None:
     name, words = type(model).__name__, "needs the training rows for its intervals: save it with keep_rows=True, or"
     if isinstance(band, JackknifeBand):
         raise NeedsRowsError(f"A band with cv='loo' {words} fit it with folds, as in cv=5.")
-    if band.score != "variance" or not isinstance(model, KernelMachine) or not hasattr(model, _ROWS):
+    if band.score != "variance" or not isinstance(model, KernelMachine) or model.fitted_.uncertainty is None:
         return
-    if getattr(model, _ROWS).without_rows() is None:
+    if model.fitted_.without_rows().uncertainty is None:
         raise NeedsRowsError(
             f"A band by the standard deviation of this {name} {words} fit it with score='absolute', 'residual' or"
             " 'quantile'."

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._types import Array, BoolArray, IntArray
+from .._types import BoolArray, IntArray
 from ..conformal.bands import Band, CalibrationScores, CalibrationWeights, SplitBand
 from ..conformal.elsewhere import SelectedBand
 from ..conformal.online import OnlineConformal, WaitingRow
@@ -35,6 +35,7 @@ from ..data.tables.encoder import TableEncoder
 from ..data.tables.reading import Reader
 from ..data.tables.text import TextBasis
 from ..estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
+from ..fit.fitted import Fit
 from ..kernels import Cauchy, Gaussian, Laplacian, Matern
 from ..model.features import FeatureMap, JointMap
 from ..model.last import LastInputs
@@ -52,6 +53,7 @@ from ..model.terms.linear import LinearMap
 from ..random_features import RandomFeatures
 from ..runtime.records import RefusedError, check_values, record
 from ..search.kernel_search import LearnedKernel
+from ..search.seen import Seen
 from ..solve.closed_form import Kernels, Ridge
 from ..solve.gradient import GradientDescent
 from ..solve.projection import VariableProjection
@@ -71,6 +73,7 @@ _DATA: dict[type, dict[str, str]] = {
     CrossBand: {"fit_of_row": "n"},
     DateColumn: {},
     FeatureMap: {"frequencies": "dD", "phases": "D", "amplitudes": "D"},
+    Fit: {},
     FittedRegressor: {},
     Gaussian: {},
     GaussianMap: {"points": "Md", "matrix": "rd", "unlike": "d", "texts": "qd"},
@@ -102,6 +105,7 @@ _DATA: dict[type, dict[str, str]] = {
     RowFacts: {"reach": "k"},
     Block: {"X": "nd", "Y": "nk", "weights": "n", "repeats": "n", "fold": "n"},
     ScoreSettings: {},
+    Seen: {},
     ScoredRegressor: {},
     SelectedBand: {},
     SplitBand: {},
@@ -117,23 +121,7 @@ _DATA: dict[type, dict[str, str]] = {
 }
 
 _FACTS: dict[str, Any] = {"fit_facts_": dict[str, Plain]}  # what the command line writes down
-_MACHINE = {
-    **ALWAYS,
-    **_FACTS,
-    "machines_": tuple[Machine, ...],
-    "widths_": tuple[int, ...],
-    "scales_": Any,
-    "penalty_": float,
-    "n_iter_": int,
-    "loss_curve_": list[float],
-    "loo_error_": float,
-    "feature_relevance_": Array,
-    "_kept_layer": LearnedKernel | Prior,
-    "_learned": bool,
-    "_preparation": Preparation,
-    "_total_weight": float,
-    "_uncertainty": RidgeUncertainty | StackUncertainty,
-}
+_MACHINE = {**ALWAYS, **_FACTS, "fitted_": Fit}
 
 # Other classes, with their fitted attributes. Parameters of constructors may be any value that can be made.
 _FITTED: dict[type, dict[str, Any]] = {

@@ -39,8 +39,8 @@ def apply_rows(f: Callable[[Any], tuple[Array, ...]], X: Any, tails: Tails, mode
     if isinstance(model, FrozenEstimator):
         return apply_rows(f, X, tails, model.estimator)
     X = later_rows(X, model)
-    if hasattr(model, "_preparation"):
-        model._preparation.reader.check(model, *(columns_of(X) if is_dask(X) else (X.names, X.n_columns)))
+    if hasattr(model, "fitted_"):
+        model.fitted_.preparation.reader.check(model, *(columns_of(X) if is_dask(X) else (X.names, X.n_columns)))
     if is_dask(X):
         return _lazily(f, X, tails)
     with one_warning():
@@ -58,7 +58,7 @@ def later_rows(X: Any, model: Any) -> Any:
     inner = getattr(model, "estimator_", model)
     inner = inner.estimator if isinstance(inner, FrozenEstimator) else inner
     rows = X.narrowed(names_of(model))
-    return rows.as_cells() if hasattr(inner, "_preparation") else rows
+    return rows.as_cells() if hasattr(inner, "fitted_") else rows
 
 
 def _lazily(f: Callable[[Any], tuple[Array, ...]], X: Any, tails: Tails) -> tuple[Any, ...]:
@@ -93,15 +93,10 @@ def sendable(model: Any, return_std: bool = False) -> Any:
     """Return a model as it is sent to rows: without its training rows, unless standard deviations need them."""
     if isinstance(model, FrozenEstimator):
         return sendable(model.estimator, return_std)
-    if not hasattr(model, "_preparation"):
+    if not hasattr(model, "fitted_"):
         return OfTables(model)
-    if not hasattr(model, "_uncertainty"):
-        return model
     result = copy(model)
-    uncertainty = result.__dict__.pop("_uncertainty")
-    if return_std:
-        result._uncertainty = uncertainty.to_send()
-    result.__dict__.pop("_seen", None)
+    result.fitted_ = model.fitted_.to_send(return_std)
     return result
 
 
@@ -118,7 +113,7 @@ class OfTables:
 def taken(model: Any, table: Any) -> Any:
     """Return rows in the form that a model takes: unchanged for models of this package and for unconverted cells, and
     for other models as a frame, or as an array if they were fitted to columns without names."""
-    if hasattr(model, "_preparation") or not isinstance(table, Table):
+    if hasattr(model, "fitted_") or not isinstance(table, Table):
         return table
     unnamed = hasattr(model, "n_features_in_") and not hasattr(model, "feature_names_in_")
     if table.names is None or unnamed:

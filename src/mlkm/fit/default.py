@@ -7,7 +7,7 @@ layer.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from ..runtime.threads import side_by_side
 from ..search.kernel_search import LearnedKernel, search_kernels, weighed
 from ..search.plan import Plan
 from ..search.policy import Policy
+from ..search.seen import Seen
 from ..search.stacking import convex_weights, shared_weights
 from ..solve.dual import solvable_rows, solve_dual, usual_steps
 from ..solve.ridge import ridge
@@ -37,20 +38,22 @@ from ..solve.ridge import ridge
 
 @dataclass(frozen=True)
 class Solved:
-    """A sum of kernels solved, its noise variance, and what it misses of the last rows without them (m, k)."""
+    """A sum of kernels solved, its noise variance, its leave-one-out residuals at the last m rows (m, k), and the rows
+    that its choices have seen."""
 
     machine: Machine
     kernel: SumKernel
     noise: float
     missed: Array
+    seen: Seen
 
 
 @dataclass(frozen=True)
 class KernelFit:
     """Machines whose plain average is the fit, the kernel with the noise variance of its solve, the error of rows left
-    out for every output, how many rows were solved on, what is missed of the last of them without them (m, k), the
-    shares of kernel, ridge and mean, the penalty of ridge, and the kernel for targets on another scale, where there is
-    one."""
+    out for every output, how many rows were solved on, leave-one-out residuals at the last of them (m, k), the shares
+    of kernel, ridge and mean, the penalty of ridge, the kernel for targets on another scale, where there is one, and
+    the rows that all these choices have seen."""
 
     machines: tuple[Machine, ...]
     kernel: SumKernel
@@ -61,6 +64,7 @@ class KernelFit:
     shares: tuple[float, float, float] = (1.0, 0.0, 0.0)
     ridge_penalty: float = 0.0
     warped: TransformedKernel | None = None
+    seen: Seen = field(default_factory=Seen)
 
 
 def fit_kernel(rows: Block, plan: Plan, found: LearnedKernel | None = None) -> KernelFit:
@@ -78,13 +82,14 @@ def _kernels(rows: Block, plan: Plan, found: LearnedKernel | None) -> KernelFit:
     found, power = search_kernels(rows, plan) if found is None else found, _power(rows, plan.policy)
     if power is None:
         with stage("weigh", plan.policy.weigh_steps):
-            learned = weighed(found, rows, plan)
+            learned = _with_transform(weighed(found, rows, plan), rows, plan)
         some = solvable_rows(learned.kernel, rows, learned.noise)
         with stage("solve", usual_steps(len(some))):
             return _fit_of(_solved(learned, some), some)
     there = replace(rows, Y=power.forward(rows.Y))
     with stage("weigh", 2 * plan.policy.weigh_steps):
         both = side_by_side(lambda: weighed(found, rows, plan), lambda: weighed(found, there, plan), wide=True)
+    both = both[0], _with_transform(both[1], rows, plan)
     n = min(len(solvable_rows(learned.kernel, rows, learned.noise)) for learned in both)
     some, there = rows.take(slice(0, n)), there.take(slice(0, n))
     with stage("solve", 2 * usual_steps(n)):
@@ -93,6 +98,13 @@ def _kernels(rows: Block, plan: Plan, found: LearnedKernel | None) -> KernelFit:
         else:
             raw, other = side_by_side(lambda: _solved(both[0], some), lambda: _solved(both[1], there), wide=True)
     return _on_both_scales(raw, other, power, some, there, plan)
+
+
+def _with_transform(learned: LearnedKernel, rows: Block, plan: Plan) -> LearnedKernel:
+    """Note that all rows have decided on a transform of the targets, where one is fitted."""
+    if len(rows) < plan.policy.least_transformed:
+        return learned
+    return replace(learned, seen=learned.seen.by("transform", 0, len(rows)))
 
 
 def _on_both_scales(
@@ -105,6 +117,7 @@ def _on_both_scales(
     predictions = np.stack([last.Y - raw.missed[-m:], link.mean(on_other)])
     rng = generator(plan.seed, Purpose.STACK)
     shares = shared_weights(predictions, last.Y, last.weights, rng, plan.policy.bootstraps)
+    raw = replace(raw, seen=raw.seen.joined(other.seen).by("shares", 0, len(rows)))  # each residual is of all rows
     if shares[1] < plan.policy.least_share:
         return _fit_of(raw, rows)
     missed = last.Y - np.tensordot(shares, predictions, axes=1)
@@ -119,7 +132,7 @@ def _fit_of(raw: Solved, rows: Block) -> KernelFit:
     """One kernel alone."""
     weights = rows.weights[len(rows) - len(raw.missed) :]
     error = weights @ raw.missed**2 / weights.sum()
-    return KernelFit((raw.machine,), raw.kernel, raw.noise, error, len(rows), raw.missed)
+    return KernelFit((raw.machine,), raw.kernel, raw.noise, error, len(rows), raw.missed, seen=raw.seen)
 
 
 def _power(rows: Block, policy: Policy) -> TargetTransform | None:
@@ -135,7 +148,7 @@ def _solved(learned: LearnedKernel, rows: Block) -> Solved:
     fit = solve_dual(learned.kernel, rows, learned.noise)
     advance()
     machine = learned.kernel.machine(rows.X, fit.alpha, fit.intercept, fit.single)
-    return Solved(machine, learned.kernel, learned.noise, fit.missed)
+    return Solved(machine, learned.kernel, learned.noise, fit.missed, learned.seen)
 
 
 def _mean(rows: Block) -> tuple[SumKernel, Machine]:
@@ -209,8 +222,9 @@ def _stacked(rows: Block, plan: Plan, fit: KernelFit, held: tuple[IntArray, Arra
     own = _combined(own, linear, _mean(rows)[1], (k * line, k * mean))
     warped = None if not other or warped is None else replace(warped, share=kernels * warped.share)
     return replace(
-        fit, machines=(own, *other), loo_error=error, shares=(raw, line, mean), ridge_penalty=penalty, warped=warped
-    )
+        fit, machines=(own, *other), loo_error=error, shares=(raw, line, mean), ridge_penalty=penalty, warped=warped,
+        seen=fit.seen.by("shares", 0, len(rows)),
+    )  # fmt: skip
 
 
 def _fifths(n: int, plan: Plan) -> list[IntArray]:

@@ -16,8 +16,8 @@ from ..runtime.deadline import fit_is_late, without_search_end
 from ..runtime.progress import stage
 from ..runtime.seeds import Purpose, generator
 from ..runtime.sizes import EXCHANGED_COLUMNS, RELEVANCE_ENTRIES, RELEVANCE_ROWS
-from ..search.first_layer import scale_of_kernel
-from ..search.kernel_search import LearnedKernel
+from ..search.first_layer import features_of, scale_of_kernel
+from ..search.kernel_search import LearnedKernel, weighed
 from ..search.plan import Plan
 from ..solve import GradientDescent, Problem, Solution
 from ..solve.descent import DivergedError, random_parts
@@ -70,7 +70,7 @@ def by_kernels(rows: Block, plan: Plan, found: LearnedKernel | None = None) -> F
     if plan.policy.hidden_rows and len(rows) > plan.policy.stack_rows and not fit_is_late():
         with without_search_end():
             machines, share = with_hidden(fit, rows, plan)
-        fit = _less(fit, 1 - share)
+        fit = replace(_less(fit, 1 - share), seen=fit.seen.by("kernels", 0, len(rows)).by("shares", 0, len(rows)))
     error = fit.loo_error
     solution = Solution(machines, [], float(error.sum()), 1, fit.noise / len(rows), 0.0, error)
     widths, scales = (machines[0].maps[0].n_features,), (scale_of_kernel(fit.kernel, rows.X.shape[1]),)
@@ -86,6 +86,19 @@ def _less(fit: KernelFit, factor: float) -> KernelFit:
     """With shares times a factor, the rest being that of hidden layers."""
     warped = None if fit.warped is None else replace(fit.warped, share=factor * fit.warped.share)
     return replace(fit, shares=(factor * fit.shares[0], 0.0, 0.0), warped=warped)
+
+
+def train_again(rows: Block, plan: Plan, first: LearnedKernel | Prior) -> Fitted:
+    """Return the fit to other rows with the first layer of an earlier one: kernels where these rows are few enough to
+    solve them on, else features that stand for them. Variances, noise and penalty are chosen anew; there is no
+    search."""
+    once = replace(plan, policy=replace(plan.policy, draws=1, hidden_rows=0))  # variances begin at what they were
+    if isinstance(first, LearnedKernel):
+        kernels, most = once.policy.kernel_rows
+        if len(rows) <= kernels:
+            return by_kernels(rows.take(slice(0, most)), once, first)
+        first = features_of(weighed(first, rows, once), rows, once)
+    return one_layer(Problem(rows, (), None, plan.penalty, seed=plan.seed), once, first)
 
 
 def penalty_by_folds(rows: Block, plan: Plan, units: Standardiser, n_folds: int = 5) -> float:

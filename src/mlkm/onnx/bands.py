@@ -69,7 +69,7 @@ def _base(scored: ScoredRegressor, source: Source, double: bool) -> tuple[str, s
 
 
 def _own(last: Any) -> Any:
-    if not hasattr(last, "_known"):
+    if not hasattr(last, "fitted_"):
         raise ValueError(
             f"score='variance' is exported for regressors of mlkm; got {type(last).__name__}: take score='absolute'."
         )

@@ -44,7 +44,13 @@ def graph_of(model: Any, dtype: str) -> Graph:
             f" with one of them; got {type(last).__name__}."
         )
     mean = regressor_mean(last, source, double)
-    _output(graph, "mean", mean, dtype, () if last._preparation.single_output else (last._preparation.n_outputs,))
+    _output(
+        graph,
+        "mean",
+        mean,
+        dtype,
+        () if last.fitted_.preparation.single_output else (last.fitted_.preparation.n_outputs,),
+    )
     return graph
 
 

@@ -23,7 +23,7 @@ def feed(model: Any, X: Any, dtype: str) -> dict[str, Any]:
         return feed(model.estimator_, X, dtype)
     if not isinstance(model, KernelMachine):
         return {"X": np.asarray(as_numbers("X", X), dtype)}
-    reader = model._reader
+    reader = model.fitted_.preparation.reader
     cells = reader.table(model, X).columns
     if is_plain(reader):
         return {"X": _held(np.stack(cells, axis=1), dtype)}

@@ -32,7 +32,7 @@ def average(graph: Graph, machines: Sequence[Machine], Z: str, double: bool) -> 
 
 def in_units(graph: Graph, model: Any, f: str, Z: str) -> str:
     """Predictions (n, k) at standardised inputs in the units of y, clipped to their limits."""
-    preparation = model._preparation
+    preparation = model.fitted_.preparation
     scaler, (least, most), beyond = preparation.y_scaler, preparation.limits, preparation.beyond
     Y = graph("Add", graph("Mul", f, scaler.sd), scaler.mean)
     if np.isinf(most).all():

@@ -25,7 +25,7 @@ def standard_inputs(model: KernelMachine, source: Source) -> str:
     """The inputs as machines see them: clipped to their limits, and standardised."""
     check_is_fitted(model)
     graph = source.graph
-    preparation = model._preparation
+    preparation = model.fitted_.preparation
     X = level_numbers(graph, source.inputs(preparation.reader), preparation.levels)
     if preparation.automatic:
         X = _clipped(graph, preparation.input_range, X)

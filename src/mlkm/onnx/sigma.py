@@ -26,7 +26,7 @@ LARGEST = 2000  # rows or features of a factor: 32 MB
 
 def sigma(graph: Graph, model: Any, Z: str) -> str:
     """Add sigma_y at every standardised row, (n, k), in the units of y."""
-    return graph("Mul", _std(model._known(), graph, Z), model.y_scaler_.sd)
+    return graph("Mul", _std(model.fitted_.known(), graph, Z), model.y_scaler_.sd)
 
 
 @singledispatch

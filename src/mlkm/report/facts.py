@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._types import Array
-from ..data import Block
 from ..data.tables.cells import RawColumn
 from ..data.tables.frames import Table
-from ..explain import Effects, FittedModel
+from ..explain import Effects
+from ..fit.fitted import Fit
 from ..runtime.checks import as_targets
 from .held_out import DETAIL, BandFacts, Curve, Score, Training, band_facts, curves, evenly, score
 from .words import number, percent, plural, seconds
@@ -27,19 +27,10 @@ class Regressor(Protocol):
         """Return predictions at the rows of X."""
 
 
-class ReportedModel(FittedModel, Protocol):
+class ReportedModel(Protocol):
     """A fitted regressor of this package."""
 
-    feature_relevance_: Array
-    loo_error_: float
-
-    @property
-    def n_rows_(self) -> int:
-        """Return the number of training rows."""
-
-    @property
-    def training_rows_(self) -> Block | None:
-        """Return the training rows, where the model has all of them."""
+    fitted_: Fit
 
     def read_table(self, X: Any) -> Table:
         """Return the columns of the fit from a table."""
@@ -161,20 +152,20 @@ class Facts:
 def reported_model(model: Regressor) -> ReportedModel | None:
     """Return the regressor of this package in a model, if there is one."""
     inner = getattr(model, "estimator_", model)
-    return cast(ReportedModel, inner) if hasattr(inner, "fitted_columns_") else None
+    return cast(ReportedModel, inner) if hasattr(inner, "fitted_") else None
 
 
 def fit_facts(model: Regressor) -> FitFacts:
     """Return what is known of a fit without any row."""
     inner, band = reported_model(model), hasattr(model, "predict_interval")
     record = cast(FitRecord, {**getattr(inner, "fit_facts_", {}), **getattr(model, "fit_facts_", {})})
-    columns = {} if inner is None else dict(zip(inner.fitted_names_, inner.fitted_columns_, strict=True))
+    columns = {} if inner is None else dict(zip(inner.fitted_.names, inner.fitted_.columns, strict=True))
     return FitFacts(
         type(getattr(model, "estimator_", model)).__name__,
-        None if inner is None else inner.n_rows_,
+        None if inner is None else inner.fitted_.n_rows,
         {name: column.kind for name, column in columns.items()},
-        None if inner is None else np.asarray(inner.feature_relevance_),
-        None if inner is None else float(inner.loo_error_) ** 0.5,
+        None if inner is None else np.asarray(inner.fitted_.relevance),
+        None if inner is None else float(inner.fitted_.loo_error) ** 0.5,
         _level(model) if band else None,
         getattr(model, "score", None) if band else None,
         getattr(model, "n_calibration_", None),
@@ -237,12 +228,12 @@ def _interval(model: Any, X: Any, prediction: Array, notes: list[str]) -> Array 
 
 def _baselines(inner: ReportedModel, Z: Array, y: Array, notes: list[str]) -> list[Score]:
     """Return the errors of simple models where the model has its training rows, and note what to know of these."""
-    rows = inner.training_rows_
+    rows = inner.fitted_.training_rows
     if rows is None:
         notes.append("Simple models are not shown beside it: the training rows are not in the model.")
         return []
-    training = Training(rows, np.asarray(inner.y_scaler_.backward(rows.Y))[:, 0], Z)
-    seen = training.n_seen(inner.y_scaler_.forward(y[:, None]))
+    training = Training(rows, np.asarray(inner.fitted_.y_scaler.backward(rows.Y))[:, 0], Z)
+    seen = training.n_seen(inner.fitted_.y_scaler.forward(y[:, None]))
     if seen > DETAIL.seen_share * len(y):
         notes.append(f"{seen:,} of {len(y):,} rows are rows of the fit itself: what is said here is too good.")
     return training.baselines(y)
@@ -263,7 +254,7 @@ def _effects(inner: ReportedModel, fit: FitFacts, table: Table, notes: list[str]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return tuple(curves(inner.effects(table[at]), inner.feature_relevance_, fit.rows or 0))
+            return tuple(curves(inner.effects(table[at]), inner.fitted_.relevance, fit.rows or 0))
     except ValueError as problem:
         notes.append(f"Effects are not shown: {problem}")
         return ()

@@ -10,7 +10,7 @@
 All searches are kept: weighting by leave-one-out gives useless ones a variance near zero.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -23,11 +23,12 @@ from ..runtime.deadline import search_is_late
 from ..runtime.progress import stage
 from ..runtime.threads import limited, side_by_side
 from .evidence import learn
-from .input_selection import first_climb, search_rows, select_inputs
+from .input_selection import few, first_climb, search_rows, select_inputs
 from .kernel_parameters import refined, sum_kernel
 from .kernel_variances import weigh
 from .plan import Plan
 from .policy import Policy
+from .seen import Seen
 
 _TEXTS = 2000  # rows by which directions of texts are told apart
 _LOST = 1e-3  # variance of a local term, relative to the noise, below which it is dropped
@@ -35,10 +36,11 @@ _LOST = 1e-3  # variance of a local term, relative to the noise, below which it 
 
 @dataclass(frozen=True)
 class LearnedKernel:
-    """A sum of kernels with their variances, and the noise variance."""
+    """A sum of kernels with their variances, the noise variance, and the rows that these choices have seen."""
 
     kernel: SumKernel
     noise: float
+    seen: Seen = field(default_factory=Seen)
 
 
 def learn_kernel(rows: Block, plan: Plan) -> LearnedKernel:
@@ -59,14 +61,28 @@ def _searched(rows: Block, plan: Plan) -> LearnedKernel:
     policy, ranks = plan.policy, fit_rank_transform(rows.X, rows.weights, rows.inputs.numbers)
     with limited(1):  # small products gain nothing from threads
         inputs, begin = select_inputs(rows, ranks, plan)
-    samples = [search_rows(rows, ranks, at, k, policy) for k, at in enumerate(_samples(rows, inputs, policy))]
+    places = _samples(rows, inputs, policy)
+    samples = [search_rows(rows, ranks, at, k, policy) for k, at in enumerate(places)]
     even, odd = side_by_side(
         lambda: _in_turn(samples[::2], begin, inputs, plan), lambda: _in_turn(samples[1::2], None, inputs, plan)
     )
     learned, place = even + odd, Placement(rows.inputs, inputs, ranks)
     noise = float(np.exp(2 * np.mean([p["noise"]["amplitude"][0] for p in learned])))
     kernel = joined([sum_kernel(p, place, policy.terms) for p in learned])
-    return LearnedKernel(kernel.with_short_texts(rows.X[:_TEXTS]), noise)
+    return LearnedKernel(kernel.with_short_texts(rows.X[:_TEXTS]), noise, _seen_by_search(rows, places, policy))
+
+
+def _seen_by_search(rows: Block, places: list[slice], policy: Policy) -> Seen:
+    """Return the rows that the choice of the inputs and the searches have seen."""
+    begun = min(
+        len(rows), policy.first_joint_rows + policy.checked_rows
+    )  # targets of all of these are transformed together
+    seen = Seen().by("kernels", 0, begun)
+    for at in places:
+        seen = seen.by("kernels", at.start, at.stop)
+    if np.sum(~rows.inputs.texts) > few(rows.inputs, policy):
+        seen = seen.by("inputs", 0, max(begun, min(len(rows), policy.screened_rows)))
+    return seen
 
 
 def _samples(rows: Block, inputs: IntArray, policy: Policy) -> list[slice]:
@@ -104,14 +120,16 @@ def weighed(searched: LearnedKernel, rows: Block, plan: Plan, seen: int | None =
     policy, n, kernel = plan.policy, len(rows), searched.kernel
     seen = policy.draws * policy.joint_rows if seen is None else seen
     begin = min(seen, max(0, n - policy.weigh_rows))
-    few = rows.take(slice(begin, min(n, begin + policy.weigh_rows)))
-    matrices = kernel.matrices(few.X, few.X)
-    Y = few.Y - few.weights @ few.Y / len(few)
+    end = min(n, begin + policy.weigh_rows)
+    these = rows.take(slice(begin, end))
+    matrices = kernel.matrices(these.X, these.X)
+    Y = these.Y - these.weights @ these.Y / len(these)
     begin_at = np.array([1 / policy.draws] * len(matrices) + [searched.noise])
     with limited(1):
-        factors = weigh(matrices, Y, few.weights, begin_at, policy.weigh_steps)
+        factors = weigh(matrices, Y, these.weights, begin_at, policy.weigh_steps)
     noise = float(factors[-1])
-    return LearnedKernel(_without_lost(kernel.scaled(list(factors[:-1])), noise), noise)
+    by_these = searched.seen.by("variances", begin, end).by("noise", begin, end)
+    return LearnedKernel(_without_lost(kernel.scaled(list(factors[:-1])), noise), noise, by_these)
 
 
 def _without_lost(kernel: SumKernel, noise: float) -> SumKernel:

@@ -50,7 +50,7 @@ def with_residual_search(learned: LearnedKernel, rows: Block, share: float, plan
         p = learn_together(samples, begin, policy, sum(policy.joint_steps))
     kernel = sum_kernel(p, Placement(rows.inputs, inputs, ranks), policy.terms)
     scaled = kernel.scaled([float(np.mean(unit**2))] * (len(kernel.terms) + 1))
-    both = LearnedKernel(joined([learned.kernel, scaled]), learned.noise)
+    both = LearnedKernel(joined([learned.kernel, scaled]), learned.noise, learned.seen.by("kernels", 0, number * m))
     with stage("weigh", policy.weigh_steps):
         return weighed(both, rows, plan, number * m)
 

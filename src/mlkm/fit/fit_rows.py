@@ -1,0 +1,111 @@
+"""From training rows to a fit: scan them, prepare them, and train in memory or block by block."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from ..data.preparation import Preparation, Standardised, TrainingInputs, Unscaled, fit_preparation
+from ..data.rows import Rows
+from ..data.scan import Scan, scan
+from ..data.tables.frames import Table
+from ..data.training import in_blocks, in_memory
+from ..exceptions import warn
+from ..runtime.deadline import ending
+from ..runtime.memory import check_memory, memory_budget
+from ..runtime.progress import announce
+from ..runtime.seeds import Purpose, generator
+from ..runtime.sizes import MATRICES_HELD, ROW_COPIES
+from ..search.plan import Plan
+from ..solve.ridge import EXACT_ROWS
+from ..solve.uncertainty import SAMPLE_ROWS, RidgeUncertainty
+from .fitted import Fit, uncertainty_in_memory
+from .in_blocks import features_summed, train_in_blocks
+from .pairs import pairs_on
+from .train import train
+
+
+def fit_rows(rows: Rows[Table], plan: Plan, categorical: Sequence[bool], seed: int, begin: float) -> Fit:
+    """Fit what the plan asks for.
+
+    Parameters
+    ----------
+    rows : the training rows
+    plan : what the constructor's values ask for
+    categorical : for every column, whether it is a category though it holds numbers
+    seed : the root of all random numbers
+    begin : when the fit began, by `perf_counter`
+    """
+    d = rows.n_columns
+    found = scan(rows, list(categorical), seed)
+    plan = plan.sized(found.n, d, in_memory=rows.in_memory)
+    with _timed(plan, begin, found.n, d, in_memory=rows.in_memory):
+        preparation, inputs = fit_preparation(
+            rows, found, with_levels=plan.takes_levels, automatic=plan.automatic, beyond=plan.policy.beyond
+        )
+        _warn_dropped(preparation)
+        needed = 0.0 if rows.in_memory else ROW_COPIES * 8.0 * found.n * (d + preparation.n_outputs)
+        if plan.sums(found.n) or (plan.n_parts is not None and needed > memory_budget()):
+            return _fit_in_blocks(rows, found, inputs, preparation, plan, seed)
+        check_memory(needed, "The rows of this fit", "fit on fewer rows")
+        with pairs_on(rows):
+            return _fit_in_memory(rows, found, inputs, preparation, plan, seed)
+
+
+@contextmanager
+def _timed(plan: Plan, begin: float, n: int, d: int, *, in_memory: bool) -> Iterator[None]:
+    """Announce what the fit inside takes, where that is long and can be estimated, and end it by its deadline."""
+    if plan.closed_form:
+        announce(lambda: plan.cost(n, d, in_memory=in_memory).announcement)
+    with ending(plan.deadline(begin, n, d, in_memory=in_memory)):
+        yield
+
+
+def _fit_in_memory(
+    given: Rows[Table], found: Scan, inputs: TrainingInputs, preparation: Preparation, plan: Plan, seed: int
+) -> Fit:
+    """Fit to all rows in memory."""
+    block = given.gathered(Unscaled(inputs))
+    fold = plan.folds(block.X, preparation.shaped(block.Y))
+    rows, preparation = in_memory(block, fold, preparation)
+    plan = plan.at(rows.X.shape[1], preparation.x_scaler, seed=seed)
+    D = max(plan.widths or (0,))
+    needed = MATRICES_HELD * 8.0 * D * min(len(rows), max(D, EXACT_ROWS))
+    check_memory(needed, f"{D} features of {len(rows)} rows", "give fewer features")
+    fitted = train(rows, plan, preparation.y_scaler)
+    uncertainty = uncertainty_in_memory(fitted, rows)
+    return Fit.of(fitted, plan, preparation, uncertainty, found.weight, plan.n_rows or len(rows))
+
+
+def _fit_in_blocks(
+    given: Rows[Table], found: Scan, inputs: TrainingInputs, preparation: Preparation, plan: Plan, seed: int
+) -> Fit:
+    """Fit what needs rows together to a sample, then sum up or descend over all of them."""
+    salt = int(generator(seed, Purpose.PARTS).integers(2**62))
+    standardised = Standardised(preparation, inputs, found.n / found.weight, plan.n_parts or 0, salt)
+    training = in_blocks(given, found, standardised, keep=given.in_memory)
+    rows, sample = training.rows, training.sample
+    plan = plan.at(sample.X.shape[1], preparation.x_scaler, seed=seed, n_rows=rows.n)
+    n_features = features_summed(plan, sample.X.shape[1], rows.n)
+    check_memory(MATRICES_HELD * 8.0 * n_features**2, f"The sums of {n_features} features", "give fewer features")
+    trained = train_in_blocks(training, plan, preparation.y_scaler)
+    fitted, solution = trained.fitted, trained.fitted.solution
+    uncertainty = RidgeUncertainty(
+        solution.machines, solution.penalty, solution.loo_error, training.kept, fitted.prior,
+        features=trained.layers, sums=trained.sums, error=trained.error,
+        sample=sample.take(slice(0, SAMPLE_ROWS)),
+    )  # fmt: skip
+    return Fit.of(fitted, plan, preparation, uncertainty, found.weight, rows.n)
+
+
+def _warn_dropped(preparation: Preparation) -> None:
+    """Name the inputs that are ignored because their variation is lost in rounding."""
+    reader = preparation.reader
+    names = reader.names or range(len(reader.columns))
+    dropped = [names[j] for j in np.unique(preparation.kinds.owners[preparation.x_scaler.rounded])]
+    if dropped:
+        words = ("inputs " if len(dropped) > 1 else "input ") + ", ".join(map(repr, dropped))
+        warn(
+            f"The values of {words} differ by rounding error only, beside their size, and are ignored; subtract a "
+            "constant near them where their differences mean something."
+        )
