@@ -58,8 +58,59 @@ MODULES: dict[str, tuple[str, ...]] = {
     "conformal.scores": tuple(f"tests/conformal/test_conformal_{name}.py" for name in ("calibration", "distribution")),
 }
 
+ORDER_OF_PARAMETERS = "the order of parameters in the flat vector of a search changes rounding alone"
+SIZE_OF_BLOCK = "the height of a block changes time alone"
+BY_TIME = "a limit by time; fits on both sides of it agree"
+EMPTY = "an array without entries, whatever its shape"
+ONE = "there is one entry, which is the first and the last"
+
 # a module, the line as it is mutated, and why no test can or need notice it
-EQUIVALENT: tuple[tuple[str, str, str], ...] = ()
+EQUIVALENT: tuple[tuple[str, str, str], ...] = (
+    ("model.terms.linear", 'result = [Parameter("slope", np.full(d, -h / 2 - 1), place= 5)]', ORDER_OF_PARAMETERS),
+    ("model.terms.base", "place: int = -1", ORDER_OF_PARAMETERS),
+    ("model.terms.base", "return Prepared(rows, np.zeros(( 1, 0)))", EMPTY),
+    ("model.terms.product", "few, tall = sizes <= _FEW, max( 2, _PIECE // max(len(b), 1))", SIZE_OF_BLOCK),
+    ("model.terms.product", "few, tall = sizes <= _FEW, max(1, _PIECE // max(len(b), 2))", SIZE_OF_BLOCK),
+    (
+        "model.terms.product",
+        "product: Array = X[:, seen].astype(dtype, copy=True) @ directions[:, seen].T.astype(dtype)",
+        "a copy has the same numbers",
+    ),
+    (
+        "model.terms.product",
+        "sizes = 1 + np.maximum(codes_a.max(axis=0, initial=-1), codes_b.max(axis=0, initial=- 2))",
+        "the maximum with the codes of the other rows is at least -1",
+    ),
+    (
+        "model.terms.product",
+        "sizes = 1 + np.maximum(codes_a.max(axis=0, initial=+1), codes_b.max(axis=0, initial=-1))",
+        "a level more, which no row has, adds a column of zeros",
+    ),
+    (
+        "solve.smoother",
+        "product: Array = multiply(1.0, R, F.T, lower=1, overwrite_b= 0).T",
+        "a copy has the same numbers",
+    ),
+    (
+        "model.machine",
+        "block = int(np.clip(entries // phi.n_features if phi.n_features else 4096, 15, 4096))",
+        SIZE_OF_BLOCK,
+    ),
+    ("model.machine", "W, at = machine.layers[ -1][0], 0", ONE),
+    ("model.machine", "return Tape(hidden, turned, affine(machine.layers[-1][ -1], h))", ONE),
+    ("solve.conjugate", "if not arrived and len(Y) < FACTORS:", BY_TIME),
+    (
+        "solve.conjugate",
+        "FACTORS = 19999  # rows of a factor at most, 8 n^2 bytes; with more rows the last step is what there is",
+        BY_TIME,
+    ),
+    ("solve.conjugate", "_STEPS = 99  # a factor takes less time than more of them", BY_TIME),
+    (
+        "solve.conjugate",
+        "return np.hstack([hold(V[:, part]) for part, hold in zip(parts, holds, strict=False)])",
+        "both are made with one length",
+    ),
+)
 
 ARITHMETIC = ("Add", "Sub", "Mul", "Div", "FloorDiv", "Mod", "Pow")
 LOGICAL = ("BitAnd", "BitOr", "BitXor")
