@@ -9,7 +9,8 @@ numbers do not have: these mutants fail on import or at once, and would flatter 
 
 Cosmic Ray's runner writes mutants into the source tree and starts Python anew for each, with one test command for all
 modules. Here a mutant is imported by a fork of a process that has imported the libraries; files stay as they are, and
-a mutant takes about two seconds. It runs on systems that can fork, and takes about 15 minutes on one core.
+most mutants take two to ten seconds, those that meet whole fits up to a minute. It runs on systems that can fork, and
+takes an hour or two on one core; `--modules` and `--sample` take less.
 
 Mutants in `EQUIVALENT` compute the same, or differ where nothing is promised; they do not count. The exit code is 1
 where fewer than 85 % of the others are killed.

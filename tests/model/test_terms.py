@@ -269,7 +269,7 @@ def test_a_kernel_joins_the_default_by_its_file_and_one_line(monkeypatch):
         monkeypatch.setattr("mlkm.search.policy.default_terms", terms)
         model = MLKMRegressor(random_state=0).fit(X[~gap], y[~gap])
         errors.append(np.mean((model.predict(X[gap]) - y[gap]) ** 2))
-    terms = model._uncertainty.kernel.terms
+    terms = model.fitted_.uncertainty.kernel.terms
     assert sum(term.variance for term in terms if isinstance(term.phi, PeriodicMap)) > 0.1
     assert errors[1] < 0.2 * errors[0]
     mean, sd = model.predict(X, return_std=True)
