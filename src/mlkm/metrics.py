@@ -18,8 +18,23 @@ from .runtime.seeds import Purpose, generator, root_seed
 
 @dataclass(frozen=True)
 class Coverage:
-    """The share of outcomes inside their intervals, their number, and the Clopper-Pearson interval [low, high] of the
-    true share."""
+    """The share of outcomes inside their intervals.
+
+    Attributes
+    ----------
+    share : float
+        The share of outcomes inside.
+    n : int
+        The number of outcomes.
+    low, high : float
+        The Clopper-Pearson interval of the true share.
+
+    Examples
+    --------
+    >>> result = coverage([0, 1, 2, 9], [[-1, 1], [0, 2], [1, 3], [0, 1]])
+    >>> result.share, result.n, round(result.low, 2), round(result.high, 2)
+    (0.75, 4, 0.19, 0.99)
+    """
 
     share: float
     n: int
@@ -80,6 +95,7 @@ def mean_width(interval: ArrayLike) -> float:
     Parameters
     ----------
     interval : array (n, 2) or (n, 2, 1)
+        The lower and the upper end of every interval.
 
     Returns
     -------
@@ -99,6 +115,7 @@ def median_width(interval: ArrayLike) -> float:
     Parameters
     ----------
     interval : array (n, 2) or (n, 2, 1)
+        The lower and the upper end of every interval.
 
     Returns
     -------
@@ -115,7 +132,22 @@ def median_width(interval: ArrayLike) -> float:
 
 
 def widths(interval: ArrayLike) -> Array:
-    """Return upper minus lower of every interval, (n,)."""
+    """Return upper minus lower of every interval.
+
+    Parameters
+    ----------
+    interval : array (n, 2) or (n, 2, 1)
+        The lower and the upper end of every interval.
+
+    Returns
+    -------
+    array (n,).
+
+    Examples
+    --------
+    >>> widths([[0, 1], [0, 3]])
+    array([1., 3.])
+    """
     low, high = ends(interval)
     return np.asarray(high - low)
 
@@ -124,8 +156,23 @@ def winkler_score(y: ArrayLike, interval: ArrayLike, confidence_level: float) ->
     """Return the mean of width + (2 / alpha) x (distance of y from the interval), a proper score of which less is
     better.
 
-    The level is that of the band: the same interval scores differently at 80 % and at 95 %.
+    The same interval scores differently at 80 % and at 95 %.
 
+    Parameters
+    ----------
+    y : array (n,)
+        The outcomes.
+    interval : array (n, 2) or (n, 2, 1)
+        Their intervals.
+    confidence_level : float
+        The level 1 - alpha of the band.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> winkler_score([0, 3], [[-1, 1], [0, 2]], confidence_level=0.8)
     7.0
     """
@@ -138,8 +185,25 @@ def winkler_score(y: ArrayLike, interval: ArrayLike, confidence_level: float) ->
 def coverage_by_group(
     y: ArrayLike, interval: ArrayLike, groups: ArrayLike, confidence_level: float = 0.95
 ) -> dict[str | float, Coverage]:
-    """Return the coverage within each group, by the group's label.
+    """Return the coverage within each group.
 
+    Parameters
+    ----------
+    y : array (n,)
+        The outcomes.
+    interval : array (n, 2) or (n, 2, 1)
+        Their intervals.
+    groups : array (n,)
+        The label of every row.
+    confidence_level : float, default=0.95
+        The level of the binomial intervals.
+
+    Returns
+    -------
+    dict of `Coverage`, by the labels.
+
+    Examples
+    --------
     >>> coverage_by_group([0, 5], [[-1, 1], [-1, 1]], ["a", "b"])["b"].share
     0.0
     """
@@ -151,8 +215,29 @@ def coverage_by_group(
 def coverage_by_bin(
     y: ArrayLike, interval: ArrayLike, values: ArrayLike | None = None, n_bins: int = 5
 ) -> list[tuple[float, float, Coverage]]:
-    """Return (least, largest, coverage) of bins of equal counts along `values`, by default the widths. Equal values
-    share a bin."""
+    """Return the coverage in bins of equal counts; equal values share a bin.
+
+    Parameters
+    ----------
+    y : array (n,)
+        The outcomes.
+    interval : array (n, 2) or (n, 2, 1)
+        Their intervals.
+    values : array (n,), default=None
+        The values along which rows are binned; by default the widths of the intervals.
+    n_bins : int, default=5
+        The number of bins.
+
+    Returns
+    -------
+    list of (least value, largest value, `Coverage`), one for each bin.
+
+    Examples
+    --------
+    >>> bins = coverage_by_bin([0, 5, 0, 0], [[-1, 1]] * 4, values=[1, 2, 3, 4], n_bins=2)
+    >>> [(least, largest, part.share) for least, largest, part in bins]
+    [(1.0, 2.0, 0.5), (3.0, 4.0, 1.0)]
+    """
     hits = inside(y, interval)
     n_bins = min(whole("n_bins", n_bins), len(hits))
     along = widths(interval) if values is None else array_of("values", values, "one number per row", hits.shape)
@@ -190,6 +275,31 @@ def worst_slice_coverage(
     directions v and every input.
 
     The slab is searched on one half of the rows and judged on the other, so that it does not profit from chance.
+
+    Parameters
+    ----------
+    X : array (n, d)
+        The inputs of at least 20 rows.
+    y : array (n,)
+        The outcomes.
+    interval : array (n, 2) or (n, 2, 1)
+        Their intervals.
+    share : float, default=0.1
+        The least share of the rows in a slab.
+    n_directions : int, default=200
+        The number of random directions.
+    random_state : int, default=0
+        Seed of the directions and the halves.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> x = np.arange(100.0)
+    >>> worst_slice_coverage(x[:, None], x >= 50, [[0.5, 1.5]] * 100)
+    0.0
     """
     hits = inside(y, interval).astype(np.float64)
     X = finite_array("X", X, "a table with one row per interval", (len(hits), None))
@@ -239,7 +349,22 @@ def _share(hits: BoolArray, confidence_level: float) -> Coverage:
 
 
 def ends(interval: ArrayLike) -> tuple[Array, Array]:
-    """Return the lower and upper ends of one level, each (n,)."""
+    """Return the lower and the upper ends of intervals of one level.
+
+    Parameters
+    ----------
+    interval : array (n, 2) or (n, 2, 1)
+        The lower and the upper end of every interval.
+
+    Returns
+    -------
+    pair of arrays (n,).
+
+    Examples
+    --------
+    >>> ends([[0, 1], [2, 3]])
+    (array([0., 2.]), array([1., 3.]))
+    """
     both = array_of("interval", interval, "two ends per row, one level at a time", (None, 2), (None, 2, 1))
     both = both.reshape(len(both), 2)
     if not len(both):

@@ -1,10 +1,11 @@
 """`RandomFeatures`: the random features of any kernel as a scikit-learn transformer."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._types import Array, RandomState
@@ -70,8 +71,26 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.sampling = sampling
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Draw the features; of X only the number of columns matters."""
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Draw the features; only the number of columns of X matters.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, d)
+            Rows of numbers.
+        y : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from mlkm import RandomFeatures
+        >>> RandomFeatures(100, random_state=0).fit([[0.0, 1.0]]).map_.n_features
+        100
+        """
         d = validate_data(self, _of_numbers(X), dtype=[np.float64, np.float32]).shape[1]
         if isinstance(self.n_features, (str, Kernel)):
             raise ValueError(
@@ -90,7 +109,24 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return self
 
     def transform(self, X: ArrayLike) -> Array:
-        """Return phi(x) for every row x, in the floating type of X."""
+        """Return phi(x) for every row x.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n, d)
+            Rows of numbers.
+
+        Returns
+        -------
+        array of shape (n, D), in the floating type of X.
+
+        Examples
+        --------
+        >>> from mlkm import RandomFeatures
+        >>> features = RandomFeatures(100, random_state=0).fit([[0.0, 1.0]])
+        >>> features.transform([[0.5, 1.0], [2.0, 0.0]]).shape
+        (2, 100)
+        """
         check_is_fitted(self)
         inputs: Array = validate_data(self, _of_numbers(X), reset=False, dtype=[np.float64, np.float32])
         return self.map_.astype(inputs.dtype).features(inputs)
@@ -99,16 +135,16 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _n_features_out(self) -> int:
         return self.map_.n_features
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 
-def _of_numbers(X: Any) -> Any:
+def _of_numbers(X: ArrayLike) -> ArrayLike:
     """Return a table of numbers, or a frame as it is, since its columns have names."""
     check_different_names(X)
     if isinstance(X, np.ndarray) and X.dtype == object and any(isinstance(x, dict) for x in X.flat):
         return X  # scikit-learn's checks of estimators ask for its own words on these
-    numbers = as_numbers("X", X)
+    numbers: Array = as_numbers("X", X)
     return X if hasattr(X, "columns") and numbers.size else numbers

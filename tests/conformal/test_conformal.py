@@ -124,7 +124,7 @@ def test_blocks_do_not_show(monkeypatch):
     X, y, _ = make_example1(60, 4, random_state=0)
     band = ConformalRegressor(FAST, method="cross").fit(X, y)
     whole = band.predict_interval(X, [0.5, 0.9])[1]
-    monkeypatch.setattr("mlkm.conformal.resampling._ENTRIES", 100)
+    monkeypatch.setattr("mlkm.conformal.resampling.BAND_ENTRIES", 100)
     np.testing.assert_allclose(band.predict_interval(X, [0.5, 0.9])[1], whole, rtol=1e-9)
 
 

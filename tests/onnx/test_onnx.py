@@ -23,8 +23,7 @@ import mlkm
 from mlkm import MLKMRegressor, RandomFeatureRidge, RandomFeatures
 from mlkm.onnx import feed, register
 from mlkm.onnx.graph import Graph
-from mlkm.onnx.piecewise import piecewise
-from mlkm.onnx.proto import as_model
+from mlkm.onnx.machines import piecewise
 
 
 @DTYPES
@@ -199,7 +198,7 @@ def test_piecewise_linear_functions_are_interp(beyond):
     graph.output(
         "y", piecewise(graph, graph.input("X", "float64", (len(knots),)), knots, values, beyond), "float64", (6,)
     )
-    got = run(as_model(graph), {"X": X})["y"]
+    got = run(graph.model(), {"X": X})["y"]
     for x, k, v, own in zip(X.T, knots, values, got.T, strict=True):
         inside = (x >= k[0]) & (x <= k[-1]) if beyond else np.ones(len(x), bool)
         np.testing.assert_allclose(own[inside], np.interp(x, k, v)[inside], rtol=0, atol=1e-12)

@@ -27,6 +27,7 @@ from ..runtime import checks as check
 from ..runtime.levels import exact_level
 from ..runtime.seeds import root_seed
 from .bands import calibration_rows
+from .rank import Threshold
 from .scores import (
     FittedRegressor,
     ObservedRows,
@@ -37,7 +38,6 @@ from .scores import (
     score_for,
     to_calibrate,
 )
-from .threshold import Threshold
 from .wrapped_estimator import ConformalEstimator, Regressor
 
 
@@ -145,6 +145,15 @@ class OnlineConformal(ConformalEstimator):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LinearRegression
+        >>> X = np.random.default_rng(0).standard_normal((100, 2))
+        >>> band = OnlineConformal(LinearRegression()).fit(X[:80], X[:80, 0])
+        >>> len(band.waiting_)
+        0
         """
         level, estimator = self._checked_level(), self._checked_regressor()
         check.check_some_rows(X)
@@ -176,6 +185,15 @@ class OnlineConformal(ConformalEstimator):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LinearRegression
+        >>> X = np.random.default_rng(0).standard_normal((100, 2))
+        >>> model = LinearRegression().fit(X[:50], X[:50, 0])
+        >>> OnlineConformal(model).conformalize(X[50:], X[50:, 0]).estimator_ is model
+        True
         """
         level, Y = self._checked_level(), _one_output(y)
         check_consistent_length(X, Y)
@@ -265,6 +283,16 @@ class OnlineConformal(ConformalEstimator):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LinearRegression
+        >>> X = np.random.default_rng(0).standard_normal((100, 2))
+        >>> band = OnlineConformal(LinearRegression()).fit(X[:80], X[:80, 0])
+        >>> mean, interval = band.predict_interval(X[80:84])
+        >>> band.update(X[[81, 83], 0], rows=[1, 3]).waiting_
+        array([0, 2])
         """
         check_is_fitted(self, "_thresholds")
         outcomes = _one_output(np.atleast_1d(check.as_numbers("y", y)), at_least=0)
@@ -291,6 +319,16 @@ class OnlineConformal(ConformalEstimator):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LinearRegression
+        >>> X = np.random.default_rng(0).standard_normal((100, 2))
+        >>> band = OnlineConformal(LinearRegression()).fit(X[:80], X[:80, 0])
+        >>> mean, interval = band.predict_interval(X[80:84])
+        >>> band.drop([0, 1]).waiting_
+        array([2, 3])
         """
         check_is_fitted(self, "_thresholds")
         return self._without(self._numbers(rows, len(self._waiting)))
@@ -327,6 +365,16 @@ class OnlineConformal(ConformalEstimator):
         -------
         mean : array (n,)
         interval : array (n, 2, 1)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LinearRegression
+        >>> X = np.random.default_rng(0).standard_normal((100, 2))
+        >>> band = OnlineConformal(LinearRegression()).fit(X[:80], X[:80, 0])
+        >>> mean, interval = band.predict_online(X[80:], X[80:, 0])
+        >>> interval.shape
+        (20, 2, 1)
         """
         check_is_fitted(self, "_thresholds")
         Y = _one_output(y)

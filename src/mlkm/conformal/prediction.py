@@ -97,11 +97,20 @@ class PredictsBand(ConformalEstimator):
         Returns
         -------
         array (n,), or (n, k) for k outputs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mlkm import ConformalRegressor
+        >>> from sklearn.linear_model import LinearRegression
+        >>> X = np.arange(20.0)[:, None]
+        >>> ConformalRegressor(LinearRegression(), random_state=0).fit(X, X[:, 0]).predict([[2.5]]).round(6)
+        array([2.5])
         """
         if not is_elsewhere(X):
             return super().predict(X)
         check_is_fitted(self, "estimator_")
-        mean: Array = apply_rows(Predictions(sendable(self.estimator_)), X, [self._row_shape()], self.estimator_)[0]
+        mean: Array = apply_rows(Predictions(sendable(self.estimator_)), X, [self.row_shape_], self.estimator_)[0]
         return mean
 
     def predict_interval(
@@ -160,7 +169,7 @@ class PredictsBand(ConformalEstimator):
         levels = exact_levels(self.confidence_level if confidence_level is None else confidence_level)
         request = Request(levels, side, yes_no("joint", joint), groups)
         X, request = _checked_rows(X, request, sample_weight, "intervals")
-        tail = self._row_shape()
+        tail = self.row_shape_
         intervals = IntervalsAt(self._band, request, limits, self._output)
         mean, interval = self._at_rows(intervals, X, [tail, (2, len(levels), *tail)])
         return mean, interval
@@ -322,14 +331,21 @@ class PredictsBand(ConformalEstimator):
         """The index along the last axis: a single output has none."""
         return 0 if self._single_output else slice(None)
 
-    def _row_shape(self) -> tuple[int, ...]:
-        """Return the shape of the prediction of a row."""
+    @property
+    def band_(self) -> Band:
+        """Return the calibrated band."""
+        check_is_fitted(self, "estimator_")
+        return self._band
+
+    @property
+    def row_shape_(self) -> tuple[int, ...]:
+        """Return the shape of the prediction of a row: () for one-dimensional targets, else (k,)."""
         return () if self._single_output else (self._band.n_outputs,)
 
     def _distribution(self, function: QuantilesAt, X: object, n_levels: int) -> Array:
         """Return what a function gives at rows X, with an axis for levels or points where several were asked for."""
         levels = () if isinstance(function.level, int) else (n_levels,)
-        return self._at_rows(function, X, [(*levels, *self._row_shape())])[0]
+        return self._at_rows(function, X, [(*levels, *self.row_shape_)])[0]
 
     def _at_rows(self, function: IntervalsAt, X: object, row_shapes: Sequence[tuple[int, ...]]) -> tuple[Array, ...]:
         """Return arrays for rows in memory or in files, and Dask arrays for a collection."""

@@ -26,12 +26,10 @@ from ..data.tables import TableEncoder
 from ..kernels import Gaussian
 from ..model.features import FeatureMap, draw_features
 from ..runtime.seeds import Purpose, generator
+from ..runtime.sizes import QUANTILE_STEPS, WEAK_MOMENT
 from ..solve.ridge import eigen
 
-_LEAST_ROWS = 5  # one of them is held out
 _PENALTIES = 10.0 ** np.arange(0, -6, -1)
-_STEPS = 60  # of L-BFGS at each penalty
-_TOO_WEAK = 1e-2  # of the least penalty: second moments below shrink to nothing at every penalty
 
 
 @dataclass(frozen=True)
@@ -97,11 +95,11 @@ def fit_quantiles(
     return QuantileBand(encoder, levels, x_scaler, phi, *fits)
 
 
-def check_rows(n: int) -> None:
-    """Refuse too few rows before anything is fitted."""
-    if n < _LEAST_ROWS:
+def check_rows(n: int, least_rows: int = 5) -> None:
+    """Refuse too few rows before anything is fitted; one of five is held out."""
+    if n < least_rows:
         raise ValueError(
-            f"score='quantile' needs at least {_LEAST_ROWS} rows to fit two quantiles; got {n}: give more rows, or take"
+            f"score='quantile' needs at least {least_rows} rows to fit two quantiles; got {n}: give more rows, or take"
             " score='absolute'."
         )
 
@@ -127,7 +125,7 @@ def _axes(F: Array, weights: Array) -> _Axes:
     F = F - mean
     A = F * np.sqrt(weights)[:, None]
     moments, V = eigen((A.T @ A if p <= n else A @ A.T) / n)
-    relevant = moments > max(_TOO_WEAK * _PENALTIES[-1], moments[-1] * 1e-13)
+    relevant = moments > max(WEAK_MOMENT * _PENALTIES[-1], moments[-1] * 1e-13)
     moments, V = moments[relevant], V[:, relevant]
     if p > n:
         V = A.T @ V / np.sqrt(n * moments)
@@ -177,6 +175,10 @@ def _smoothed(axes: _Axes, z: Array, tau: float, penalty: float, start: Array) -
         return float(value), -scale * np.r_[slope.sum(), slope @ U - penalty * W[1:]]
 
     least = minimize(
-        loss, start / scale, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS, "ftol": 1e-7, "gtol": 1e-6}
+        loss,
+        start / scale,
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": QUANTILE_STEPS, "ftol": 1e-7, "gtol": 1e-6},
     )
     return np.asarray(scale * least.x)

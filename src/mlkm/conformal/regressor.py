@@ -130,6 +130,15 @@ class ConformalRegressor(Reporting, PredictsBand):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> from mlkm import ConformalRegressor, RandomFeatureRidge
+        >>> from mlkm.datasets import make_example1
+        >>> X, y, f = make_example1(n=400, d=4, random_state=0)
+        >>> model = RandomFeatureRidge(100, scale=1.0, random_state=0)
+        >>> ConformalRegressor(model, calibration_size=0.25, random_state=0).fit(X, y).n_calibration_
+        100
         """
         level, (estimator, score) = max(exact_levels(self.confidence_level)), self._checked_parameters()
         if (source := as_rows(X, y, sample_weight)) is not None:
@@ -278,11 +287,6 @@ def _observed(X: object, y: object, sample_weight: ArrayLike | None, groups: Arr
 def _with_scaled_weights(rows: ObservedRows) -> ObservedRows:
     """Return the rows with weights of a size that a regressor can sum up."""
     return replace(rows, weights=checked_weights(rows.weights, len(rows.y)))
-
-
-def band_of(regressor: ConformalRegressor) -> Band:
-    """Return the calibrated band of a fitted regressor."""
-    return regressor._band
 
 
 def conformalize_checked(

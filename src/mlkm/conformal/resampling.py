@@ -34,6 +34,7 @@ from ..exceptions import warn
 from ..fit.apply import sendable
 from ..runtime.checks import brief
 from ..runtime.seeds import Purpose, generator
+from ..runtime.sizes import BAND_ENTRIES
 from .bands import Band, CalibrationScores, CalibrationWeights, Request, RowsOfGroup, check_weights
 from .rank import RowWeights, row_quantiles, row_shares
 from .scores import (
@@ -58,10 +59,6 @@ from .wrapped_estimator import (
     may_have_closed_form,
     mean_and_std,
 )
-
-_ENTRIES = 2**22  # numbers in a block of new rows by training rows: 32 MB
-_FOLDS = 5  # of CV+ where features are learned, and of residuals within a fold, as in `ConformalRegressor`
-_REPLICATES = 80  # of the bootstrap, as in the paper
 
 
 class LeftOutPredictions(NamedTuple):
@@ -128,7 +125,7 @@ class LeftOutBand(Band):
 
 def _blocks(group: RowsOfGroup) -> Iterator[tuple[IntArray, RowWeights | None]]:
     """Yield the new rows of a group a block at a time, with the weights of its calibration rows and of the block."""
-    size = max(1, _ENTRIES // max(len(group.old), 1))
+    size = max(1, BAND_ENTRIES // max(len(group.old), 1))
     for begin in range(0, len(group.new), size):
         part, weights = slice(begin, begin + size), group.weights
         yield group.new[part], None if weights is None else RowWeights(weights.old, weights.new[part])
@@ -231,7 +228,7 @@ def fit_cross(estimator: Regressor, settings: ScoreSettings, rows: ObservedRows)
         test = np.flatnonzero(fold == number)
         if np.isin(train, test).any():
             raise ValueError(f"The training rows of fold {number} of cv must not be among the rows it is tested on.")
-        scored = fit_scored(estimator, replace(settings, cv=_FOLDS), scaled.take(train))
+        scored = fit_scored(estimator, replace(settings, cv=ScoreSettings.cv), scaled.take(train))
         scored, band = scored.settled_at(_safe_indexing(rows.X, test))
         below[test], above[test] = band.scores(Y[test])
         fits.append(scored)
@@ -271,7 +268,7 @@ def _by_folds(estimator: Regressor, settings: ScoreSettings, rows: ObservedRows)
             "cv='loo' needs rows that no search has seen, and this fitted model may have searched for its features on"
             " the rows given; call conformalize with rows that it has not seen, or give the estimator unfitted."
         )
-    folds = min(_FOLDS, len(rows.y))
+    folds = min(ScoreSettings.cv, len(rows.y))
     warn(
         "cv='loo' holds features fixed, and this estimator searches for them on the same rows, so that leave-one-out"
         f" residuals would be too small: {folds} folds with a search each were used, as with cv={folds}; with a given"
@@ -285,10 +282,10 @@ def _no_closed_form(estimator: Regressor) -> str:
     return f"cv='loo' needs the closed form of one layer, which {name} as given has not; pass sklearn's LeaveOneOut()."
 
 
-def fit_bootstrap(estimator: Regressor, seed: int, rows: ObservedRows) -> BootstrapBand:
-    """Fit to all rows, and to rows drawn with replacement, each with its weight."""
+def fit_bootstrap(estimator: Regressor, seed: int, rows: ObservedRows, n_replicates: int = 80) -> BootstrapBand:
+    """Fit to all rows, and to rows drawn with replacement, each with its weight; 80 times, as in the paper."""
     n = len(rows.y)
-    draws = (generator(seed, Purpose.BOOTSTRAP, b).integers(n, size=n) for b in range(_REPLICATES))
+    draws = (generator(seed, Purpose.BOOTSTRAP, b).integers(n, size=n) for b in range(n_replicates))
     samples = chain([rows], (rows.take(draw) for draw in draws))
     model, *replicates = (fit_regressor(estimator, part.X, part.y, part.weights)[0] for part in samples)
     return BootstrapBand(model, tuple(replicates), n, columns(rows.y).shape[1])

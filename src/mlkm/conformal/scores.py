@@ -28,6 +28,7 @@ from ..data.folds import as_splitter, groups_for, keeps_groups_together
 from ..exceptions import warn
 from ..fit.apply import sendable
 from ..runtime.checks import one_of
+from ..runtime.sizes import NEGLIGIBLE_UNIT
 from .quantile import QuantileBand, check_rows, check_table, fit_quantiles
 from .wrapped_estimator import (
     Regressor,
@@ -44,8 +45,6 @@ from .wrapped_estimator import (
 )
 
 SCORES = ("auto", "variance", "absolute", "residual", "quantile")
-_NEGLIGIBLE = 1e-12  # of the largest unit: what a unit of zero counts as
-_LEAST_SHARE = 0.1  # of the median absolute residual, below which no fitted unit falls
 
 
 @dataclass(frozen=True)
@@ -171,7 +170,7 @@ class ScoredRegressor:
 
 def least_unit(largest: Array) -> Array:
     """Return what a unit of zero counts as, for each output, from the largest unit."""
-    return _or_one(_NEGLIGIBLE * largest)
+    return _or_one(NEGLIGIBLE_UNIT * largest)
 
 
 def unit_of_outputs(spread: Array) -> Array:
@@ -232,13 +231,16 @@ def fit_scored(estimator: Regressor, settings: ScoreSettings, rows: ObservedRows
     return ScoredRegressor(model, score, scale=unit_of_outputs(residuals.mean(axis=0)))
 
 
-def _with_residual_fit(model: Regressor, inputs: object, cv: object, rows: ObservedRows) -> ScoredRegressor:
-    """Fit a clone of the last step to the absolute residuals of rows that were not used to predict them."""
+def _with_residual_fit(
+    model: Regressor, inputs: object, cv: object, rows: ObservedRows, least_share: float = 0.1
+) -> ScoredRegressor:
+    """Fit a clone of the last step to the absolute residuals of rows that were not used to predict them; no unit is
+    below `least_share` of their median."""
     residuals = np.abs(_left_out_residuals(model, inputs, cv, rows))
     last = clone(last_step(model))
     targets = residuals if rows.y.ndim > 1 else residuals[:, 0]
     spread = last.fit(inputs, targets, **fit_arguments(last, rows.weights))
-    least = np.maximum(_LEAST_SHARE * np.median(residuals, axis=0), np.finfo(float).tiny)
+    least = np.maximum(least_share * np.median(residuals, axis=0), np.finfo(float).tiny)
     return ScoredRegressor(model, "residual", spread=spread, least=least)
 
 

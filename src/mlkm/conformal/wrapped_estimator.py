@@ -199,6 +199,12 @@ class ConformalEstimator(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # 
         Returns
         -------
         dict of parameter names to values.
+
+        Examples
+        --------
+        >>> from mlkm import ConformalRegressor
+        >>> ConformalRegressor(score="absolute").get_params()["score"]
+        'absolute'
         """
         return {**super().get_params(deep), "score": vars(self)["score"]}
 
@@ -213,6 +219,15 @@ class ConformalEstimator(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # 
         Returns
         -------
         array (n,), or (n, k) for k outputs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mlkm import OnlineConformal
+        >>> from sklearn.linear_model import LinearRegression
+        >>> X = np.arange(20.0)[:, None]
+        >>> OnlineConformal(LinearRegression()).fit(X, X[:, 0]).predict([[2.5]]).round(6)
+        array([2.5])
         """
         check_is_fitted(self, "estimator_")
         return np.asarray(self.estimator_.predict(X))

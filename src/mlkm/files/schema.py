@@ -20,10 +20,10 @@ from ..conformal.bands import Band, CalibrationScores, CalibrationWeights, Split
 from ..conformal.elsewhere import SelectedBand
 from ..conformal.online import OnlineConformal, WaitingRow
 from ..conformal.quantile import QuantileBand
+from ..conformal.rank import Threshold
 from ..conformal.regressor import ConformalRegressor
 from ..conformal.resampling import BootstrapBand, CrossBand, JackknifeBand
 from ..conformal.scores import FittedRegressor, ScoredRegressor, ScoreSettings
-from ..conformal.threshold import Threshold
 from ..data import Block
 from ..data.input_range import InputRange
 from ..data.inputs import Inputs

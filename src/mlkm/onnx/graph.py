@@ -1,43 +1,90 @@
-"""A graph of operations under construction, as plain data: every step is said once, and what is equal is shared.
+"""A graph of ONNX operations under construction, as plain data, and the model of the package onnx that it becomes.
 
-`graph("Add", a, b)` is the name of a + b. Arrays among the inputs become constants; equal constants are stored once,
-and an operation that was asked for before is not repeated, so terms with the same points or ranks share them.
+`graph("Add", a, b)` adds a + b and returns the name of the result. Arrays and numbers among the inputs become
+constants. Equal constants are stored once, and an operation that has been added before is not repeated, so that terms
+of a kernel share points and ranks.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import reduce
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from .._types import Array, IntArray
+from ..runtime.sizes import INDICATOR_LEVELS
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
+
+Operand: TypeAlias = str | float | Sequence[int] | NDArray[np.generic] | np.generic
+Attribute: TypeAlias = int | Sequence[int] | Sequence[str]
 
 ML = "ai.onnx.ml"
 OPSETS = {"": 18, ML: 3}
-_FEW = 32  # levels of a column up to which a product of indicators takes less time than comparisons
 TYPES = {"float32": 1, "int64": 7, "string": 8, "float64": 11}  # the numbers that ONNX has for them
+
+
+def package(name: str) -> ModuleType:
+    """Import a package of the extra `onnx`, or say what to install."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ImportError(f'to_onnx needs the package {name}: pip install "mlkm[onnx]".') from error
 
 
 @dataclass(frozen=True)
 class Node:
-    """One operation."""
+    """One operation, with the body of its loop where it is a Scan."""
 
     kind: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     domain: str = ""
-    attributes: tuple[tuple[str, Any], ...] = ()
+    attributes: tuple[tuple[str, Attribute], ...] = ()
+    body: "Body | None" = None
+
+    def proto(self) -> "NodeProto":
+        """Return the operation as the package onnx has it."""
+        from onnx import helper
+
+        node = helper.make_node(self.kind, self.inputs, self.outputs, name=self.outputs[0], domain=self.domain)
+        loop = {} if self.body is None else {"body": self.body.proto()}
+        node.attribute.extend(helper.make_attribute(*pair) for pair in {**dict(self.attributes), **loop}.items())
+        return node
+
+
+@dataclass(frozen=True)
+class ConvertedNode:
+    """An operation of a model that another package has converted."""
+
+    converted: "NodeProto"
+
+    def proto(self) -> "NodeProto":
+        """Return the operation as the package onnx has it."""
+        return self.converted
 
 
 @dataclass(frozen=True)
 class Body:
-    """What a Scan does with one row: a vector of `size` numbers to one of any length, in float64."""
+    """What a Scan does with one row: it maps a vector of `size` numbers to a vector of any length, in float64."""
 
     nodes: tuple[Node, ...]
     row: str
     size: int
     result: str
+
+    def proto(self) -> "GraphProto":
+        """Return the body as the package onnx has it."""
+        from onnx import helper
+
+        row = helper.make_tensor_value_info(self.row, TYPES["float64"], [self.size])
+        result = helper.make_tensor_value_info(self.result, TYPES["float64"], [None])
+        return helper.make_graph([node.proto() for node in self.nodes], "row", [row], [result])
 
 
 @dataclass(frozen=True)
@@ -48,74 +95,96 @@ class Port:
     dtype: str
     shape: tuple[int, ...]
 
+    def proto(self) -> "ValueInfoProto":
+        """Return the port as the package onnx has it."""
+        from onnx import helper
+
+        return helper.make_tensor_value_info(self.name, TYPES[self.dtype], ["rows", *self.shape])
+
 
 @dataclass
 class Graph:
-    """What has been said so far. `prefix` begins all names that are made."""
+    """Operations, constants, inputs and outputs so far. All names that are made begin with `prefix`."""
 
     prefix: str = "mlkm/"
-    nodes: list[Any] = field(default_factory=list)  # of `Node`, or ready nodes of another converter
-    constants: dict[str, NDArray[Any]] = field(default_factory=dict)
+    nodes: list[Node | ConvertedNode] = field(default_factory=list)
+    constants: dict[str, NDArray[np.generic]] = field(default_factory=dict)
     inputs: list[Port] = field(default_factory=list)
     outputs: list[Port] = field(default_factory=list)
-    _known: dict[Any, str] = field(default_factory=dict)
+    _names: dict[tuple[object, ...], str] = field(default_factory=dict)
     _made: dict[str, Node] = field(default_factory=dict)
 
+    def model(self) -> "ModelProto":
+        """Return the graph as a checked `onnx.ModelProto`."""
+        onnx = package("onnx")
+        nodes = [node.proto() for node in self.nodes]
+        body = onnx.helper.make_graph(
+            nodes,
+            "mlkm",
+            [port.proto() for port in self.inputs],
+            [port.proto() for port in self.outputs],
+            [onnx.numpy_helper.from_array(array, name) for name, array in self.constants.items()],
+        )
+        used = {"", *(node.domain for node in nodes)}
+        opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in OPSETS.items() if domain in used]
+        # with the operations of opset 18, format 8 is read by every onnxruntime since 1.14
+        model: ModelProto = onnx.helper.make_model(body, opset_imports=opsets, ir_version=8, producer_name="mlkm")
+        onnx.checker.check_model(model)
+        return model
+
     def new(self, kind: str) -> str:
-        """A name that was not used yet."""
+        """Return a name that was not used yet."""
         return f"{self.prefix}{kind}{len(self.nodes) + len(self.constants)}"
 
-    def constant(self, array: Any) -> str:
-        value = np.ascontiguousarray(array).reshape(np.shape(array))
+    def constant(self, array: Operand) -> str:
+        """Store an array, unless an equal one is stored already, and return its name."""
+        value = np.asarray(array, order="C")
         key = value.dtype.str, value.shape, value.tobytes()
-        if key not in self._known:
-            self._known[key] = self.new("constant")
-            self.constants[self._known[key]] = value
-        return self._known[key]
+        if key not in self._names:
+            self._names[key] = self.new("constant")
+            self.constants[self._names[key]] = value
+        return self._names[key]
 
-    def __call__(self, kind: str, *inputs: Any, domain: str = "", **attributes: Any) -> str:
-        names = self._kept_apart(kind, tuple(x if isinstance(x, str) else self.constant(x) for x in inputs))
-        key = kind, names, domain, repr(sorted(attributes.items()))
-        if key not in self._known:
+    def __call__(
+        self, kind: str, *inputs: Operand, domain: str = "", body: Body | None = None, **attributes: Attribute
+    ) -> str:
+        """Add an operation, unless it was added before, and return the name of its result."""
+        names = self._unfused(kind, tuple(x if isinstance(x, str) else self.constant(x) for x in inputs))
+        key = kind, names, domain, body, repr(sorted(attributes.items()))
+        if key not in self._names:
             output = self.new(kind)
-            node = Node(kind, names, (output,), domain, tuple(sorted(attributes.items())))
+            node = Node(kind, names, (output,), domain, tuple(sorted(attributes.items())), body)
             self.nodes.append(node)
-            self._made[output], self._known[key] = node, output
-        return self._known[key]
+            self._made[output], self._names[key] = node, output
+        return self._names[key]
 
-    def _kept_apart(self, kind: str, names: tuple[str, ...]) -> tuple[str, ...]:
-        """The inputs, with a step between a matrix product and a single factor beside it: onnxruntime would make the
-        factor an attribute of the product, which is in float32 whatever the type of the product, or in older versions
-        find no such product in float64."""
-        if kind == "MatMul":
-            return tuple(self._as_it_is(name) if self._is_scaled(name) else name for name in names)
-        if self._has_single(kind, names):
-            return tuple(self._as_it_is(name) if self._is_product(name) else name for name in names)
-        return names
+    def _unfused(self, kind: str, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the inputs with an operation that changes nothing between a matrix product and a single factor beside
+        it: onnxruntime would fuse the two, with a factor in float32 whatever the type of the product, and older
+        versions have no such product in float64."""
+        scales = self._is_scaling(kind, names)
 
-    def _as_it_is(self, name: str) -> str:
-        return self("Max", name, np.array(np.finfo(np.float64).min))
+        def fuses(name: str) -> bool:
+            node = self._made.get(name)
+            if node is None:
+                return False
+            return self._is_scaling(node.kind, node.inputs) if kind == "MatMul" else scales and node.kind == "MatMul"
 
-    def _has_single(self, kind: str, names: tuple[str, ...]) -> bool:
-        """Whether this is a product with a constant that is one number."""
-        own = (self.constants[name] for name in names if name in self.constants)
-        return kind in ("Mul", "Div") and any(array.size == 1 and array.dtype == np.float64 for array in own)
+        least = np.finfo(np.float64).min
+        return tuple(self("Max", name, least) if fuses(name) else name for name in names)
 
-    def _is_scaled(self, name: str) -> bool:
-        node = self._made.get(name)
-        return node is not None and self._has_single(node.kind, node.inputs)
-
-    def _is_product(self, name: str) -> bool:
-        node = self._made.get(name)
-        return node is not None and node.kind == "MatMul"
+    def _is_scaling(self, kind: str, names: tuple[str, ...]) -> bool:
+        """Return whether an operation is a product with a constant that is one number."""
+        constants = (self.constants[name] for name in names if name in self.constants)
+        return kind in ("Mul", "Div") and any(array.size == 1 and array.dtype == np.float64 for array in constants)
 
     def input(self, name: str, dtype: str, shape: tuple[int, ...]) -> str:
-        """An input by its name; the same one where it was asked for before."""
+        """Add an input, unless it was added before, and return its name."""
         port = Port(name, dtype, shape)
-        known = {own.name: own for own in self.inputs}
-        if name not in known:
+        known = next((other for other in self.inputs if other.name == name), None)
+        if known is None:
             self.inputs.append(port)
-        elif known[name] != port:
+        elif known != port:
             raise ValueError(
                 f"Column {name!r} is a category to one part of the model and a number to another, which cannot be"
                 " exported; make it a category in the table itself, as words."
@@ -123,40 +192,45 @@ class Graph:
         return name
 
     def output(self, name: str, tensor: str, dtype: str, shape: tuple[int, ...]) -> None:
-        """A result; its name goes on with an underscore where a column has it."""
+        """Add an output of rows of this shape; underscores are added to its name where a column has it."""
         while any(name == port.name for port in self.inputs):
             name += "_"
-        self.nodes.append(Node("Identity", (tensor,), (name,)))
+        shaped = self.cast(self("Reshape", tensor, [-1, *shape]), dtype)
+        self.nodes.append(Node("Identity", (shaped,), (name,)))
         self.outputs.append(Port(name, dtype, shape))
 
-    # What is asked for all the time.
+    # Operations that are needed all the time.
 
-    def cast(self, tensor: str, dtype: Any) -> str:
+    def cast(self, tensor: str, dtype: DTypeLike) -> str:
+        """Return a tensor in another type."""
         return self("Cast", tensor, to=TYPES[np.dtype(dtype).name])
 
     def columns(self, tensor: str, at: Sequence[int] | IntArray) -> str:
-        """Some of the columns."""
+        """Return these columns of a tensor."""
         return self("Gather", tensor, np.asarray(at, np.int64), axis=1)
 
     def side_by_side(self, parts: Sequence[str]) -> str:
+        """Return one tensor with the columns of several."""
         return parts[0] if len(parts) == 1 else self("Concat", *parts, axis=1)
 
     def row_sums(self, tensor: str) -> str:
-        """(n, 1)."""
-        return self("ReduceSum", tensor, np.array([1]), keepdims=1)
+        """Return the sums of rows, (n, 1)."""
+        return self("ReduceSum", tensor, [1], keepdims=1)
+
+    def squared_norms(self, tensor: str) -> str:
+        """Return the sums of squares of rows, (n, 1)."""
+        return self.row_sums(self("Mul", tensor, tensor))
 
     def total(self, parts: Sequence[str]) -> str:
-        result = parts[0]
-        for part in parts[1:]:
-            result = self("Add", result, part)
-        return result
+        """Return the sum of tensors."""
+        return reduce(lambda total, part: self("Add", total, part), parts)
 
-    def held(self, tensor: str, low: Array, high: Array) -> str:
-        """No lower and no higher than that."""
+    def clip(self, tensor: str, low: Array, high: Array) -> str:
+        """Return a tensor with values between `low` and `high`."""
         return self("Min", self("Max", tensor, np.asarray(low, np.float64)), np.asarray(high, np.float64))
 
     def affine(self, tensor: str, W: Array) -> str:
-        """[h, 1] @ W."""
+        """Return [h, 1] W for every row h."""
         return self("Add", self("MatMul", tensor, W[:-1]), W[-1])
 
     # What kernels are made of. Points are stored as columns (d, M), the way products need them: older versions of
@@ -172,41 +246,39 @@ class Graph:
         T = directions if len(directions) else np.zeros((1, directions.shape[1]))
         u, v = self("MatMul", Z, T.T), self("MatMul", T, self.points(points))
         of_u, of_v = (self._minus_half_norms(x, axis) for x, axis in ((u, 1), (v, 0)))
-        left = self("Concat", self("Pad", u, np.array([0, 0, 0, 1]), np.array(1.0)), of_u, axis=1)
-        right = self("Pad", self("Concat", v, of_v, axis=0), np.array([0, 0, 1, 0]), np.array(1.0))
-        return self("Min", self("MatMul", left, right), np.array(0.0))
+        left = self("Concat", self("Pad", u, [0, 0, 0, 1], 1.0), of_u, axis=1)
+        right = self("Pad", self("Concat", v, of_v, axis=0), [0, 0, 1, 0], 1.0)
+        return self("Min", self("MatMul", left, right), 0.0)
 
     def _minus_half_norms(self, x: str, axis: int) -> str:
-        return self("Mul", self("ReduceSum", self("Mul", x, x), np.array([axis]), keepdims=1), np.array(-0.5))
+        return self("Mul", self("ReduceSum", self("Mul", x, x), [axis], keepdims=1), -0.5)
 
     def minus_distances(self, relevance: Array, Z: str, points: Array) -> str:
-        """Return -sum_j gamma_j |z_j - p_j|. l1 distances have no product and no operation in ONNX: a Scan goes over
-        the rows, with gamma'|P' - z| for one z at a time, so that memory stays at one table of the points."""
+        """Return -sum_j gamma_j |z_j - p_j|.
+
+        ONNX has no product or operation for l1 distances: a Scan goes over the rows, with gamma'|P' - z| for one z at
+        a time, so that memory stays at one table of the points.
+        """
         seen = np.flatnonzero(relevance)
         columns = self("Gather", self.points(points), seen.astype(np.int64), axis=0)
         weights = self.constant(-np.asarray(relevance[seen], np.float64)[None])
-        upright, flat = self.constant(np.array([-1, 1])), self.constant(np.array([-1]))
+        upright, flat = self.constant([-1, 1]), self.constant([-1])
         row, column, apart, size, product, result = (f"{self.prefix}in a row/{k}" for k in range(6))
-        body = Body(
-            (
-                Node("Reshape", (row, upright), (column,)),
-                Node("Sub", (columns, column), (apart,)),
-                Node("Abs", (apart,), (size,)),
-                Node("MatMul", (weights, size), (product,)),
-                Node("Reshape", (product, flat), (result,)),
-            ),
-            row,
-            len(seen),
-            result,
+        steps = (
+            Node("Reshape", (row, upright), (column,)),
+            Node("Sub", (columns, column), (apart,)),
+            Node("Abs", (apart,), (size,)),
+            Node("MatMul", (weights, size), (product,)),
+            Node("Reshape", (product, flat), (result,)),
         )
-        return self("Scan", self.columns(Z, seen), body=body, num_scan_inputs=1)
+        return self("Scan", self.columns(Z, seen), body=Body(steps, row, len(seen), result), num_scan_inputs=1)
 
-    def same_levels(self, weights: Array, Z: str, points: Array, dtype: Any) -> str:
+    def same_levels(self, weights: Array, Z: str, points: Array, dtype: DTypeLike) -> str:
         """Return sum_c w_c 1[z_c = p_c]: columns of few levels by one product of indicators, the others by
         comparisons."""
         seen, P = np.flatnonzero(weights), self.points(points)
         levels_of = {c: np.unique(points[:, c]).astype(np.float64) for c in seen}
-        few = [c for c in seen if len(levels_of[c]) <= _FEW]
+        few = [c for c in seen if len(levels_of[c]) <= INDICATOR_LEVELS]
         parts = []
         if few:
             at = np.repeat(few, [len(levels_of[c]) for c in few])
@@ -214,7 +286,7 @@ class Graph:
             left = self.cast(self("Equal", self.columns(Z, at), levels), dtype)
             right = self.cast(self("Equal", self("Gather", P, at, axis=0), levels[:, None]), dtype)
             parts.append(self("MatMul", left, self("Mul", right, weights[at, None].astype(dtype))))
-        for c in (c for c in seen if len(levels_of[c]) > _FEW):
+        for c in (c for c in seen if len(levels_of[c]) > INDICATOR_LEVELS):
             same = self("Equal", self.columns(Z, np.array([c])), self("Gather", P, np.array([c]), axis=0))
             parts.append(self("Where", same, weights[c].astype(dtype), np.zeros((), dtype)))
         if not parts:

@@ -17,10 +17,19 @@ RELEVANCE_ROWS = (100, 1000)  # rows of them, at least and at most
 BLOCK_ENTRIES = 2**20  # numbers in a block of features of layer 1 in training: 8 MB in float64
 EPOCHS_AHEAD = 50  # epochs at most that a rotation in a process of its own runs ahead of the stopping rule
 WEIGHTS_AHEAD = 2**22  # weights that it returns of them, at most
+INDICATOR_LEVELS = 32  # levels of a column up to which ONNX compares levels by a product of indicators
+EXPORTED_SIDE = 2000  # rows or features of a factor that an ONNX model stores, at most: 32 MB
+BAND_ENTRIES = 2**22  # numbers in a block of new rows by training rows, for bands of method="cross": 32 MB
 PRODUCT_TASKS = 64  # tasks of a cluster per product with a kernel matrix
 
 # --- tolerances
 LARGEST_ANGLE = 1e100  # inputs times scale: cosines lose all digits far below (1e16), squares overflow above (1e154)
+EXPORT_ERROR = 1e-4  # bound on the error of an ONNX model in float32, y having variance 1; signs leave much less
+LARGEST_FACTOR = 1e300  # factor of simulated noise and inputs, at most: a few times this number is still finite
+WEIGHT_ROUNDING = 1e-12  # relative error of a sum of weights, by which it may miss a level that it reaches
+NEGLIGIBLE_UNIT = 1e-12  # share of the largest unit of a score that a unit of zero counts as
+WEAK_MOMENT = 1e-2  # share of the least penalty below which second moments are dropped from a quantile fit
+QUANTILE_STEPS = 60  # steps of L-BFGS of a quantile fit at each penalty, at most
 PRECISE_NOISE = 1e-3  # noise variance, y having 1, below which sums over many rows are in float64
 LANDMARK_FLOORS = (1e-4, 1e-7)  # shares of the mean variance added to landmarks' kernel matrices, float32 and float64
 SEARCH_GRID = 2.0**20  # steps per standard deviation to which the rows of a search are rounded

@@ -1,0 +1,153 @@
+"""The border to skl2onnx: steps and regressors of scikit-learn inside a graph, and estimators of mlkm as operators of
+skl2onnx.
+
+What skl2onnx converts is in float64, since scalers cancel.
+"""
+
+from collections.abc import Callable
+from functools import singledispatch
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+
+from ..base import KernelMachine
+from ..estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
+from ..random_features import RandomFeatures
+from .graph import OPSETS, ConvertedNode, Graph, package
+from .inputs import Source
+from .machines import machine_mean
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+    from skl2onnx.common._container import ModelComponentContainer
+    from skl2onnx.common._topology import Operator, Scope
+
+Converter: TypeAlias = Callable[["Scope", "Operator", "ModelComponentContainer"], None]
+
+
+@singledispatch
+def regressor_mean(model: BaseEstimator, source: Source) -> str:
+    """Return the mean of y by any fitted regressor, (n, k), in float64."""
+    return source.graph.cast(_inlined(model, source), np.float64)
+
+
+regressor_mean.register(KernelMachine, machine_mean)
+
+
+def before_last(pipeline: Pipeline, source: Source) -> Source:
+    """Return the rows as the last step of a pipeline sees them."""
+    for _, step in pipeline.steps[:-1]:
+        if step is not None and not isinstance(step, str):  # "passthrough"
+            made = _imputed(step, source) if _only_imputes(step) else _inlined(step, source)
+            source = Source(source.graph, source.dtype, made)
+    return source
+
+
+def _only_imputes(step: BaseEstimator) -> bool:
+    """Return whether a step fills in numbers and does nothing else; onnxruntime has an operation for it in float32
+    only."""
+    plain = isinstance(step, SimpleImputer) and not step.add_indicator and step.statistics_.dtype.kind == "f"
+    return plain and isinstance(step.missing_values, float) and bool(np.isnan(step.missing_values))
+
+
+def _imputed(step: SimpleImputer, source: Source) -> str:
+    """Return columns with missing numbers filled in; those without a number in the fit are dropped, as the imputer
+    does."""
+    graph, columns = source.graph, np.flatnonzero(~np.isnan(step.statistics_))
+    X = graph.columns(source.matrix(int(step.n_features_in_)), columns)
+    return graph("Where", graph("IsNaN", X), step.statistics_[columns].astype(np.float64), X)
+
+
+def _inlined(model: BaseEstimator, source: Source) -> str:
+    """Return the output of a converted model at the rows of the source."""
+    skl2onnx, number = package("skl2onnx"), package("skl2onnx.common.data_types").DoubleTensorType
+    d, columns = int(model.n_features_in_), _columns_by_name(model)
+    X = source.matrix(d)
+    given = [("X", X, d)] if columns is None else [(c, source.graph.columns(X, [j]), 1) for j, c in enumerate(columns)]
+    try:
+        converted = skl2onnx.convert_sklearn(
+            model, initial_types=[(name, number([None, width])) for name, _, width in given], target_opset=OPSETS
+        )
+    except Exception as error:  # of many kinds
+        raise ValueError(
+            f"{type(model).__name__} on numbers is not exported, since skl2onnx says: {str(error).splitlines()[0]}"
+        ) from error
+    return _merged(source.graph, converted, {name: tensor for name, tensor, _ in given})
+
+
+def _columns_by_name(model: BaseEstimator) -> list[str] | None:
+    """Return the names of columns where a step finds them by name."""
+    by_name = isinstance(model, ColumnTransformer) and hasattr(model, "feature_names_in_")
+    return list(model.feature_names_in_) if by_name else None
+
+
+def _merged(graph: Graph, model: "ModelProto", inputs: dict[str, str]) -> str:
+    """Add all operations of a converted model under new names, at the tensors `inputs`, and return the name of its
+    first output."""
+    onnx, prefix = package("onnx"), graph.new("step") + "/"
+    names = {"": "", **inputs}
+
+    def renamed(name: str) -> str:
+        return names.setdefault(name, prefix + name)
+
+    for tensor in model.graph.initializer:
+        graph.constants[renamed(tensor.name)] = onnx.numpy_helper.to_array(tensor)
+    for node in model.graph.node:
+        copy = onnx.NodeProto()
+        copy.CopyFrom(node)
+        copy.name = prefix + node.name
+        copy.input[:], copy.output[:] = [renamed(name) for name in node.input], [renamed(name) for name in node.output]
+        graph.nodes.append(ConvertedNode(copy))
+    return renamed(model.graph.output[0].name)
+
+
+def register() -> None:
+    """Register the estimators with skl2onnx; see `mlkm.onnx.register`."""
+    update = package("skl2onnx").update_registered_converter
+    for kind in (MLKMRegressor, RKMRegressor, RandomFeatureRidge):
+        shape = _shape(lambda model: model.fitted_.preparation.n_outputs)
+        update(kind, f"Mlkm{kind.__name__}", shape, _converter(machine_mean), overwrite=True)
+    shape = _shape(lambda model: model.map_.n_features)
+    update(RandomFeatures, "MlkmRandomFeatures", shape, _converter(_random_features), overwrite=True)
+
+
+def _random_features(model: RandomFeatures, source: Source) -> str:
+    return model.map_.graph(source.graph, source.matrix(model.n_features_in_), source.double)
+
+
+def _shape(width: Callable[[BaseEstimator], int]) -> Callable[["Operator"], None]:
+    """Return a function that declares an output (n, width), in float64 if the first input is."""
+
+    def declare(operator: "Operator") -> None:
+        types = package("skl2onnx.common.data_types")
+        double = isinstance(operator.inputs[0].type, types.DoubleTensorType)
+        number = types.DoubleTensorType if double else types.FloatTensorType
+        operator.outputs[0].type = number([None, width(operator.raw_operator)])
+
+    return declare
+
+
+def _converter(result: Callable[[BaseEstimator, Source], str]) -> Converter:
+    """Return a function that adds the operations of `result`, under new names, to a container of skl2onnx."""
+
+    def convert(scope: "Scope", operator: "Operator", container: "ModelComponentContainer") -> None:
+        onnx, types = package("onnx"), package("skl2onnx.common.data_types")
+        dtype = "float64" if isinstance(operator.outputs[0].type, types.DoubleTensorType) else "float32"
+        graph = Graph(prefix=scope.get_unique_variable_name("mlkm") + "/")
+        X = graph.side_by_side([graph.cast(name, np.float64) for name in operator.input_full_names])
+        tensor = graph.cast(result(operator.raw_operator, Source(graph, dtype, X)), dtype)
+        for name, array in graph.constants.items():
+            constant = onnx.numpy_helper.from_array(array, name)
+            container.add_initializer(name, constant.data_type, array.shape, constant)
+        for node in (node.proto() for node in graph.nodes):
+            attributes = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
+            settings = {"op_domain": node.domain, "op_version": OPSETS[node.domain], "name": node.name}
+            container.add_node(node.op_type, list(node.input), list(node.output), **settings, **attributes)
+        output = operator.outputs[0].full_name
+        container.add_node("Identity", [tensor], [output], name=tensor + "/named", op_version=OPSETS[""])
+
+    return convert
