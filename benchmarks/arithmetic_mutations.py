@@ -187,10 +187,10 @@ def mutants(module: str, sample: int, seed: int) -> list[Mutant]:
     rng = random.Random(f"{seed} {module}")
     drawn: list[Mutant] = []
     for place in rng.sample(sorted(places), len(places)):
+        if len(drawn) == sample:
+            break
         name, occurrence = rng.choice(places[place])
-        text = mutate_code(source, get_operator(name)(), occurrence)
-        if text is not None and len(drawn) < sample:
-            drawn += changed(module, source, text)
+        drawn += changed(module, source, mutate_code(source, get_operator(name)(), occurrence))
     return drawn
 
 
