@@ -19,11 +19,10 @@ import numpy as np
 from mlkm.data import Block, blocks, plain_rows, standardiser
 from mlkm.model.prior import Prior
 from mlkm.model.sum_kernel import SumKernel
-from mlkm.search.first_layer import features_of, landmarks_of, with_role
-from mlkm.search.kernel_search import LearnedKernel, learn_kernel
+from mlkm.search.kernel_features import features_of, landmarks_of, with_role
+from mlkm.search.kernel_search import LearnedKernel, learn_kernel, with_residual_search
 from mlkm.search.plan import Plan
 from mlkm.search.policy import Policy
-from mlkm.search.residual_search import with_residual_search
 from mlkm.solve.ridge import system_of_rows
 
 from .many_rows import DECIDE, split

@@ -51,7 +51,7 @@ NAMES = (
     "sklearn.ensemble._stacking.StackingRegressor", "sklearn.linear_model._ridge.Ridge",
     "sklearn.feature_extraction.text.CountVectorizer",
     "mlkm.model.machine.Machine", "mlkm.model.features.FeatureMap", "mlkm.data.distinct.Rows", "mlkm.cli.main",
-    "mlkm.model.rank_transform.RankTransform", "mlkm.data.tables.text.TextBasis", "mlkm.solve.sums.Sums", "",
+    "mlkm.model.transforms.RankTransform", "mlkm.data.tables.text.TextBasis", "mlkm.solve.sums.Sums", "",
 )  # fmt: skip
 
 Entries = dict[str, bytes]

@@ -3,8 +3,8 @@
 * Errors and seconds of the default solved on all rows, and of features and landmarks that stand for the same kernels,
   on simulated data (Example 2, d = 10: distance to the noiseless truth) and on real sets that are large enough.
   Features come from one search and the kernels from as many as the effort has: the ratio is that of both defaults,
-  not of an approximation alone. The matrix is stored as long as it fits (`mlkm.solve.dual.STORED`); with `--pairs`
-  it never is.
+  not of an approximation alone. The matrix is stored as long as it fits (`STORED_BYTES` of `mlkm.runtime.sizes`); with
+  `--pairs` it never is.
 * What one product of the kernel matrix costs when it is not stored. With more rows than `--whole`, some of the pairs of
   blocks are measured, and the time of all follows from their number.
 
@@ -27,9 +27,10 @@ import numpy as np
 from mlkm import MLKMRegressor
 from mlkm.datasets import make_example2
 from mlkm.model.sum_kernel import SumKernel
+from mlkm.runtime.sizes import PAIR_ROWS
 from mlkm.search.policy import Policy, policy_context
 from mlkm.solve import dual
-from mlkm.solve.dual_matrix import SIZE, ArrayBlocks, Pairs, Strips, pair
+from mlkm.solve.dual_matrix import ArrayBlocks, Pairs, Strips, pair
 
 from . import real
 from .problem import Problem, standardised
@@ -120,7 +121,7 @@ def product(kernel: SumKernel, d: int, n: int, whole: int, some: int = 400) -> N
         at, single = rng.integers(parts.n_blocks - 1, size=(some, 2)), V.astype(np.float32)
         begin = time.process_time()
         for i, j in at.tolist():
-            a, b = (single[k * SIZE : (k + 1) * SIZE] for k in (i, j))
+            a, b = (single[k * PAIR_ROWS : (k + 1) * PAIR_ROWS] for k in (i, j))
             pair(kernel, parts.block(i), parts.block(j), a, b)
         each, n_pairs = (time.process_time() - begin) / some, parts.n_blocks * (parts.n_blocks + 1) // 2
         seconds, told = each * n_pairs, f"by {some} of {n_pairs} pairs of blocks"
@@ -145,8 +146,8 @@ def main() -> None:
         print(f"kernels of {args.effort!r} for Example 2 with d = {d}: {len(kernel.terms)} terms", flush=True)
         for n in args.products:
             product(kernel, d, n, args.whole)
-    stored = 0.0 if args.pairs else dual.STORED
-    with mock.patch.object(dual, "STORED", stored):
+    stored = 0.0 if args.pairs else dual.STORED_BYTES
+    with mock.patch.object(dual, "STORED_BYTES", stored):
         for name in args.sets:
             for n in args.rows:
                 compare(name, n, args.split, args.effort)

@@ -3,9 +3,9 @@
 import numpy as np
 
 from mlkm.data import plain_rows
-from mlkm.model.rank_transform import fit_rank_transform
 from mlkm.model.terms import Placement, SearchRows, default_terms
-from mlkm.search.kernel_parameters import refined, start, sum_kernel
+from mlkm.model.transforms import fit_rank_transform
+from mlkm.search.evidence import refined, start, sum_kernel
 
 TERMS = default_terms(4)
 

@@ -1,4 +1,4 @@
-"""How weights are found. A solver is a small object of its own settings, which says what it can train.
+"""Solvers for the weights. A solver is a small object of settings, which says what it can train.
 
 >>> from mlkm import MLKMRegressor
 >>> from mlkm.solvers import GradientDescent

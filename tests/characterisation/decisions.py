@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from mlkm.model.target_transform import TargetTransform
+from mlkm.model.transforms import TargetTransform
 from mlkm.search.policy import Policy, policy_context
 
 # parameters of the kernels of one search: their plain names, and the terms and names that the package has for them
@@ -144,7 +144,7 @@ DECISIONS = (
     Decision("input selection", ("mlkm.search.kernel_search.select_inputs",), _of_rows, _plain_inputs, _inputs),
     Decision("kernel parameters", ("mlkm.search.kernel_search._search",), _of_sample, _plain_parameters, _parameters),
     Decision(
-        "residual search", ("mlkm.search.residual_search.learn_together",), _of_samples, _plain_parameters, _parameters
+        "residual search", ("mlkm.search.kernel_search.learn_together",), _of_samples, _plain_parameters, _parameters
     ),
     Decision("kernel variances and noise", ("mlkm.search.kernel_search.weigh",), _of_kernels, _plain_number, _array),
     Decision(

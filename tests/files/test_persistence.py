@@ -114,7 +114,7 @@ def test_standard_deviations_are_the_same_without_rows(name, tmp_path):
 def test_of_many_rows_those_of_the_posterior_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr("mlkm.solve.stack.POSTERIOR_ROWS", 50)
     monkeypatch.setattr("mlkm.solve.stack.USUAL_ROWS", 40)
-    monkeypatch.setattr("mlkm.solve.stack.EXACT", 60)
+    monkeypatch.setattr("mlkm.solve.stack.FLOAT64_FACTOR_ROWS", 60)
     for targets in (Y, SKEWED):
         model = MLKMRegressor(random_state=0).fit(X, targets)
         without = round_trip(model, tmp_path, keep_rows=False)

@@ -10,7 +10,7 @@ from mixed_table import mixed
 from mlkm import MLKMRegressor
 from mlkm.model.machine import predict
 from mlkm.model.prior import SumPart
-from mlkm.search.first_layer import features_of
+from mlkm.search.kernel_features import features_of
 from mlkm.search.kernel_search import LearnedKernel
 from mlkm.search.plan import Plan
 from mlkm.search.policy import Policy, policy_context

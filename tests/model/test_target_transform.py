@@ -10,7 +10,7 @@ from scipy.stats import yeojohnson, yeojohnson_normmax
 
 from mlkm import MLKMRegressor
 from mlkm.model.machine import input_gradient, predict
-from mlkm.model.target_transform import (
+from mlkm.model.transforms import (
     TargetTransform,
     fit_back_transform,
     fit_target_transform,
@@ -189,7 +189,7 @@ def test_the_other_scale_leaves_a_stack_of_which_it_has_next_to_nothing():
 
 
 def test_errors_of_rows_left_out_are_of_rows_not_seen_where_not_all_are_solved_on():
-    """With next to no noise no more than EXACT rows are solved on; what is left out is left out of these."""
+    """With next to no noise no more than FLOAT64_FACTOR_ROWS rows are solved on; rows left out are among these."""
     rng = np.random.default_rng(0)
     X, new = rng.standard_normal((700, 2)), rng.standard_normal((500, 2))
 
@@ -197,7 +197,7 @@ def test_errors_of_rows_left_out_are_of_rows_not_seen_where_not_all_are_solved_o
         return np.exp(np.sin(2 * Z[:, 0]) + 0.5 * Z[:, 1])
 
     with pytest.MonkeyPatch.context() as patch, policy_context(replace(Policy(), stack_rows=300)):
-        patch.setattr(dual, "EXACT", 600)
+        patch.setattr(dual, "FLOAT64_FACTOR_ROWS", 600)
         model = MLKMRegressor(random_state=0).fit(X, f(X))
     true = np.sqrt(np.mean((model.predict(new) - f(new)) ** 2))
     assert 0.3 * true < np.sqrt(model.loo_error_) < 10 * true

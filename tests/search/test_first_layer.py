@@ -12,12 +12,11 @@ from mlkm.datasets import make_example1, make_example2
 from mlkm.kernels import Gaussian
 from mlkm.model.features import JointMap, draw_features
 from mlkm.model.machine import Machine, layer_shapes
-from mlkm.model.rank_transform import fit_rank_transform
 from mlkm.model.terms import LaplaceMap
+from mlkm.model.transforms import fit_rank_transform
 from mlkm.solve import VariableProjection
-from mlkm.solve.penalty import best_near
 from mlkm.solve.projection import project, reduced_objective
-from mlkm.solve.ridge import ridge, system_of_rows
+from mlkm.solve.ridge import best_near, ridge, system_of_rows
 from mlkm.solve.training_rows import loss, training_rows
 
 

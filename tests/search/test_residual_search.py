@@ -10,13 +10,11 @@ from mlkm.data import plain_rows
 from mlkm.model.machine import predict
 from mlkm.model.sum_kernel import SumKernel
 from mlkm.model.terms import GaussianMap, Term
-from mlkm.search.evidence import learn, learn_together
-from mlkm.search.first_layer import shared
-from mlkm.search.kernel_parameters import start
-from mlkm.search.kernel_search import LearnedKernel
+from mlkm.search.evidence import learn, learn_together, start
+from mlkm.search.kernel_features import shared
+from mlkm.search.kernel_search import LearnedKernel, with_residual_search
 from mlkm.search.plan import Plan
 from mlkm.search.policy import Policy
-from mlkm.search.residual_search import with_residual_search
 from mlkm.solve.dual import solve_dual
 
 SMALL = replace(Policy(), draws=1, joint_rows=200, weigh_rows=300, left_samples=8)

@@ -8,7 +8,7 @@ from kernel_rows import kernel_and_rows, solved_exactly
 
 from mlkm.data import plain_rows
 from mlkm.model.machine import predict
-from mlkm.solve import conjugate, dual
+from mlkm.solve import dual
 
 
 def test_the_exact_solve_and_its_leave_one_out_are_those_of_refits():
@@ -19,11 +19,11 @@ def test_the_exact_solve_and_its_leave_one_out_are_those_of_refits():
         others = plain_rows(rows.X[kept], rows.Y[kept], rows.weights[kept])
         alone = dual.solve_dual(kernel, others, 0.05 / rows.weights[kept].mean())
         missed = rows.Y[i] - predict(kernel.machine(others.X, alone.alpha, alone.intercept), rows.X[[i]])[0]
-        np.testing.assert_allclose(fit.missed[i], missed, atol=1e-5)  # kernels in float32
+        np.testing.assert_allclose(fit.loo_residuals[i], missed, atol=1e-5)  # kernels in float32
 
 
 def test_the_solve_in_float32_is_that_in_float64(monkeypatch):
-    monkeypatch.setattr(dual, "DOUBLE", 100)
+    monkeypatch.setattr(dual, "FLOAT64_ROWS", 100)
     kernel, rows = kernel_and_rows(n=700, seed=5)  # more than a strip, and than a block of products
     fit = dual.solve_dual(kernel, rows, 0.3)
     assert fit.single
@@ -36,9 +36,9 @@ def test_the_solve_in_float32_is_that_in_float64(monkeypatch):
 def test_conjugate_gradients_reach_the_exact_solve(monkeypatch):
     kernel, rows = kernel_and_rows(n=900, seed=3)
     exact = dual.solve_dual(kernel, rows, 0.3)
-    monkeypatch.setattr(dual, "DIRECT", 100)
-    monkeypatch.setattr(dual, "DOUBLE", 100)
-    monkeypatch.setattr(conjugate, "LANDMARKS", 200)
+    monkeypatch.setattr(dual, "DIRECT_ROWS", 100)
+    monkeypatch.setattr(dual, "FLOAT64_ROWS", 100)
+    monkeypatch.setattr(dual, "PRECONDITIONER_LANDMARKS", 200)
     near = dual.solve_dual(kernel, rows, 0.3)
     new = np.random.default_rng(4).standard_normal((200, 3))
     f, g = (predict(kernel.machine(rows.X, fit.alpha, fit.intercept), new) for fit in (exact, near))
@@ -47,7 +47,7 @@ def test_conjugate_gradients_reach_the_exact_solve(monkeypatch):
     monkeypatch.undo()
     fewer = dual.solve_dual(kernel, others, 0.3 / rows.weights[:788].mean())
     missed = rows.Y[788:] - predict(kernel.machine(others.X, fewer.alpha, fewer.intercept), rows.X[788:])
-    np.testing.assert_allclose(near.missed, missed, atol=0.05 * f.std())
+    np.testing.assert_allclose(near.loo_residuals, missed, atol=0.05 * f.std())
 
 
 @pytest.mark.parametrize("rows", [1200, 1050])
@@ -60,8 +60,8 @@ def test_conjugate_gradients_take_few_steps_where_a_kernel_is_nearly_constant(ro
     K, ridge = 300 * np.exp(-squares / 200) + np.exp(-2 * squares), np.full(n, 0.2)
     Y = np.sin(3 * X[:, :1]) + 0.3 * X[:, 1:] + 0.4 * rng.standard_normal((n, 1))
     upper = ((slice(at, at + 100), K[at : at + 100, at:].astype(np.float32)) for at in range(0, n, 100))
-    system = conjugate.System.of(upper, ridge)
-    with mock.patch.object(conjugate, "_STEPS", 25):
+    system = dual.System.of(upper, ridge)
+    with mock.patch.object(dual, "CONJUGATE_STEPS", 25):
         solved = system.solve(Y, np.zeros_like(Y), rows)
     assert solved is not None
     alpha, shift, residual = solved
@@ -74,10 +74,10 @@ def test_conjugate_gradients_take_few_steps_where_a_kernel_is_nearly_constant(ro
 
 def test_where_gradients_do_not_arrive_a_factor_does(monkeypatch):
     kernel, rows = kernel_and_rows(n=300, seed=3)
-    monkeypatch.setattr(dual, "DOUBLE", 100)
+    monkeypatch.setattr(dual, "FLOAT64_ROWS", 100)
     exact = dual.solve_dual(kernel, rows, 0.3)
-    monkeypatch.setattr(dual, "DIRECT", 100)
-    monkeypatch.setattr(conjugate, "_STEPS", 1)
+    monkeypatch.setattr(dual, "DIRECT_ROWS", 100)
+    monkeypatch.setattr(dual, "CONJUGATE_STEPS", 1)
     found = dual.solve_dual(kernel, rows, 0.3)
     np.testing.assert_allclose(found.alpha, exact.alpha, rtol=1e-6, atol=1e-9)
 
@@ -90,6 +90,6 @@ def test_a_preconditioner_of_rounded_rows():
     K += (1e-2 * rng.standard_normal((400, 400))).astype(np.float32)
     rows = (K + K.T)[:200] / 2
     rows[np.diag_indices(200)] += 0.1
-    found = conjugate.preconditioner(rows.copy(), ridge)
+    found = dual.preconditioner(rows.copy(), ridge)
     assert np.isfinite(found.U).all()
     assert (found.stiffness > 0).all()

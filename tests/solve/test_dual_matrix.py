@@ -9,7 +9,7 @@ from kernel_rows import kernel_and_rows, solved_exactly
 from mlkm.data import plain_rows
 from mlkm.model.machine import predict
 from mlkm.runtime import threads as _threads
-from mlkm.solve import conjugate, dual
+from mlkm.solve import dual
 from mlkm.solve.dual_matrix import ArrayBlocks, Pairs, Strips, pair
 
 
@@ -32,10 +32,10 @@ class UnevenBlocks:
 @pytest.fixture
 def by_pairs(monkeypatch):
     """Every solve by conjugate gradients on pairs of uneven blocks."""
-    monkeypatch.setattr(dual, "DIRECT", 100)
-    monkeypatch.setattr(dual, "DOUBLE", 100)
-    monkeypatch.setattr(dual, "STORED", 0)
-    monkeypatch.setattr(conjugate, "LANDMARKS", 200)
+    monkeypatch.setattr(dual, "DIRECT_ROWS", 100)
+    monkeypatch.setattr(dual, "FLOAT64_ROWS", 100)
+    monkeypatch.setattr(dual, "STORED_BYTES", 0)
+    monkeypatch.setattr(dual, "PRECONDITIONER_LANDMARKS", 200)
     monkeypatch.setattr(dual, "ArrayBlocks", lambda codes: ArrayBlocks(codes, 170))
     return monkeypatch
 
@@ -110,18 +110,20 @@ def test_gradients_by_pairs_reach_the_exact_solve(by_pairs):
     )
     assert np.sqrt(np.mean((f - g) ** 2)) < 0.02 * f.std()
     np.testing.assert_allclose(near.alpha, alpha, atol=0.05 * np.abs(alpha).max())
-    by_pairs.setattr(conjugate, "TOLERANCE", 1e-4)
+    by_pairs.setattr(dual, "CONJUGATE_TOLERANCE", 1e-4)
     np.testing.assert_allclose(dual.solve_dual(kernel, rows, 0.3).alpha, alpha, atol=1e-3 * np.abs(alpha).max())
 
 
 def test_gradients_by_pairs_are_those_by_strips(by_pairs):
-    by_pairs.setattr(conjugate, "TOLERANCE", 1e-4)  # far on, since by pairs both solves begin at zero
+    by_pairs.setattr(dual, "CONJUGATE_TOLERANCE", 1e-4)  # far on, since by pairs both solves begin at zero
     kernel, rows = kernel_and_rows(n=900, seed=3)
     by_blocks = dual.solve_dual(kernel, rows, 0.3)
-    by_pairs.setattr(dual, "STORED", 1e9)
+    by_pairs.setattr(dual, "STORED_BYTES", 1e9)
     stored = dual.solve_dual(kernel, rows, 0.3)
     np.testing.assert_allclose(by_blocks.alpha, stored.alpha, atol=1e-3 * np.abs(stored.alpha).max())
-    np.testing.assert_allclose(by_blocks.missed, stored.missed, atol=1e-3 * np.abs(stored.missed).max())
+    np.testing.assert_allclose(
+        by_blocks.loo_residuals, stored.loo_residuals, atol=1e-3 * np.abs(stored.loo_residuals).max()
+    )
 
 
 def test_errors_by_pairs_are_those_of_a_fit_without_the_last_rows(by_pairs):
@@ -131,35 +133,37 @@ def test_errors_by_pairs_are_those_of_a_fit_without_the_last_rows(by_pairs):
     others = plain_rows(rows.X[:788], rows.Y[:788], rows.weights[:788])  # errors are those of the last eighth
     fewer = dual.solve_dual(kernel, others, 0.3 / rows.weights[:788].mean())
     f = predict(kernel.machine(others.X, fewer.alpha, fewer.intercept), rows.X[788:])
-    np.testing.assert_allclose(near.missed, rows.Y[788:] - f, atol=0.05 * f.std())
+    np.testing.assert_allclose(near.loo_residuals, rows.Y[788:] - f, atol=0.05 * f.std())
 
 
 def test_where_many_rows_do_not_arrive_the_last_step_is_what_there_is(by_pairs):
     """Its errors at rows left out are those of what was reached without them, and more steps lead on to the fit."""
     kernel, rows = kernel_and_rows(n=1500, seed=3)
-    by_pairs.setattr(conjugate, "FACTORS", 1000)
-    by_pairs.setattr(conjugate, "TOLERANCE", 0.0)
+    by_pairs.setattr(dual, "FACTOR_ROWS", 1000)
+    by_pairs.setattr(dual, "CONJUGATE_TOLERANCE", 0.0)
     alpha, intercept = solved_exactly(_dense(kernel, rows, 0.3 / rows.weights), rows.Y)
     f = predict(kernel.machine(rows.X, alpha, intercept), rows.X)
     missing = []
     for steps in (1, 3, 9):
-        by_pairs.setattr(conjugate, "_STEPS", steps)
+        by_pairs.setattr(dual, "CONJUGATE_STEPS", steps)
         found = dual.solve_dual(kernel, rows, 0.3)
         g = predict(kernel.machine(rows.X, found.alpha, found.intercept), rows.X)
         missing.append(np.sqrt(np.mean((f - g) ** 2)) / f.std())
     assert missing[1] < 0.5 * missing[0]
     assert missing[2] < 0.5 * missing[1]
-    K, kept = _dense(kernel, rows, 0.3 / rows.weights), len(rows) - len(found.missed)
+    K, kept = _dense(kernel, rows, 0.3 / rows.weights), len(rows) - len(found.loo_residuals)
     alone, shift = solved_exactly(K[:kept, :kept], rows.Y[:kept])
-    np.testing.assert_allclose(found.missed, rows.Y[kept:] - K[kept:, :kept] @ alone - shift, atol=0.05 * f.std())
+    np.testing.assert_allclose(
+        found.loo_residuals, rows.Y[kept:] - K[kept:, :kept] @ alone - shift, atol=0.05 * f.std()
+    )
 
 
 def test_many_rows_with_next_to_no_noise_are_all_solved_on(by_pairs):
     """With as much of it as float32 needs, where a factor in float64 would take few of them."""
     kernel, rows = kernel_and_rows(n=1200, seed=3)
-    by_pairs.setattr(dual, "EXACT", 300)
+    by_pairs.setattr(dual, "FLOAT64_FACTOR_ROWS", 300)
     assert len(dual.solvable_rows(kernel, rows, 1e-9)) == 300
-    by_pairs.setattr(dual, "FACTORS", 1000)
+    by_pairs.setattr(dual, "FACTOR_ROWS", 1000)
     assert len(dual.solvable_rows(kernel, rows, 1e-9)) == 1200
     found = dual.solve_dual(kernel, rows, 1e-9)
     least = 1e-4 * np.mean(kernel.diagonal(rows.X[:200]))
@@ -172,24 +176,24 @@ def test_many_rows_with_next_to_no_noise_are_all_solved_on(by_pairs):
 
 
 def test_landmarks_grow_with_the_rows_up_to_a_gigabyte():
-    assert conjugate.landmarks(5000) == conjugate.landmarks(20_000) == conjugate.LANDMARKS
-    assert conjugate.landmarks(40_000) == 2 * conjugate.LANDMARKS
+    assert dual.landmarks(5000) == dual.landmarks(20_000) == dual.PRECONDITIONER_LANDMARKS
+    assert dual.landmarks(40_000) == 2 * dual.PRECONDITIONER_LANDMARKS
     for n in (10**5, 10**6):
-        assert 4 * n * conjugate.landmarks(n) <= 2**30
+        assert 4 * n * dual.landmarks(n) <= 2**30
 
 
 def test_pairs_on_a_cluster_are_those_here():
     """The threads of dask are cluster enough for the tasks and their sum."""
     pytest.importorskip("dask")
-    from mlkm.fit.pairs import ClusterPairs
-    from mlkm.solve.dual_matrix import pairs_elsewhere
+    from dataclasses import replace
+
+    from mlkm.data.dask import DaskWorkers
 
     kernel, rows = kernel_and_rows(150)
     V = np.random.default_rng(0).standard_normal((150, 2))
     pairs = Pairs.of(kernel, ArrayBlocks(kernel.codes(rows.X.astype(np.float32)), 32), np.ones(150))
     here = pairs.product(V)
-    with pairs_elsewhere(ClusterPairs()):
-        np.testing.assert_allclose(pairs.product(V), here, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(replace(pairs, workers=DaskWorkers()).product(V), here, rtol=1e-5, atol=1e-5)
 
 
 def test_a_solver_of_kernels_says_up_to_how_many_rows():

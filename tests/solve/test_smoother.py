@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlkm.data import Block
-from mlkm.model.last import Columns
+from mlkm.model.machine import Columns
 from mlkm.solve.smoother import (
     Dual,
     Functionals,

@@ -4,7 +4,7 @@ from .distinct import distinct_rows, midranks, plain_rows, tie_numbers
 from .folds import as_splitter, splits_of
 from .input_range import InputRange
 from .inputs import LEVEL, NUMBER, TEXT, Inputs, checked_weights, given_weights, scale_of
-from .rows import Block, Rows, blocks
+from .rows import Block, Rows, Workers, blocks
 from .scaling import Standardiser, check_near, standardiser
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Inputs",
     "Rows",
     "Standardiser",
+    "Workers",
     "as_splitter",
     "blocks",
     "check_near",

@@ -6,18 +6,19 @@ Plain tasks that can be run again, and a tree of sums: a lost worker costs the p
 pieces, the first level of the tree, so that a sum has the same bits for any chunks and any number of workers.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from .._types import Array
 from ..runtime.memory import current_client
 from ..runtime.threads import limited
-from .rows import FAN, Block, Rows, block_rows, blocks, checked_block_weights, checked_targets
+from .rows import FAN, Block, Rows, Workers, block_rows, blocks, checked_block_weights, checked_targets
 from .scan import joined_columns
 from .tables.frames import Table, is_frame, read_array, read_frame
 
@@ -108,11 +109,38 @@ def is_dask(X: Any) -> bool:
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
 
 
+class DaskWorkers:
+    """The workers of the cluster in use, or the threads of this process where there is none."""
+
+    def send(self, values: Any) -> Any:
+        """Return values that all tasks need: sent to every worker, or one node of the graph without a cluster."""
+        from dask import delayed
+
+        with client_in_use() as client:
+            if client is None:
+                return delayed(values, pure=False, traverse=False)
+            return client.scatter([values], broadcast=True, hash=False)[0]
+
+    def total(self, f: Callable[..., Array], tasks: Iterable[tuple[object, ...]]) -> Array:
+        """Return the sum of f of the arguments of every task, each with one thread for its products."""
+        from dask import delayed
+
+        work = delayed(_with_one_thread, pure=False)
+        result: Array = compute(tree_of([work(f, *arguments) for arguments in tasks], np.add))
+        return result
+
+
+def _with_one_thread(f: Callable[..., Array], *arguments: Any) -> Array:
+    with limited(1):
+        return f(*arguments)
+
+
 @dataclass(frozen=True)
 class DaskRows(Rows[Any]):
     """Delayed chunks of inputs, targets and weights, each with their lengths; with `cells`,
     pieces are unconverted frames or arrays."""
 
+    workers: ClassVar[Workers] = DaskWorkers()
     X: tuple[Any, ...]
     lengths: tuple[int, ...]
     y: tuple[Any, ...]

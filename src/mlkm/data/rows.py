@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -127,6 +127,16 @@ def block_rows(n_columns: int) -> int:
     return max(1, min(_MOST_ROWS, _ENTRIES // max(n_columns, 1)) // BLOCK) * BLOCK
 
 
+class Workers(Protocol):
+    """The workers of a cluster, which compute tasks on what they are sent."""
+
+    def send(self, values: S) -> S:
+        """Return values that all tasks need, as an argument for tasks: every worker is sent them once."""
+
+    def total(self, f: Callable[..., Array], tasks: Iterable[tuple[object, ...]]) -> Array:
+        """Return the sum of f of the arguments of every task."""
+
+
 class Rows(ABC, Generic[Cells]):
     """Rows that need not fit into memory."""
 
@@ -149,6 +159,7 @@ class Rows(ABC, Generic[Cells]):
             """The number of rows."""
 
     in_memory: ClassVar[bool] = False  # whether all rows are in the memory of this process anyway
+    workers: ClassVar[Workers | None] = None  # those of the cluster that the rows are on
 
     @abstractmethod
     def map_reduce(self, f: Callable[[Block[Cells]], T], add: Callable[[T, T], T]) -> T:

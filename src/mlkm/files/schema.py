@@ -38,18 +38,16 @@ from ..estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from ..fit.fitted import Fit
 from ..kernels import Cauchy, Gaussian, Laplacian, Matern
 from ..model.features import FeatureMap, JointMap
-from ..model.last import LastInputs
-from ..model.machine import Machine
+from ..model.machine import LastInputs, Machine
 from ..model.prior import Part, Prior, SumPart
-from ..model.rank_transform import RankTransform
 from ..model.scales import Geometric
 from ..model.sum_kernel import SumKernel, TransformedKernel
-from ..model.target_transform import BackTransform, TargetTransform
-from ..model.terms.base import Term
 from ..model.terms.gaussian import GaussianMap
 from ..model.terms.laplace import LaplaceMap
-from ..model.terms.levels import LevelMap
+from ..model.terms.level_effects import LevelMap
 from ..model.terms.linear import LinearMap
+from ..model.terms.term import Term
+from ..model.transforms import BackTransform, RankTransform, TargetTransform
 from ..random_features import RandomFeatures
 from ..runtime.records import RefusedError, check_values, record
 from ..search.kernel_search import LearnedKernel

@@ -16,8 +16,8 @@ from ..model.features import FeatureMap, draw_features
 from ..model.machine import Layers, Machine, averaged, layer_shapes, predict, with_last
 from ..model.prior import Prior
 from ..runtime.seeds import Purpose, generator
+from ..search.kernel_variances import convex_weights
 from ..search.plan import Plan
-from ..search.stacking import convex_weights
 from ..solve import Problem, Solution, VariableProjection
 from ..solve.closed_form import one_layer
 from ..solve.projection import held_out

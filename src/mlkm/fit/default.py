@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from .._types import Array, IntArray
-from ..data import Block
+from ..data import Block, Workers
 from ..model.machine import Machine, averaged, predict_average
 from ..model.sum_kernel import SumKernel, TransformedKernel
-from ..model.target_transform import (
+from ..model.transforms import (
     TargetTransform,
     fit_back_transform,
     fit_target_transform,
@@ -28,10 +28,10 @@ from ..runtime.seeds import Purpose, generator
 from ..runtime.sizes import MATRIX_ALONE
 from ..runtime.threads import side_by_side
 from ..search.kernel_search import LearnedKernel, search_kernels, weighed
+from ..search.kernel_variances import convex_weights, shared_weights
 from ..search.plan import Plan
 from ..search.policy import Policy
 from ..search.seen import Seen
-from ..search.stacking import convex_weights, shared_weights
 from ..solve.dual import solvable_rows, solve_dual, usual_steps
 from ..solve.ridge import ridge
 
@@ -67,17 +67,19 @@ class KernelFit:
     seen: Seen = field(default_factory=Seen)
 
 
-def fit_kernel(rows: Block, plan: Plan, found: LearnedKernel | None = None) -> KernelFit:
+def fit_kernel(
+    rows: Block, plan: Plan, found: LearnedKernel | None = None, workers: Workers | None = None
+) -> KernelFit:
     """Learn the kernels, unless they were found before, solve on all rows, and weigh what there is."""
     if len(rows) < plan.policy.least_rows or not rows.X.any():
         return _only_mean(rows)
     if len(rows) > plan.policy.stack_rows:
-        return _kernels(rows, plan, found)
-    both = side_by_side(lambda: _kernels(rows, plan, found), lambda: _held_out(rows, plan, found))
+        return _kernels(rows, plan, found, workers)
+    both = side_by_side(lambda: _kernels(rows, plan, found, workers), lambda: _held_out(rows, plan, found))
     return _stacked(rows, plan, *both)
 
 
-def _kernels(rows: Block, plan: Plan, found: LearnedKernel | None) -> KernelFit:
+def _kernels(rows: Block, plan: Plan, found: LearnedKernel | None, workers: Workers | None = None) -> KernelFit:
     """For the targets as they are and, where it differs, for those on another scale; weighed by the last rows."""
     found, power = search_kernels(rows, plan) if found is None else found, _power(rows, plan.policy)
     if power is None:
@@ -85,7 +87,7 @@ def _kernels(rows: Block, plan: Plan, found: LearnedKernel | None) -> KernelFit:
             learned = _with_transform(weighed(found, rows, plan), rows, plan)
         some = solvable_rows(learned.kernel, rows, learned.noise)
         with stage("solve", usual_steps(len(some))):
-            return _fit_of(_solved(learned, some), some)
+            return _fit_of(_solved(learned, some, workers), some)
     there = replace(rows, Y=power.forward(rows.Y))
     with stage("weigh", 2 * plan.policy.weigh_steps):
         both = side_by_side(lambda: weighed(found, rows, plan), lambda: weighed(found, there, plan), wide=True)
@@ -94,9 +96,11 @@ def _kernels(rows: Block, plan: Plan, found: LearnedKernel | None) -> KernelFit:
     some, there = rows.take(slice(0, n)), there.take(slice(0, n))
     with stage("solve", 2 * usual_steps(n)):
         if n > MATRIX_ALONE:
-            raw, other = _solved(both[0], some), _solved(both[1], there)
+            raw, other = _solved(both[0], some, workers), _solved(both[1], there, workers)
         else:
-            raw, other = side_by_side(lambda: _solved(both[0], some), lambda: _solved(both[1], there), wide=True)
+            raw, other = side_by_side(
+                lambda: _solved(both[0], some, workers), lambda: _solved(both[1], there, workers), wide=True
+            )
     return _on_both_scales(raw, other, power, some, there, plan)
 
 
@@ -144,11 +148,11 @@ def _power(rows: Block, policy: Policy) -> TargetTransform | None:
     return None if same else power
 
 
-def _solved(learned: LearnedKernel, rows: Block) -> Solved:
-    fit = solve_dual(learned.kernel, rows, learned.noise)
+def _solved(learned: LearnedKernel, rows: Block, workers: Workers | None) -> Solved:
+    fit = solve_dual(learned.kernel, rows, learned.noise, workers)
     advance()
     machine = learned.kernel.machine(rows.X, fit.alpha, fit.intercept, fit.single)
-    return Solved(machine, learned.kernel, learned.noise, fit.missed, learned.seen)
+    return Solved(machine, learned.kernel, learned.noise, fit.loo_residuals, learned.seen)
 
 
 def _mean(rows: Block) -> tuple[SumKernel, Machine]:

@@ -9,7 +9,7 @@ from ..data import Block
 from ..model.features import FeatureMap, draw_features
 from ..model.prior import Part, Prior, SumPart
 from ..runtime.seeds import Purpose, generator
-from ..search.first_layer import learn_first_layer, relevant_scales, scale_by_leave_one_out, scale_of_kernel
+from ..search.kernel_features import learn_first_layer, relevant_scales, scale_by_leave_one_out, scale_of_kernel
 from ..search.plan import Plan
 
 

@@ -15,13 +15,11 @@ from ..runtime.deadline import ending
 from ..runtime.memory import check_memory, memory_budget
 from ..runtime.progress import announce
 from ..runtime.seeds import Purpose, generator
-from ..runtime.sizes import MATRICES_HELD, ROW_COPIES
+from ..runtime.sizes import EXACT_ROWS, MATRICES_HELD, ROW_COPIES, SAMPLE_ROWS
 from ..search.plan import Plan
-from ..solve.ridge import EXACT_ROWS
-from ..solve.uncertainty import SAMPLE_ROWS, RidgeUncertainty
+from ..solve.uncertainty import RidgeUncertainty
 from .fitted import Fit, uncertainty_in_memory
 from .in_blocks import features_summed, train_in_blocks
-from .pairs import pairs_on
 from .train import train
 
 
@@ -48,8 +46,7 @@ def fit_rows(rows: Rows[Table], plan: Plan, categorical: Sequence[bool], seed: i
         if plan.sums(found.n) or (plan.n_parts is not None and needed > memory_budget()):
             return _fit_in_blocks(rows, found, inputs, preparation, plan, seed)
         check_memory(needed, "The rows of this fit", "fit on fewer rows")
-        with pairs_on(rows):
-            return _fit_in_memory(rows, found, inputs, preparation, plan, seed)
+        return _fit_in_memory(rows, found, inputs, preparation, plan, seed)
 
 
 @contextmanager
@@ -72,7 +69,7 @@ def _fit_in_memory(
     D = max(plan.widths or (0,))
     needed = MATRICES_HELD * 8.0 * D * min(len(rows), max(D, EXACT_ROWS))
     check_memory(needed, f"{D} features of {len(rows)} rows", "give fewer features")
-    fitted = train(rows, plan, preparation.y_scaler)
+    fitted = train(rows, plan, preparation.y_scaler, given.workers)
     uncertainty = uncertainty_in_memory(fitted, rows)
     return Fit.of(fitted, plan, preparation, uncertainty, found.weight, plan.n_rows or len(rows))
 

@@ -25,13 +25,14 @@ from ..explain import Explainer, PartialDependence
 from ..model.machine import Machine, predict_average
 from ..model.prior import Prior
 from ..runtime.records import from_record, to_record
+from ..runtime.sizes import SAMPLE_ROWS
 from ..search.kernel_search import LearnedKernel
 from ..search.plan import Plan
 from ..search.policy import Policy
 from ..search.seen import Seen
 from ..solve.stack import StackUncertainty
 from ..solve.sums import Sums
-from ..solve.uncertainty import SAMPLE_ROWS, LeftOut, RidgeUncertainty, places
+from ..solve.uncertainty import LeftOut, RidgeUncertainty, places
 from .row_sums import Span, averaging_to_one, in_units, solved_sums, units_for, wider
 from .train import Fitted, train_again
 

@@ -10,7 +10,7 @@ from .._types import Array
 from ..data import Standardiser
 from ..data.rows import Block, Rows
 from ..data.training import Training
-from ..model.last import Features, LastInputs
+from ..model.machine import Features, LastInputs
 from ..model.prior import Prior
 from ..runtime.progress import stage
 from ..search.plan import Plan

@@ -8,7 +8,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from .._types import Array, IntArray
-from ..data import Block, Standardiser
+from ..data import Block, Standardiser, Workers
 from ..model.features import JointMap
 from ..model.machine import Machine, input_gradient, predict_average
 from ..model.prior import Prior
@@ -16,7 +16,7 @@ from ..runtime.deadline import fit_is_late, without_search_end
 from ..runtime.progress import stage
 from ..runtime.seeds import Purpose, generator
 from ..runtime.sizes import EXCHANGED_COLUMNS, RELEVANCE_ENTRIES, RELEVANCE_ROWS
-from ..search.first_layer import features_of, scale_of_kernel
+from ..search.kernel_features import features_of, scale_of_kernel
 from ..search.kernel_search import LearnedKernel, weighed
 from ..search.plan import Plan
 from ..solve import GradientDescent, Problem, Solution
@@ -39,12 +39,13 @@ class Fitted:
     stack: KernelFit | None = None
 
 
-def train(rows: Block, plan: Plan, units: Standardiser) -> Fitted:
+def train(rows: Block, plan: Plan, units: Standardiser, workers: Workers | None = None) -> Fitted:
     """Fit MLKM or RKM to standardised rows; `units` are those of the outputs. Where layer 1 is learned and rows are
-    few, the error is that on held-out rows that neither the search nor the fit has used, as others are optimistic."""
+    few, the error is that on held-out rows that neither the search nor the fit has used, as others are optimistic. The
+    workers of a cluster, where the rows came from one, compute products with large kernel matrices."""
     if plan.penalties:
         plan = plan.with_penalty(penalty_by_folds(rows, plan, units))
-    fitted = _trained(rows, plan, units)
+    fitted = _trained(rows, plan, units, workers)
     learned = plan.automatic and fitted.stack is None and len(rows) <= plan.policy.stack_rows
     if not learned or len(rows) < max(plan.policy.least_rows, 2 * plan.depth):
         return fitted
@@ -52,20 +53,20 @@ def train(rows: Block, plan: Plan, units: Standardiser) -> Fitted:
     return replace(fitted, solution=replace(fitted.solution, loo_error=mean_square(rows, at, predictions)))
 
 
-def _trained(rows: Block, plan: Plan, units: Standardiser) -> Fitted:
+def _trained(rows: Block, plan: Plan, units: Standardiser, workers: Workers | None = None) -> Fitted:
     """Fit with every choice made but layer 1; where that is learned, the leave-one-out error holds it fixed."""
     parts = parts_of(rows, plan) if plan.rotate else None
     problem = Problem(rows, (), parts, plan.penalty, units=units, seed=plan.seed, n_jobs=plan.n_jobs)
     if isinstance(plan.solver, GradientDescent):
         return _by_descent(problem, plan, plan.solver)
     if plan.rough and problem.penalty is None and parts is None and len(rows) <= plan.policy.kernel_rows[0]:
-        return by_kernels(problem.rows.take(slice(0, plan.policy.kernel_rows[1])), plan)
+        return by_kernels(problem.rows.take(slice(0, plan.policy.kernel_rows[1])), plan, workers=workers)
     return one_layer(problem, plan) if plan.depth == 1 else _deep(problem, plan)
 
 
-def by_kernels(rows: Block, plan: Plan, found: LearnedKernel | None = None) -> Fitted:
-    """The default: kernels on all rows, and with most effort hidden layers beside them."""
-    fit = fit_kernel(rows, plan, found)
+def by_kernels(rows: Block, plan: Plan, found: LearnedKernel | None = None, workers: Workers | None = None) -> Fitted:
+    """Fit the default: kernels on all rows, and with most effort hidden layers beside them."""
+    fit = fit_kernel(rows, plan, found, workers)
     machines = fit.machines
     if plan.policy.hidden_rows and len(rows) > plan.policy.stack_rows and not fit_is_late():
         with without_search_end():

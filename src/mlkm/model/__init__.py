@@ -1,1 +1,1 @@
-"""What a machine is: feature maps, their prior, layers of weights, and their derivatives."""
+"""Machines: feature maps, their prior, layers of weights, and their derivatives."""

@@ -19,7 +19,7 @@ from .._types import Array, IntArray
 from ..kernels import Kernel
 from ..runtime.checks import brief, one_of, whole
 from ..runtime.memory import check_memory
-from .rank_transform import RankTransform
+from .transforms import RankTransform
 
 Order: TypeAlias = int | Literal["full"]
 Interactions: TypeAlias = Order | Sequence[Order]
@@ -28,7 +28,7 @@ Role: TypeAlias = Literal["single inputs", "smooth", "linear", "landmarks"]
 
 
 class Operations(Protocol):
-    """What a map may ask of a graph of operations, such as ONNX has them; tensors go by their names."""
+    """The operations that a map may add to a graph, such as ONNX has them; tensors go by their names."""
 
     def __call__(self, kind: str, *inputs: Any, **attributes: Any) -> str: ...
 
@@ -57,11 +57,11 @@ class Map(ABC):
     @property
     @abstractmethod
     def n_features(self) -> int:
-        """D, the length of phi(x)."""
+        """Return D, the length of phi(x)."""
 
     @property
     def parts(self) -> "Parts":
-        """The maps that stand side by side in this one."""
+        """Return the maps that stand side by side in this one."""
         return ((None, self),)
 
     @abstractmethod
@@ -98,7 +98,7 @@ class KernelMap(Map):
 
     @property
     def role(self) -> Role:
-        """What stands for the kernel where features are wanted."""
+        """Return which features stand for the kernel where features are wanted."""
         return "landmarks"
 
     @abstractmethod
@@ -165,7 +165,7 @@ class PointMap(KernelMap):
 
     @property
     def n_features(self) -> int:
-        """The number of points."""
+        """Return the number of points."""
         return len(self.points)
 
     def features(self, X: Array) -> Array:
@@ -196,12 +196,12 @@ class FeatureMap(ProductMap):
 
     @property
     def n_features(self) -> int:
-        """The number of cosines."""
+        """Return the number of cosines."""
         return len(self.phases)
 
     @property
     def role(self) -> Role:
-        """Cosines stay cosines, those of single inputs in the default."""
+        """Return the role of cosines: they stay as they are, those of single inputs in the default."""
         return "single inputs"
 
     def astype(self, dtype: DTypeLike) -> "FeatureMap":
@@ -252,12 +252,12 @@ class JointMap(Map):
 
     @property
     def n_features(self) -> int:
-        """The number of features of all maps."""
+        """Return the number of features of all maps."""
         return sum(part.n_features for _, part in self.maps)
 
     @property
     def parts(self) -> Parts:
-        """The maps, each with the ranks that it sees."""
+        """Return the maps, each with the ranks that it sees."""
         return self.maps
 
     def features(self, X: Array) -> Array:
@@ -282,7 +282,7 @@ class JointMap(Map):
 
 
 def as_orders(interactions: Interactions, d: int) -> tuple[int, ...]:
-    """The interaction orders as numbers of inputs, "full" being d; orders above d are full.
+    """Return the interaction orders as numbers of inputs, "full" being d; orders above d are full.
 
     >>> as_orders((1, 2, "full"), d=5)
     (1, 2, 5)
@@ -307,8 +307,8 @@ def _is_order(q: Any) -> bool:
 
 
 def _normal(rng: np.random.Generator, q: int, D: int, sampling: Sampling) -> Array:
-    """Standard normal columns in R^q: independent, or orthogonal within blocks of q (each column still exactly N(0,
-    I))."""
+    """Return standard normal columns in R^q: independent, or orthogonal within blocks of q (each column still exactly
+    N(0, I))."""
     if one_of("sampling", sampling, ("iid", "orthogonal")) == "iid":
         return rng.standard_normal((q, D))
     blocks = -(-D // q)
@@ -319,7 +319,7 @@ def _normal(rng: np.random.Generator, q: int, D: int, sampling: Sampling) -> Arr
 
 
 def _subsets(rng: np.random.Generator, d: int, q: int, D: int) -> IntArray:
-    """D subsets of q of the d inputs, each as a row, every subset drawn as often as any other up to one."""
+    """Return D subsets of q of the d inputs, each as a row, every subset drawn as often as any other up to one."""
     if q <= 2 or d <= 12:
         every = np.array(list(combinations(range(d), q)), dtype=np.intp)
         rounds = [rng.permutation(len(every)) for _ in range(-(-D // len(every)))]
@@ -359,7 +359,7 @@ def draw_features(
 
 
 def _amplitudes(n_features: int, n_orders: int) -> Array:
-    """sqrt(2/D_q) / sqrt(number of orders) for each of the D_q features of order q, so that the kernels of the orders
-    are averaged."""
+    """Return sqrt(2/D_q) / sqrt(number of orders) for each of the D_q features of order q, so that the kernels of the
+    orders are averaged."""
     shares = [len(part) for part in np.array_split(np.arange(n_features), n_orders)]
     return np.concatenate([np.full(share, np.sqrt(2 / (max(share, 1) * n_orders))) for share in shares])

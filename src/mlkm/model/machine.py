@@ -17,15 +17,14 @@ product of what enters the matrix and what comes back to it, so the n x p Jacobi
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from .._types import Array
+from .._types import Array, BoolArray
+from ..runtime.sizes import PARALLEL_ENTRIES
 from ..runtime.threads import side_by_side
-from .target_transform import BackTransform
-
-_LONG = 2**23  # entries of a table of features
+from .transforms import BackTransform
 
 Weights: TypeAlias = tuple[Array, ...]
 Layers: TypeAlias = tuple[Weights, ...]
@@ -35,7 +34,7 @@ Factors: TypeAlias = list[tuple[Array, Array]]
 @dataclass(frozen=True)
 class Machine:
     """Feature maps phi_1..phi_L and weights of layers 1..L. phi_1 may be any feature map, deeper ones are cosines. With
-    a link f is a fit to targets on another scale, and predictions are what it leads back to."""
+    a back-transform f is a fit to transformed targets, and predictions are back-transformed."""
 
     maps: tuple[Any, ...]
     layers: Layers
@@ -46,17 +45,19 @@ class Machine:
 
     @property
     def depth(self) -> int:
+        """Return the number of layers."""
         return len(self.maps)
 
     @property
     def n_parameters(self) -> int:
+        """Return the number of trained weights."""
         return sum(W.size for W in flatten(self.layers))
 
 
 @dataclass(frozen=True)
 class Tape:
-    """What a forward pass leaves for the backward pass: h before each layer, the angles inside each hidden layer, and
-    f."""
+    """The results of a forward pass that the backward pass needs: h before each layer, the angles inside each hidden
+    layer, and f."""
 
     hidden: list[Array]
     angles: list[Array]
@@ -64,27 +65,28 @@ class Tape:
 
 
 def flatten(layers: Layers) -> list[Array]:
+    """Return the weight matrices of all layers in one tuple."""
     return [W for layer in layers for W in layer]
 
 
 def with_layers(machine: Machine, matrices: Sequence[Array]) -> Machine:
-    """The machine with the weight matrices of `flatten(machine.layers)` replaced, in the same order."""
+    """Return the machine with the weight matrices of `flatten(machine.layers)` replaced, in the same order."""
     given = iter(matrices)
     return replace(machine, layers=tuple(tuple(next(given) for _ in layer) for layer in machine.layers))
 
 
 def with_last(machine: Machine, W: Array) -> Machine:
-    """The machine with another last layer."""
+    """Return the machine with another last layer."""
     return replace(machine, layers=(*machine.layers[:-1], (W,)))
 
 
 def averaged(machines: Sequence[Machine], shares: Sequence[float]) -> tuple[Machine, ...]:
-    """Machines whose plain average is the sum of these with their shares."""
+    """Return machines whose plain average is the sum of these with their shares."""
     return tuple(_times(machine, len(machines) * share) for machine, share in zip(machines, shares, strict=True))
 
 
 def _times(machine: Machine, factor: float) -> Machine:
-    """Its predictions times a factor."""
+    """Return the machine with its predictions multiplied by a factor."""
     if machine.link is not None:
         return replace(machine, link=machine.link.times(factor))
     return with_last(machine, factor * machine.layers[-1][0])
@@ -98,7 +100,7 @@ def layer_shapes(
     linear: bool = False,
     n_inputs: int | None = None,
 ) -> list[list[tuple[int, int]]]:
-    """Shapes of the weight matrices, bias row included, layer by layer."""
+    """Return the shapes of the weight matrices, bias row included, layer by layer."""
     widths = [phi.n_features for phi in maps]
     shapes: list[list[tuple[int, int]]] = []
     for here, phi in zip(widths[:-1], maps[1:], strict=True):
@@ -110,7 +112,7 @@ def layer_shapes(
 
 
 def positions(machine: Machine, layer: int | None) -> list[int]:
-    """Where the matrices of a layer, or of all layers, stand in `flatten(machine.layers)`."""
+    """Return the places of the matrices of a layer, or of all layers, in `flatten(machine.layers)`."""
     sizes = [len(weights) for weights in machine.layers]
     if layer is None:
         return list(range(sum(sizes)))
@@ -119,14 +121,14 @@ def positions(machine: Machine, layer: int | None) -> list[int]:
 
 
 def affine(W: Array, h: Array) -> Array:
-    """[h, 1] @ W."""
+    """Return [h, 1] @ W."""
     z: Array = h @ W[:-1]
     z += W[-1]
     return z
 
 
 def last_inputs(machine: Machine, X: Array, first: Array, h: Array) -> Array:
-    """What the last layer sees: h, and phi_1(x) and x where asked."""
+    """Return the inputs of the last layer: h, and phi_1(x) and x where asked."""
     parts = [h]
     if machine.skip and machine.depth > 1:
         parts.append(first)
@@ -136,7 +138,7 @@ def last_inputs(machine: Machine, X: Array, first: Array, h: Array) -> Array:
 
 
 def forward(machine: Machine, X: Array, first: Array | None = None) -> Tape:
-    """f(x) for every row, with what the backward pass needs. `first` is phi_1(X), where it is already known."""
+    """Return f(x) for every row, with what the backward pass needs. `first` is phi_1(X), where it is already known."""
     first = machine.maps[0].features(X) if first is None else first
     h, hidden, turned = first, [], []
     for phi, layer in zip(machine.maps[1:], machine.layers[:-1], strict=True):
@@ -155,21 +157,22 @@ def forward(machine: Machine, X: Array, first: Array | None = None) -> Tape:
 
 
 def predict(machine: Machine, X: Array, entries: int = 2**24) -> Array:
-    """f(x) for every row, or where the link leads from there."""
+    """Return f(x) for every row, back-transformed where there is a back-transform."""
     f = predict_linked(machine, X, entries)
     return f if machine.link is None else machine.link.mean(f)
 
 
 def predict_average(machines: Sequence[Machine], X: Array) -> Array:
-    """The plain average of what the machines predict; of two at the same time where that takes long."""
-    if len(machines) == 2 and len(X) * machines[0].maps[0].n_features > _LONG:
+    """Return the plain average of the predictions of the machines; two machines predict at the same time where that
+    takes long."""
+    if len(machines) == 2 and len(X) * machines[0].maps[0].n_features > PARALLEL_ENTRIES:
         return np.asarray(sum(side_by_side(*(partial(predict, m, X) for m in machines), wide=True)) / 2)
     return np.asarray(np.mean([predict(machine, X) for machine in machines], axis=0))
 
 
 def predict_linked(machine: Machine, X: Array, entries: int = 2**24) -> Array:
-    """f(x) for every row, on the scale of the link, computed in blocks of rows, each with a table of features of at
-    most so many entries."""
+    """Return f(x) for every row, on the scale of the transformed targets, computed in blocks of rows, each with a table
+    of features of at most so many entries."""
     phi, X = machine.maps[0], np.ascontiguousarray(X)  # the same sums whatever the order in memory
     block = int(np.clip(entries // phi.n_features if phi.n_features else 4096, 16, 4096))
     several = machine.depth == 1 and len(phi.parts) > 1
@@ -178,7 +181,8 @@ def predict_linked(machine: Machine, X: Array, entries: int = 2**24) -> Array:
 
 
 def _by_parts(machine: Machine, X: Array) -> Array:
-    """f(x) of one layer of several maps: the sum of what each of them adds, in its own precision."""
+    """Return f(x) of one layer of several maps: the sum of the parts of f that the maps carry, each in its
+    precision."""
     W, at = machine.layers[0][0], 0
     total = np.tile(W[-1], (len(X), 1)).astype(np.float64)
     for ranks, part in machine.maps[0].parts:
@@ -189,7 +193,8 @@ def _by_parts(machine: Machine, X: Array) -> Array:
 
 
 def backward(machine: Machine, tape: Tape, cotangent: Array) -> Factors:
-    """Factors (H, G), one pair per weight matrix: the gradient of sum(cotangent * f) at row i is outer([H_i, 1], G_i).
+    """Return factors (H, G), one pair per weight matrix: the gradient of sum(cotangent * f) at row i is outer([H_i, 1],
+    G_i).
 
     `cotangent` has the shape of f: (n, number of outputs).
     """
@@ -216,23 +221,23 @@ def backward(machine: Machine, tape: Tape, cotangent: Array) -> Factors:
 
 
 def _width_before_last(machine: Machine) -> int:
-    """Columns of the last layer's input that come from below, rather than from phi_1(x) or x."""
+    """Return the number of columns of the last layer's input that come from below, rather than from phi_1(x) or x."""
     phi = machine.maps[-1]
     return int(phi.frequencies.shape[0] if machine.residual and machine.depth > 1 else phi.n_features)
 
 
 def gradients(factors: Factors) -> list[Array]:
-    """Sum over rows of outer([H_i, 1], G_i), one array per weight matrix."""
+    """Return the sum over rows of outer([H_i, 1], G_i), one array per weight matrix."""
     return [np.vstack([H.T @ G, G.sum(axis=0)]) for H, G in factors]
 
 
 def vjp(factors: Factors, v: Array) -> list[Array]:
-    """J'v for one output: factors from `backward` with a cotangent of ones in that output."""
+    """Return J'v for one output: factors from `backward` with a cotangent of ones in that output."""
     return [np.vstack([H.T @ (v[:, None] * G), v @ G]) for H, G in factors]
 
 
 def jvp(factors: Factors, directions: Sequence[Array]) -> Array:
-    """J d for one output, d given as one array per weight matrix."""
+    """Return J d for one output, d given as one array per weight matrix."""
     n = factors[0][0].shape[0]
     total = np.zeros(n)
     for (H, G), D in zip(factors, directions, strict=True):
@@ -241,14 +246,14 @@ def jvp(factors: Factors, directions: Sequence[Array]) -> Array:
 
 
 def output_factors(machine: Machine, tape: Tape, output: int = 0) -> Factors:
-    """The Jacobian of one output with respect to all weights, as factors."""
+    """Return the Jacobian of one output with respect to all weights, as factors."""
     cotangent = np.zeros_like(tape.output)
     cotangent[:, output] = 1
     return backward(machine, tape, cotangent)
 
 
 def jacobian(factors: Factors) -> Array:
-    """The dense n x p Jacobian, for small machines and tests."""
+    """Return the dense n x p Jacobian, for small machines and tests."""
     blocks = []
     for H, G in factors:
         H1 = np.hstack([H, np.ones((len(H), 1), H.dtype)])
@@ -257,7 +262,7 @@ def jacobian(factors: Factors) -> Array:
 
 
 def input_gradient(machine: Machine, X: Array, output: int = 0) -> Array:
-    """df/dx at every row, (n, d), of the prediction where there is a link."""
+    """Return df/dx at every row, (n, d); with a back-transform, the gradient of the prediction."""
     tape = forward(machine, X)
     factors = output_factors(machine, tape, output)
     W = machine.layers[-1][0]
@@ -274,3 +279,47 @@ def input_gradient(machine: Machine, X: Array, output: int = 0) -> Array:
     if machine.linear:
         gradient += W[at : at + d, output]
     return gradient if machine.link is None else machine.link.slope(tape.output)[:, [output]] * gradient
+
+
+class Features(Protocol):
+    """Features whose products are summed over rows."""
+
+    def inputs(self, X: Array) -> Array:
+        """Return X in the precision in which products of many rows are computed."""
+
+    def rows_of_features(self, X: Array) -> Array:
+        """Return the features at every row of X, (n, D), in a new array."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Inputs themselves as features: the columns that are selected."""
+
+    selected: BoolArray
+
+    def inputs(self, X: Array) -> Array:
+        """Return X as it is."""
+        return X
+
+    def rows_of_features(self, X: Array) -> Array:
+        """Return the selected columns of X."""
+        return X[:, self.selected]
+
+
+@dataclass(frozen=True)
+class LastInputs:
+    """The inputs of the last layer of a machine, the layers below held fixed."""
+
+    below: Machine
+
+    def inputs(self, X: Array) -> Array:
+        """Return X as it is."""
+        return X
+
+    def rows_of_features(self, X: Array) -> Array:
+        """Return the inputs of the last layer at every row of X."""
+        return forward(self.below, X).hidden[-1]
+
+    def machine(self, coefficients: Array, intercept: Array) -> Machine:
+        """Return the machine with these coefficients and intercepts in its last layer."""
+        return with_last(self.below, np.vstack([coefficients, intercept]))

@@ -20,12 +20,12 @@ class Part:
 
     @property
     def n_features(self) -> int:
-        """The number of features of the map."""
+        """Return the number of features of the map."""
         return self.phi.n_features
 
     @property
     def maps(self) -> Parts:
-        """The map, as a part of a joint map."""
+        """Return the map, as a part of a joint map."""
         return self.phi.parts
 
     def features(self, X: Array, out: Array) -> None:
@@ -53,12 +53,12 @@ class SumPart:
 
     @property
     def n_features(self) -> int:
-        """The number of landmarks."""
+        """Return the number of landmarks."""
         return len(self.points)
 
     @property
     def maps(self) -> Parts:
-        """The kernels of the sum at the landmarks, side by side."""
+        """Return the kernels of the sum at the landmarks, side by side."""
         return tuple((term.ranks, term.at(self.points, np.float64)) for term in self.kernel.terms)
 
     def features(self, X: Array, out: Array) -> None:
@@ -88,12 +88,12 @@ class Prior:
 
     @property
     def width(self) -> int:
-        """How many features there are beside the linear term."""
+        """Return how many features there are beside the linear term."""
         return sum(part.n_features for part in self.parts)
 
     @property
     def n_features(self) -> int:
-        """The number of features, linear term included."""
+        """Return the number of features, linear term included."""
         return self.width + (0 if self.linear is None else len(self.linear))
 
     def rows_of_features(self, X: Array) -> Array:
@@ -118,7 +118,7 @@ class Prior:
         return np.hstack(pieces if self.linear is None else [*pieces, B[:, at:] * self.linear])
 
     def _walk(self, transposed: bool) -> Iterator[tuple[Part | SumPart, int]]:
-        """Iterate over the parts, each with its number of features, or of those of its maps."""
+        """Return an iterator over the parts, each with its number of features, or of those of its maps."""
         for part in self.parts:
             yield part, part.n_features if transposed else sum(phi.n_features for _, phi in part.maps)
 

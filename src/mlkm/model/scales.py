@@ -25,14 +25,14 @@ class Geometric:
     gamma: float = 2.0
 
     def of_layers(self, depth: int) -> list[float]:
-        """The scales of layers 1..depth."""
+        """Return the scales of layers 1..depth."""
         c0, gamma = number("c0", self.c0, above=0), number("gamma", self.gamma, above=0)
         with np.errstate(over="ignore"):  # infinite scales are refused by `check_scale`
             return [float(c0 * np.float64(gamma) ** l) for l in range(1, depth + 1)]
 
 
 def check_scale(scale: float | ArrayLike | Any, d: int) -> Array:
-    """gamma as an array of one number or d numbers, all positive.
+    """Return gamma as an array of one number or d numbers, all positive.
 
     >>> check_scale([1.0, -1.0], d=2)
     Traceback (most recent call last):

@@ -14,13 +14,12 @@ import numpy as np
 
 from .._types import Array
 from ..data import blocks
+from ..runtime.sizes import PIECE_COLUMNS, PIECE_ROWS
 from ..runtime.threads import stop_if_asked
 from .features import JointMap, ProductMap
 from .machine import Machine
-from .target_transform import BackTransform, TargetTransform
 from .terms import Term
-
-_TALL, _WIDE = 128, 2048  # rows and columns of a piece
+from .transforms import BackTransform, TargetTransform
 
 
 def compressed(F: Array) -> Array:
@@ -40,7 +39,7 @@ class _Slopes(ProductMap):
 
     @property
     def n_features(self) -> int:
-        """The number of inputs."""
+        """Return the number of inputs."""
         return len(self.slopes)
 
     def features(self, X: Array) -> Array:
@@ -61,7 +60,7 @@ class SumKernel:
 
     @property
     def every_term(self) -> tuple[Term, ...]:
-        """The terms, the linear one last."""
+        """Return the terms, the linear one last."""
         return self.terms if self.linear is None else (*self.terms, Term(None, _Slopes(self.linear), 1.0))
 
     def codes(self, X: Array) -> list[Array]:
@@ -81,7 +80,7 @@ class SumKernel:
         """Return K for all pairs of rows with these codes."""
         K: Array = np.empty((len(a[0]), len(b[0])), dtype)
         left, right = self.products(a), self.products(b)
-        for at in blocks(len(K), _TALL):
+        for at in blocks(len(K), PIECE_ROWS):
             self._fill(K[at], [codes[at] for codes in a], b, left[at], right)
         return K
 
@@ -92,10 +91,10 @@ class SumKernel:
         return K
 
     def strips(self, X: Array) -> Iterator[tuple[slice, Array]]:
-        """Iterate over K(x, x') by strips of rows x, each for the rows x' from its first one on: the upper triangle."""
+        """Yield K(x, x') by strips of rows x, each for the rows x' from its first one on: the upper triangle."""
         codes = self.codes(X)
         P = compressed(self.products(codes))
-        for at in blocks(len(X), _TALL):
+        for at in blocks(len(X), PIECE_ROWS):
             stop_if_asked()
             strip: Array = np.empty((at.stop - at.start, len(X) - at.start), X.dtype)
             others = [of_term[at.start :] for of_term in codes]
@@ -112,18 +111,18 @@ class SumKernel:
     def gram(self, X: Array) -> Array:
         """Return K(x, x') for all pairs of rows of X."""
         K = self.upper(X)
-        for at in blocks(len(X), _TALL):
+        for at in blocks(len(X), PIECE_ROWS):
             K[at.start :, at] = K[at, at.start :].T
         return K
 
     def products(self, codes: list[Array]) -> Array:
         """Return the codes of all terms whose kernel is their product, side by side."""
-        parts = [own for term, own in zip(self.every_term, codes, strict=True) if term.phi.is_product]
+        parts = [of_term for term, of_term in zip(self.every_term, codes, strict=True) if term.phi.is_product]
         return np.hstack(parts) if parts else np.zeros((len(codes[0]), 0), codes[0].dtype)
 
     def _fill(self, K: Array, a: list[Array], b: list[Array], left: Array, right: Array) -> None:
         """Write K for the codes a and b, in pieces that stay in a processor's cache."""
-        for at in blocks(K.shape[1], _WIDE):
+        for at in blocks(K.shape[1], PIECE_COLUMNS):
             piece: Array = left @ right[at].T
             self._add(piece, a, [codes[at] for codes in b])
             K[:, at] = piece
@@ -179,9 +178,9 @@ def joined(kernels: Sequence[SumKernel]) -> SumKernel:
 
 @dataclass(frozen=True)
 class TransformedKernel:
-    """A kernel for transformed targets: the kernel, the noise variance of its solve, the transform and the way back,
-    its share of the fit, and the share of the noise that has one size on the transformed scale rather than on that of
-    the targets."""
+    """A kernel for transformed targets: the kernel, the noise variance of its solve, the transform and the
+    back-transform, its share of the fit, and the share of the noise that has one size on the transformed scale rather
+    than on that of the targets."""
 
     kernel: SumKernel
     noise: float

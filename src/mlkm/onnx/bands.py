@@ -18,13 +18,13 @@ from ..conformal.quantile import QuantileBand
 from ..conformal.regressor import ConformalRegressor
 from ..conformal.scores import ScoredRegressor
 from ..conformal.wrapped_estimator import last_step
-from ..model.last import Features
+from ..model.machine import Features
 from ..model.prior import Prior
 from ..model.sum_kernel import SumKernel
 from ..runtime.checks import brief
 from ..runtime.levels import exact_levels
 from ..runtime.sizes import EXPORTED_SIDE
-from ..solve.smoother import Dual, Kernel, Primal, Smoother
+from ..solve.smoother import Dual, Primal, Smoother, SmootherKernel
 from ..solve.stack import StackUncertainty
 from ..solve.tangent import Flat, InnerProducts, Tangent
 from ..solve.uncertainty import RidgeUncertainty, Uncertainty
@@ -171,7 +171,7 @@ def _dual_leverage(smoother: Dual, graph: Graph, F: str) -> str:
 
 
 @singledispatch
-def _kernel(kernel: Kernel, graph: Graph, X: Array, F: str) -> tuple[str, str]:
+def _kernel(kernel: SmootherKernel, graph: Graph, X: Array, F: str) -> tuple[str, str]:
     """Return K between rows F and the m rows X of the fit, (n, m), and K(x, x), (n, 1)."""
     raise TypeError(f"The kernel {type(kernel).__name__} is not exported.")
 

@@ -13,8 +13,7 @@ from ..base import KernelMachine
 from ..data.input_range import OVERSHOOT, InputRange, units_of
 from ..data.preparation import Preparation
 from ..model.machine import Machine
-from ..model.rank_transform import RankTransform
-from ..model.target_transform import BackTransform
+from ..model.transforms import BackTransform, RankTransform
 from ..runtime.sizes import EXPORT_ERROR
 from .graph import Graph
 from .inputs import Source, level_numbers, standardised

@@ -4,6 +4,8 @@ They trade memory and time, or keep arithmetic within floating point, and decide
 Numbers that decide something are fields of `mlkm.search.policy.Policy`.
 """
 
+from math import log
+
 # --- memory
 MATRICES_HELD = 6  # matrices of features, or of their products, that a fit holds at the same time, about
 ROW_COPIES = 4  # copies of the rows that a fit in memory holds at the same time, about
@@ -22,6 +24,42 @@ EXPORTED_SIDE = 2000  # rows or features of a factor that an ONNX model stores, 
 BAND_ENTRIES = 2**22  # numbers in a block of new rows by training rows, for bands of method="cross": 32 MB
 PRODUCT_TASKS = 64  # tasks of a cluster per product with a kernel matrix
 
+TEMPORARY_ENTRIES = 2**23  # numbers of a temporary array: 64 MB in float64
+PARALLEL_ENTRIES = 2**23  # features times rows from which two machines predict at the same time
+CACHE_ENTRIES = 2**18  # numbers of a kernel matrix that stay in a processor's cache
+PIECE_ROWS, PIECE_COLUMNS = 128, 2048  # rows and columns of a piece of a kernel matrix, which stays in that cache
+PAIR_ROWS = 1024  # rows of a block of a kernel matrix that is not stored
+PRODUCT_ROWS = 512  # rows of a kernel matrix that are converted to float64 at a time, for a product
+
+# --- sizes from which on another way to compute the same takes less time or memory
+EXACT_ROWS = 1500  # rows up to which one decomposition in float64 is cheap; above, features are summed over blocks
+PATH_FEATURES = 1500  # features up to which one eigendecomposition costs less than a search by factorisations
+FLOAT64_ROWS = 1000  # rows up to which a kernel matrix in float64 costs next to nothing
+FLOAT64_FACTOR_ROWS = 8000  # rows of a Cholesky factor in float64 at most; n^3/3 products
+FACTOR_ROWS = 20_000  # rows of any factor at most, 8 n^2 bytes; with more rows conjugate gradients end where they are
+DIRECT_ROWS = 4000  # rows up to which a factor in float32 takes less time than conjugate gradients
+STORED_BYTES = 4e9  # bytes of a kernel matrix in memory at most; 2 n^2 for the whole of it, up to 44,700 rows
+FLOAT64_WORK = 5e10  # products of features and rows (n D^2) up to which they are in float64: a second or two
+FLOAT32_FEATURES = 512  # features from which leverages are computed in float32, where that is precise enough
+FACTOR_SIDE = 4096  # features or rows of the factor of a tangent model at most
+STORED_SUM_FEATURES = 500  # features whose sums are stored in place of rows: 2 MB
+INDICATOR_LEVELS = 8  # levels of a category up to which a product of indicators takes less time than comparisons
+PRECONDITIONER_LANDMARKS = 1000  # landmarks of the preconditioner at least; n M^2 products
+ROWS_PER_LANDMARK = 20  # rows that bring one landmark more: steps are dearer the more rows there are
+# numbers of its eigenvectors at most, a gigabyte: 3660 landmarks for 73,000 rows, 2684 for 100,000, 268 for a million
+PRECONDITIONER_ENTRIES = 2**28
+CONJUGATE_STEPS = 100  # steps of conjugate gradients at most: a factor takes less time than more of them
+
+# --- samples of rows and grids from which an estimate is computed: more take longer and are more precise
+LOO_ROWS = 1000  # rows, the last ones, at which leave-one-out errors of fits to many rows are computed
+SAMPLE_ROWS = 2000  # rows of a fit to many that are stored, for effects to be averaged over
+POSTERIOR_ROWS = 4000  # rows of the posterior of more rows than FLOAT64_FACTOR_ROWS: a prediction takes their square
+USUAL_ROWS = 1000  # the first of these, at which the usual variance of f is taken
+SHIFT_ROWS = 1000  # rows whose mean feature is subtracted before sums of products are formed
+RANK_KNOTS = 256  # knots of the map of an input to its ranks, linear in between
+PENALTY_DECADES = (-14, 2)  # powers of ten of the candidates, relative to the largest eigenvalue of the average product
+PENALTIES_PER_DECADE = 4  # candidates per power of ten; a parabola through three of them gives the minimum
+
 # --- tolerances
 LARGEST_ANGLE = 1e100  # inputs times scale: cosines lose all digits far below (1e16), squares overflow above (1e154)
 EXPORT_ERROR = 1e-4  # bound on the error of an ONNX model in float32, y having variance 1; signs leave much less
@@ -36,6 +74,28 @@ SEARCH_GRID = 2.0**20  # steps per standard deviation to which the rows of a sea
 UNIT_SUM_PENALTY = 1e3  # weight of the equation by which stacking weights sum to one, relative to the largest entry
 FACTOR_LOGS = (-9.0, 5.0)  # bounds on logarithms of factors of kernels' variances
 NOISE_VARIANCES = (1e-9, 10.0)  # bounds on the noise variance, y having 1
+LEAST_PENALTY = 1e-14  # penalty on standardised rows below which the ridge is lost in rounding
+DAMPED_PENALTY = 1e-8  # penalty from which more features than rows are no trouble to the primal
+PENALTY_TIE = 1e-4 / log(10)  # fall of the logarithm of the error that a penalty lower by a factor of e must bring
+FLOAT32_NOISE = 1e-4  # noise variance, relative to the kernel's, from which float32 is precise enough
+FLOAT32_LEVERAGE_ERROR = 1e-4  # largest relative error of a leverage + 1 that float32 may cause
+CONJUGATE_TOLERANCE = 0.02  # length of the remaining residual relative to that of the residuals of the fit
+LOST_EIGENVALUES = 1e-6  # eigenvalues, relative to the largest, that are lost in the rounding of float32
+GRAM_ROUNDING = 1e-5  # error of products of orthonormal columns in float32
+SUM_ROUNDING = 4 * 2.0**-52  # error of a sum of squares in float64, relative to its largest value so far
+LOST_RESIDUALS = 1e-5  # share of the variance of y that is lost in the rounding of float32
+LEAST_DEGREES = 1.0  # degrees of freedom left for the noise where a fit interpolates
+LEAST_NOISE = 1e-8  # noise variance, y having 1, with which a kernel matrix can be factorised in float64
+FAILED_VALUE = 1e3  # objective of a climb where a factorisation fails, in nats per row: the line search turns back
+LEAST_LOG_AMPLITUDE = -8.0  # logarithm of the least amplitude of a kernel, y having 1, which stands for none
+LARGEST_LOG = 4.0  # logarithm of the largest amplitude or scale of a kernel
+UNSEEN_SHARE = 1e-3  # share of the noise variance: an input that moves a product kernel by less is not looked at
+LEAST_LEVEL_VARIANCE = 1e-6  # variance of the effect of a level, y having 1, below which it is none
+LOST_TEXTS = 0.01  # share of the exponent of a product kernel that dropped directions of texts may have
+RANK_SHIFT = 1e-9  # share of all rows by which knots lie below ranks: far above rounding, far below a row's weight
+CONSTANT_TARGETS = 1e-12  # standard deviation relative to the mean below which targets have hardly a digit left
+# standard deviations of targets that descent takes in their units: products of as many weights as layers grow with them
+TARGET_SDS = (1e-30, 1e30)
 LINK_KNOTS = 400  # knots of the table of a back-transformed mean, linear in between
 LINK_ERRORS = 31  # quantiles of the errors over which a back-transformed mean is averaged
 

@@ -1,1 +1,1 @@
-"""What "auto" decides: the plan of a fit, and the search for kernels, their parameters and variances."""
+"""The decisions of "auto": the plan of a fit, and the search for kernels, their parameters and variances."""

@@ -1,4 +1,4 @@
-"""What a fit will take before it is made: memory and time, by the sums that it does.
+"""The memory and the time of a fit, estimated before it is made from the sums that it does.
 
     one layer of D features on n rows of d columns     n D^2 products, n D (d + 20) for the features, D^3 for the solve
     kernels on n rows                                  n^2 kernel values of so many terms, n^3 / 3 up to 4000 rows,
@@ -27,17 +27,16 @@ import numpy as np
 from ..data.rows import block_rows
 from ..runtime import sizes
 from ..runtime.memory import memory_budget
+from ..runtime.sizes import DIRECT_ROWS, EXACT_ROWS
 from ..runtime.threads import blas_threads, limited
-from ..solve.conjugate import landmarks
-from ..solve.dual import DIRECT, usual_steps
-from ..solve.ridge import EXACT_ROWS
+from ..solve.dual import landmarks, usual_steps
 from .policy import EFFORTS, LEAST, Policy, between, with_sizes
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a fit takes: the most bytes at the same time, seconds, how the fit is made, how often all rows are read, and
-    the seconds of everything but the search."""
+    """The cost of a fit: the most bytes at the same time, seconds, how the fit is made, how often all rows are read,
+    and the seconds of everything but the search."""
 
     memory: float
     seconds: float
@@ -47,12 +46,12 @@ class Cost:
 
     @property
     def fits(self) -> bool:
-        """Whether the memory is within the budget."""
+        """Return whether the memory is within the budget."""
         return self.memory <= memory_budget()
 
     @property
     def announcement(self) -> tuple[str, float]:
-        """The cost in words, and its seconds."""
+        """Return the cost in words, and its seconds."""
         return str(self), self.seconds
 
     def __str__(self) -> str:
@@ -78,7 +77,7 @@ def said(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Speed:
-    """What this machine does in a second: products in float32 with all threads, products in float64 with one thread,
+    """The speed of this machine per second: products in float32 with all threads, products in float64 with one thread,
     exponentials with one thread; and whether two searches run at the same time."""
 
     products: float
@@ -139,7 +138,7 @@ def cost_of_features(
 
 def cost_of_kernels(n: int, d: int, policy: Policy) -> Cost:
     """Return the cost of the default's kernels at all rows, with fits to held-out rows or hidden layers."""
-    matrix = 8.0 * n**2 if n <= DIRECT else 2.0 * n**2 + 12.0 * n * landmarks(n)
+    matrix = 8.0 * n**2 if n <= DIRECT_ROWS else 2.0 * n**2 + 12.0 * n * landmarks(n)
     search, after = _search(n, d, policy), _after(n, d, policy)
     seconds = search + after
     if n <= policy.stack_rows:
@@ -162,22 +161,22 @@ def _evaluation(m: float, d: int) -> float:
 def _search(n: int, d: int, policy: Policy) -> float:
     """Return the seconds of a search: climbs on its first rows, then on all of them, and where inputs are many, climbs
     that drop inputs."""
-    kept = min(d, policy.most_inputs)
-    m, first = min(n, policy.joint_rows, sqrt(policy.gaps / kept)), min(n, policy.first_joint_rows)
+    n_inputs = min(d, policy.most_inputs)
+    m, first = min(n, policy.joint_rows, sqrt(policy.gaps / n_inputs)), min(n, policy.first_joint_rows)
     first_steps, steps = policy.joint_steps
     short, long = (
-        sizes.STEP_EVALUATIONS * number * _evaluation(rows, min(kept, sizes.INPUTS_LEFT))
+        sizes.STEP_EVALUATIONS * number * _evaluation(rows, min(n_inputs, sizes.INPUTS_LEFT))
         for number, rows in ((first_steps, first), (steps, m))
     )
     in_turn = ceil(policy.draws / 2) if speed().two else policy.draws
     choosing = 0.0
-    if kept > policy.none_dropped:
+    if n_inputs > policy.none_dropped:
         others = min(policy.checked_rows, max(n - first, 0))
-        halvings = 2 + log2(kept / policy.none_dropped)
+        halvings = 2 + log2(n_inputs / policy.none_dropped)
         climbs = (
             sizes.STEP_EVALUATIONS
             * first_steps
-            * (2 * _evaluation(first, kept) + (halvings - 2) * _evaluation(first, sizes.INPUTS_LEFT))
+            * (2 * _evaluation(first, n_inputs) + (halvings - 2) * _evaluation(first, sizes.INPUTS_LEFT))
         )
         choosing = climbs + halvings * others * first * 40 / speed().exponentials
     return choosing + in_turn * (short + long)
@@ -187,22 +186,22 @@ def _after(n: int, d: int, policy: Policy) -> float:
     """Return the seconds after a search: variances by leave-one-out, the solve, and the relevances."""
     at, seen = speed(), min(d, sizes.INPUTS_LEFT)
     pairs = n**2 / 2 * sizes.SEARCH_TERMS * policy.draws * (3 + 0.25 * seen) / at.exponentials
-    solve = n**3 / at.products if n <= DIRECT else usual_steps(n) * n**2 / at.products * 4
+    solve = n**3 / at.products if n <= DIRECT_ROWS else usual_steps(n) * n**2 / at.products * 4
     relevances = min(4e6, 1000.0 * n) * (40 + 0.3 * d) / at.exponentials
     return sizes.SOLVES_PER_FIT * (_weigh(n, d, policy) + pairs + solve) + relevances
 
 
 def _residual_search(d: int, share: float, policy: Policy) -> tuple[float, float]:
     """Return the bytes and seconds of a residual search on several samples."""
-    n, at, kept = policy.kernel_rows[0], speed(), min(d, policy.most_inputs)
+    n, at, n_inputs = policy.kernel_rows[0], speed(), min(d, policy.most_inputs)
     number, m = policy.residual_samples(n, d, share)
     half = number * m / 2
-    climb = sizes.STEP_EVALUATIONS * sum(policy.joint_steps) * number * _evaluation(m, kept)
+    climb = sizes.STEP_EVALUATIONS * sum(policy.joint_steps) * number * _evaluation(m, n_inputs)
     fits = 2 * (
         half**2 * sizes.SEARCH_TERMS * (3 + 0.25 * min(d, sizes.INPUTS_LEFT)) / at.exponentials + half**3 / at.products
     )
     seconds = climb / (2 if at.two else 1) + fits + _weigh(n, d, replace(policy, draws=2))
-    return 4.0 * number * m**2 * kept, seconds if number else 0.0
+    return 4.0 * number * m**2 * n_inputs, seconds if number else 0.0
 
 
 def _weigh(n: int, d: int, policy: Policy) -> float:

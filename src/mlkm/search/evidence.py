@@ -1,26 +1,88 @@
-"""The evidence of kernels: the marginal likelihood of targets Y (n, k) whose columns are N(0, K), its gradient in the
-parameters of the terms that K is the sum of, and its climb by L-BFGS.
+"""The parameters of a sum of kernels in a search, the kernel that they make,
 
-Values and gradients are per row and output, so that they compare across sizes.
+    K = F F' + sum of the terms that have no features + s^2 diag(1/w),
+
+and its evidence: the marginal likelihood of targets Y (n, k) whose columns are N(0, K), its gradient in the parameters,
+and its climb by L-BFGS. Values and gradients are per row and output, so that they compare across sizes.
+
+Every term has an amplitude and a scale per input, so what does not help gets no variance. Smooth terms see the inputs,
+the Laplacian one their ranks, so that neither scale has to be chosen. The terms are in `model.terms`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.optimize
 from scipy.linalg import lapack
 
-from .._types import Array
-from ..model.terms import NOTHING, Parameters, SearchRows
+from .._types import Array, BoolArray
+from ..data import LEVEL, NUMBER, TEXT, Inputs
+from ..model.sum_kernel import SumKernel
+from ..model.terms import Linear, Parameter, Parameters, Placement, SearchRows, SearchTerm
+from ..model.transforms import RankTransform
 from ..runtime.deadline import search_is_late
 from ..runtime.progress import advance
+from ..runtime.sizes import FAILED_VALUE, LEAST_LOG_AMPLITUDE, LEAST_NOISE
 from ..runtime.threads import side_by_side, stop_if_asked
-from .kernel_parameters import LEAST_NOISE, NOISE, noise_variance
 from .policy import Policy
 
-IMPOSSIBLE = 1e3  # the value of a point where a factorisation fails: the line search turns back
+NOISE = Parameter("amplitude", np.array([-0.6]), low=-9.0, high=2.5, place=1)  # of the noise
+
+
+def start(rows: SearchRows, terms: Sequence[SearchTerm], wanted: Collection[str] | None = None) -> Parameters:
+    """Return where a search begins: every term of about the same variance, scales that shrink with the number of
+    inputs. Only the terms named are `wanted`; all are by default."""
+    names = [term.name for term in terms if wanted is None or term.name in wanted]
+    parameters = {term.name: term.start(rows, term.name in names and term.sees(rows)) for term in terms}
+    return parameters | {"noise": {NOISE.name: NOISE.start}}
+
+
+def refined(parameters: Parameters, terms: Sequence[SearchTerm]) -> Parameters:
+    """Return parameters of the same kernel for the second climb of a search, whose directions can turn."""
+    return parameters | {term.name: term.refined(parameters[term.name]) for term in terms}
+
+
+def relevance(p: Parameters, levels: BoolArray, terms: Sequence[SearchTerm]) -> Array:
+    """Return the prior variance that moving one standardised input brings, or another level, over all terms."""
+    return np.asarray(sum(term.relevance(p, levels) for term in terms))
+
+
+def noise_variance(p: Parameters) -> float:
+    """Return the variance of the noise."""
+    return float(np.exp(2 * p["noise"][NOISE.name][0]))
+
+
+def sum_kernel(p: Parameters, place: Placement, terms: Sequence[SearchTerm]) -> SumKernel:
+    """Return the kernel on all inputs at the parameters of those that were searched, with points yet to be given."""
+    fitted = tuple(one for term in terms for one in term.fitted(p, place))
+    return SumKernel(fitted, Linear().slopes(p, place))
+
+
+def predicted(p: Parameters, rows: SearchRows, others: SearchRows, terms: Sequence[SearchTerm]) -> Array:
+    """Return what the fit to the rows of a search predicts at other rows."""
+    mean = rows.weights @ rows.Y / rows.weights.sum()
+    K = _between(p, rows, rows, terms)
+    K[np.diag_indices(len(K))] += (noise_variance(p) + LEAST_NOISE) / rows.weights
+    return np.asarray(mean + _between(p, others, rows, terms) @ scipy.linalg.solve(K, rows.Y - mean, assume_a="pos"))
+
+
+def _between(p: Parameters, a: SearchRows, b: SearchRows, terms: Sequence[SearchTerm]) -> Array:
+    """Return the kernel between the rows of two searches; the ranks that terms may look at are in these rows."""
+    d, texts = len(a.levels), a.text_of
+    kinds = np.concatenate([np.where(a.levels, LEVEL, NUMBER), np.full(len(texts), TEXT)])
+    inputs = Inputs(kinds, np.concatenate([np.arange(d), d + texts]))
+    kernel = sum_kernel(p, Placement(inputs, np.arange(d), RankTransform((), ())), terms)
+    on_ranks = tuple(replace(term, ranks=None) for term in kernel.terms if term.ranks is not None)
+    on_inputs = replace(kernel, terms=tuple(term for term in kernel.terms if term.ranks is None))
+    K = on_inputs.matrix(np.hstack([a.X, *a.texts]), np.hstack([b.X, *b.texts]))
+    if on_ranks:
+        of_ranks = replace(kernel, terms=on_ranks, linear=None)
+        K += of_ranks.matrix(np.hstack([a.ranks, *a.texts]), np.hstack([b.ranks, *b.texts]))
+    return K
 
 
 def learn(rows: SearchRows, begin: Parameters, policy: Policy, max_iter: int) -> Parameters:
@@ -69,8 +131,8 @@ class KernelEvidence:
         )
         self.bounds: list[tuple[float, float]] = []
         for name, q in self.layout:
-            missing = q.name == "amplitude" and bool((begin[name][q.name] <= NOTHING).all())
-            low, high = (NOTHING, NOTHING) if missing else (q.low, q.high)
+            missing = q.name == "amplitude" and bool((begin[name][q.name] <= LEAST_LOG_AMPLITUDE).all())
+            low, high = (LEAST_LOG_AMPLITUDE, LEAST_LOG_AMPLITUDE) if missing else (q.low, q.high)
             pairs = zip(*(np.broadcast_to(end, q.start.shape).tolist() for end in (low, high)), strict=True)
             self.bounds += pairs
 
@@ -106,8 +168,8 @@ class KernelEvidence:
             parts = [dF[:, a:b] for a, b in pairwise(ends)]
             at = int(ends[-1])
             for name, of_term in term.gradient(p, on, value, parts, dK).items():
-                for parameter, own in of_term.items():
-                    gradient[name][parameter] += own
+                for parameter, slope in of_term.items():
+                    gradient[name][parameter] += slope
         gradient["noise"][NOISE.name] += 2 * noise * float(np.diag(dK) @ (1 / self.weights))
         away, scale = vector - self.origin, 1 / (self.n_samples * m * k)
         return result + scale * float(self.prior @ away**2), flat + 2 * scale * self.prior * away
@@ -166,7 +228,7 @@ def gaussian_evidence(K: Array, Y: Array) -> tuple[float, Array]:
     n, k = Y.shape
     L = factor(K)
     if L is None:
-        return IMPOSSIBLE, np.zeros_like(K)
+        return FAILED_VALUE, np.zeros_like(K)
     # In one piece: NumPy 1.26 rounds the logarithms of a view otherwise where their place in memory is right behind it.
     logdet = 2 * float(np.log(np.diag(L).copy()).sum())
     dK: Array = inverse_of(L)

@@ -1,4 +1,4 @@
-"""Which inputs a search begins with, and its first climb, by their scales on a few of the rows.
+"""The inputs that a search begins with, and its first climb, by their scales on a few of the rows.
 
 Of many inputs those go on that tell something of y, alone or together with another. y is compared with a few cosines of
 every input's ranks, and what a ridge on all of these leaves of y with the products of cosines of every pair: an input
@@ -12,12 +12,11 @@ from sklearn.preprocessing import PowerTransformer
 
 from .._types import Array, BoolArray, IntArray
 from ..data import Block, Inputs, tie_numbers
-from ..model.rank_transform import RankTransform
 from ..model.terms import Parameters, SearchRows
+from ..model.transforms import RankTransform
 from ..runtime.sizes import SEARCH_GRID
 from ..solve.ridge import ridge
-from .evidence import learn
-from .kernel_parameters import predicted, relevance, start
+from .evidence import learn, predicted, relevance, start
 from .plan import Plan
 from .policy import Policy
 
@@ -114,7 +113,7 @@ def _by_relevance(p: Parameters, rows: SearchRows, inputs: IntArray, policy: Pol
 
 
 def _clearly_less(a: Array, b: Array) -> bool:
-    """Whether errors of the same rows are less by two standard errors of their mean difference."""
+    """Return whether errors of the same rows are less by two standard errors of their mean difference."""
     difference = b - a
     return bool(difference.mean() > 2 * difference.std() / np.sqrt(len(difference))) if len(a) == len(b) else False
 

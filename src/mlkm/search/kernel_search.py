@@ -8,30 +8,35 @@
    seen where there are enough, else on the last ones: for every scale of the targets that is solved on.
 
 All searches are kept: weighting by leave-one-out gives useless ones a variance near zero.
+
+A search sees a few hundred rows, and its two product kernels each have one set of relevances: a weaker interaction
+between inputs that do little else is lost beside a strong one. The residuals of rows that the kernels have not seen
+have that interaction as their strongest part. So where features stand for kernels there is a residual search: many more
+rows are needed to tell it from the noise, and the evidence is the mean of the evidences of several samples, each by
+itself, since one of all their rows would take n^3. Its kernels stand beside the first ones, with variances by
+leave-one-out of the targets; where nothing is left to learn they get next to none.
 """
 
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from .._types import IntArray
+from .._types import Array, IntArray
 from ..data import Block
-from ..model.rank_transform import fit_rank_transform
+from ..model.machine import predict
 from ..model.sum_kernel import SumKernel, joined
 from ..model.terms import Parameters, Placement, SearchRows
+from ..model.transforms import fit_rank_transform
 from ..runtime.deadline import search_is_late
 from ..runtime.progress import stage
 from ..runtime.threads import limited, side_by_side
-from .evidence import learn
-from .input_selection import few, first_climb, search_rows, select_inputs
-from .kernel_parameters import refined, sum_kernel
+from ..solve.dual import solve_dual
+from .evidence import learn, learn_together, refined, start, sum_kernel
+from .input_selection import few, first_climb, search_rows, select_inputs, telling_inputs
 from .kernel_variances import weigh
 from .plan import Plan
 from .policy import Policy
 from .seen import Seen
-
-_TEXTS = 2000  # rows by which directions of texts are told apart
-_LOST = 1e-3  # variance of a local term, relative to the noise, below which it is dropped
 
 
 @dataclass(frozen=True)
@@ -69,19 +74,20 @@ def _searched(rows: Block, plan: Plan) -> LearnedKernel:
     learned, place = even + odd, Placement(rows.inputs, inputs, ranks)
     noise = float(np.exp(2 * np.mean([p["noise"]["amplitude"][0] for p in learned])))
     kernel = joined([sum_kernel(p, place, policy.terms) for p in learned])
-    return LearnedKernel(kernel.with_short_texts(rows.X[:_TEXTS]), noise, _seen_by_search(rows, places, policy))
+    return LearnedKernel(
+        kernel.with_short_texts(rows.X[: policy.text_rows]), noise, _seen_by_search(rows, places, policy)
+    )
 
 
 def _seen_by_search(rows: Block, places: list[slice], policy: Policy) -> Seen:
     """Return the rows that the choice of the inputs and the searches have seen."""
-    begun = min(
-        len(rows), policy.first_joint_rows + policy.checked_rows
-    )  # targets of all of these are transformed together
-    seen = Seen().by("kernels", 0, begun)
+    # The targets of all rows of the selection are transformed together.
+    end_of_selection = min(len(rows), policy.first_joint_rows + policy.checked_rows)
+    seen = Seen().by("kernels", 0, end_of_selection)
     for at in places:
         seen = seen.by("kernels", at.start, at.stop)
     if np.sum(~rows.inputs.texts) > few(rows.inputs, policy):
-        seen = seen.by("inputs", 0, max(begun, min(len(rows), policy.screened_rows)))
+        seen = seen.by("inputs", 0, max(end_of_selection, min(len(rows), policy.screened_rows)))
     return seen
 
 
@@ -95,7 +101,8 @@ def _samples(rows: Block, inputs: IntArray, policy: Policy) -> list[slice]:
 
 
 def _in_turn(samples: list[SearchRows], begin: Parameters | None, inputs: IntArray, plan: Plan) -> list[Parameters]:
-    """Search on one sample after the other as long as there is time; the one that has begun is made in any case."""
+    """Search on one sample after the other as long as there is time; a search that has started is finished in any
+    case."""
     learned: list[Parameters] = []
     for k, sample in enumerate(samples):
         started = begin if k == 0 else None
@@ -129,10 +136,47 @@ def weighed(searched: LearnedKernel, rows: Block, plan: Plan, seen: int | None =
         factors = weigh(matrices, Y, these.weights, begin_at, policy.weigh_steps)
     noise = float(factors[-1])
     by_these = searched.seen.by("variances", begin, end).by("noise", begin, end)
-    return LearnedKernel(_without_lost(kernel.scaled(list(factors[:-1])), noise), noise, by_these)
+    return LearnedKernel(_without_lost(kernel.scaled(list(factors[:-1])), policy.least_local * noise), noise, by_these)
 
 
-def _without_lost(kernel: SumKernel, noise: float) -> SumKernel:
-    """Drop local terms that are lost in the noise: each of their rows has few neighbours to tell them by."""
-    terms = (term for term in kernel.terms if not term.phi.is_local or term.variance > _LOST * noise)
+def _without_lost(kernel: SumKernel, least: float) -> SumKernel:
+    """Drop local terms of no more than the least variance: each of their rows has few neighbours to learn them from."""
+    terms = (term for term in kernel.terms if not term.phi.is_local or term.variance > least)
     return replace(kernel, terms=tuple(terms))
+
+
+def with_residual_search(learned: LearnedKernel, rows: Block, share: float, plan: Plan) -> LearnedKernel:
+    """Return the kernels together with those of their residuals at other rows, by a share of the samples of the
+    policy."""
+    policy = plan.policy
+    number, m = policy.residual_samples(len(rows), rows.X.shape[1], share)
+    if number == 0 or search_is_late():
+        return learned
+    first = rows.take(slice(0, number * m))
+    with stage("search", sum(policy.joint_steps)):
+        residuals = _cross_residuals(learned, first)
+        unit = np.maximum(residuals.std(axis=0), np.finfo(float).tiny)
+        others = replace(first, Y=residuals / unit)
+        ranks = fit_rank_transform(rows.X, rows.weights, rows.inputs.numbers)
+        inputs = telling_inputs(others, policy)
+        places = [slice(k * m, k * m + m) for k in range(number)]
+        samples = [search_rows(others, ranks, at, 1, policy).with_inputs(inputs) for at in places]
+        begin = start(samples[0], policy.terms, plan.parts(len(inputs)))
+        p = learn_together(samples, begin, policy, sum(policy.joint_steps))
+    kernel = sum_kernel(p, Placement(rows.inputs, inputs, ranks), policy.terms)
+    scaled = kernel.scaled([float(np.mean(unit**2))] * (len(kernel.terms) + 1))
+    both = LearnedKernel(joined([learned.kernel, scaled]), learned.noise, learned.seen.by("kernels", 0, number * m))
+    with stage("weigh", policy.weigh_steps):
+        return weighed(both, rows, plan, number * m)
+
+
+def _cross_residuals(learned: LearnedKernel, rows: Block) -> Array:
+    """Return what the fit to either half of the rows leaves of the other one."""
+    half = len(rows) // 2
+    first, second = rows.take(slice(0, half)), rows.take(slice(half, None))
+    return np.vstack([_residuals(learned, first, second), _residuals(learned, second, first)])
+
+
+def _residuals(learned: LearnedKernel, rows: Block, known: Block) -> Array:
+    fit = solve_dual(learned.kernel, known, learned.noise)
+    return rows.Y - predict(learned.kernel.machine(known.X, fit.alpha, fit.intercept, fit.single), rows.X)

@@ -1,8 +1,12 @@
-"""The variances of the kernels of a sum, and of the noise, by leave-one-out: a smooth minimum.
+"""Variances of the kernels of a sum and of the noise, and weights of the members of a stack, each by rows that are left
+out.
 
 The leave-one-out residual of row i is e_i = alpha_i / C_ii, with C = (sum_t v_t K_t + s^2 diag(1/w))^{-1} and
 alpha = C y. Its mean square has a gradient in every variance at the cost of the value. The kernels were learned from
 other rows where there are enough, so that overfitting there is not rewarded here.
+
+The weights of a stack are non-negative and sum to one. They are averaged over Bayesian bootstraps of the rows (weights
+from the exponential law), so that members between which the rows can hardly decide share the weight.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,14 +14,16 @@ from typing import Any
 
 import numpy as np
 import scipy.optimize
+from numpy.linalg import LinAlgError
+from scipy.optimize import lsq_linear, nnls
 
 from .._types import Array
 from ..runtime.deadline import fit_is_late
 from ..runtime.progress import advance
-from ..runtime.sizes import FACTOR_LOGS, NOISE_VARIANCES
+from ..runtime.sizes import FACTOR_LOGS, FAILED_VALUE, NOISE_VARIANCES, UNIT_SUM_PENALTY
 from ..runtime.threads import stop_if_asked
-from ..solve.penalty import best_on_grid
-from .evidence import IMPOSSIBLE, factor, inverse_of
+from ..solve.ridge import best_on_grid
+from .evidence import factor, inverse_of
 
 
 def weigh(kernels: Sequence[Array], Y: Array, weights: Array, begin: Array, steps: int) -> Array:
@@ -83,7 +89,7 @@ def leave_one_out(kernels: Sequence[Array], Y: Array, weights: Array) -> Callabl
         K[np.diag_indices(len(K))] += factors[-1] / weights
         L = factor(K)
         if L is None:
-            return IMPOSSIBLE, np.zeros(len(logs))
+            return FAILED_VALUE, np.zeros(len(logs))
         C = inverse_of(L)
         alpha, diagonal = C @ Y, np.diag(C).copy()[:, None]
         errors = alpha / diagonal
@@ -96,3 +102,51 @@ def leave_one_out(kernels: Sequence[Array], Y: Array, weights: Array) -> Callabl
         return float(np.log(max(value, 1e-300))), np.array(gradient) / max(value, 1e-300)
 
     return objective
+
+
+def convex_weights(predictions: Array, Y: Array, weights: Array, rng: np.random.Generator, bootstraps: int) -> Array:
+    """Return weights (members,) for predictions (members, rows, outputs) of Y (rows, outputs); the last member is the
+    mean.
+
+    Chance lets a member look better than the mean, the more so the fewer the rows. With s the mean square by which the
+    combination leaves the mean and e its error, chance is worth about e / m per member, and the combination is shrunk
+    towards the mean as much as that asks for: not noticeably where e is small beside s.
+    """
+    shares = _averaged(predictions, Y, weights, rng, bootstraps, 0.0)
+    combined, mean, share = np.tensordot(shares, predictions, axes=1), predictions[-1], weights / weights.sum()
+    left, moved = (float((share @ part**2).sum()) for part in (Y - combined, combined - mean))
+    if moved == 0:
+        return shares
+    return _averaged(predictions, Y, weights, rng, bootstraps, 3 * len(predictions) * left / (len(Y) * moved))
+
+
+def shared_weights(predictions: Array, Y: Array, weights: Array, rng: np.random.Generator, bootstraps: int) -> Array:
+    """Return weights for members none of which is to be preferred."""
+    return _averaged(predictions, Y, weights, rng, bootstraps, 0.0)
+
+
+def _averaged(
+    predictions: Array, Y: Array, weights: Array, rng: np.random.Generator, bootstraps: int, shrinkage: float
+) -> Array:
+    """Return the average over bootstraps of the weights with the least error, plus `shrinkage` times the mean squared
+    distance of the combination from the mean."""
+    total, mean = np.zeros(len(predictions)), predictions[-1]
+    for _ in range(bootstraps):
+        root = np.sqrt(weights * rng.exponential(size=len(weights)))[:, None]
+        A = np.stack([(root * (f - mean)).ravel() for f in predictions], axis=1)
+        b = (root * (Y - mean)).ravel()
+        held = UNIT_SUM_PENALTY * (np.abs(A).max() or 1.0)
+        rows = [A, np.sqrt(shrinkage) * A, np.full((1, A.shape[1]), held)]
+        shares = _non_negative(np.vstack(rows), np.concatenate([b, np.zeros(len(A)), [held]]))
+        total += shares / (shares.sum() or 1.0)
+    return np.asarray(total / bootstraps)
+
+
+def _non_negative(A: Array, b: Array) -> Array:
+    """Return the x >= 0 with the least ||A x - b||. Where two members predict nearly the same, `nnls` of SciPy 1.13,
+    which squares A, runs into its limit of iterations or a singular matrix; `lsq_linear` is slower and does not
+    square."""
+    try:
+        return np.asarray(nnls(A, b)[0])
+    except (RuntimeError, LinAlgError):
+        return np.asarray(lsq_linear(A, b, (0, np.inf), method="bvls").x)

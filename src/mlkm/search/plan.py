@@ -41,7 +41,8 @@ _OTHER_SPLITS = "None, 'rotate'"  # what `cv` may be beside a splitter, in messa
 
 @dataclass(frozen=True)
 class Plan:
-    """What was asked for, with "auto" resolved as far as that is possible before data are seen, and what data decide.
+    """The settings of a fit, with "auto" resolved as far as that is possible before data are seen, and what data
+    decide.
 
     `Plan.parse` checks the values of a constructor and reads no rows. `sized` adds the policy, by the number of rows
     and columns, and `at` adds what the inputs decide.
@@ -216,48 +217,49 @@ class Plan:
 
     @property
     def depth(self) -> int:
-        """The number of layers."""
+        """Return the number of layers."""
         return 1 if self.widths is None else len(self.widths)
 
     @property
     def n_features(self) -> int | None:
-        """D_1, where it was given."""
+        """Return D_1, where it was given."""
         return None if self.widths is None else self.widths[0]
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel of layer 1."""
+        """Return the kernel of layer 1."""
         return self.kernels[0]
 
     @property
     def linear(self) -> bool:
-        """Whether there is a linear term in the inputs."""
+        """Return whether there is a linear term in the inputs."""
         return bool(self.slopes)
 
     @property
     def automatic(self) -> bool:
-        """Whether the scale of layer 1 is chosen by the rows; inputs and predictions are then kept within limits."""
+        """Return whether the scale of layer 1 is chosen by the rows; inputs and predictions are then kept within
+        limits."""
         return is_auto(self.given_scales[0]) and not isinstance(self.solver, GradientDescent)
 
     @property
     def closed_form(self) -> bool:
-        """Whether the fit is one layer in closed form, which can be summed up over blocks of rows."""
+        """Return whether the fit is one layer in closed form, which can be summed up over blocks of rows."""
         return self.cv is None and self.depth == 1 and isinstance(self.solver, Ridge) and not self.penalties
 
     @property
     def takes_levels(self) -> bool:
-        """Whether the fit is the default's, whose kernels take levels of categories; others take numbers."""
+        """Return whether the fit is the default's, whose kernels take levels of categories; others take numbers."""
         return self.rough and self.cv is None and self.penalty is None and not self.penalties
 
     @property
     def rotate(self) -> bool:
-        """Whether rows are split, and machines trained by rotations of the parts."""
+        """Return whether rows are split, and machines trained by rotations of the parts."""
         return self.cv is not None
 
     @property
     def n_parts(self) -> int | None:
-        """The number of parts that rows are split into; 0 where they are not, None for a splitter, which has to see
-        all rows."""
+        """Return the number of parts that rows are split into; 0 where they are not, None for a splitter, which has to
+        see all rows."""
         if self.cv is None:
             return 0
         if is_text(self.cv, "rotate"):
@@ -266,7 +268,7 @@ class Plan:
 
     @property
     def seconds(self) -> float | None:
-        """The time that the fit may take, where the effort is one."""
+        """Return the time that the fit may take, where the effort is one."""
         return None if self.effort is None or isinstance(self.effort, str) else float(self.effort)
 
     def folds(self, X: Array, y: Array) -> IntArray | None:

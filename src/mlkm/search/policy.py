@@ -12,9 +12,9 @@ A fit takes the policy in force when it begins. An ablation is the default with 
 
 `python -m benchmarks.kernels` measures every field: what less and more of it does to errors and time.
 
-Sizes of blocks, tolerances and bounds that keep a climb from overflowing decide nothing of a model: they are in
-`mlkm.runtime.sizes`. The grid of penalties (`mlkm.solve.penalty`) and the sizes from which another way to compute the
-same fit is cheaper (`mlkm.solve`) stay beside their arithmetic.
+Sizes of blocks, tolerances, bounds that keep a climb from overflowing, the grid of penalties and the sizes from which
+another way to compute the same fit is cheaper decide nothing of a model beyond its rounding: they are in
+`mlkm.runtime.sizes`.
 """
 
 from collections.abc import Iterator
@@ -61,11 +61,13 @@ class Policy:
     joint_frequencies: int = 4  # of order 1 per input; each is a cosine and a sine
     joint_prior: tuple[float, float] = (0.02, 0.05)  # nats per squared distance from the start: amplitudes, scales
     most_frequencies: int = 12  # of an input, where features of single inputs are all there is; more features each
+    text_rows: int = 2000  # rows by which directions of texts are told apart; more tell rare words apart
     most_turned: int = 25  # inputs up to which directions turn; d^2 parameters
 
     # --- variances and noise by leave-one-out, and the solve
     weigh_rows: int = 800  # rows by which the kernels' variances and the noise are chosen
-    weigh_steps: int = 8
+    weigh_steps: int = 8  # steps of the descent of the leave-one-out error
+    least_local: float = 1e-3  # variance of a local term, relative to the noise, up to which it is dropped
     # rows up to which kernels are solved rather than features, and how many are at most; the matrix takes 2 n^2 bytes,
     # and what is beyond 4 GB (44,700 rows) is computed anew for every product; `python -m benchmarks.pairs`
     kernel_rows: tuple[int, int] = (20_000, 20_000)
@@ -106,7 +108,7 @@ class Policy:
 
     @property
     def terms(self) -> tuple[SearchTerm, ...]:
-        """The kernels that a search learns."""
+        """Return the kernels that a search learns."""
         return default_terms(self.joint_frequencies)
 
     def width(self, n: int) -> int:

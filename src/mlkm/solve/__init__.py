@@ -1,4 +1,4 @@
-"""How weights are found: ridge regression from sums or from kernels, descent, variable projection."""
+"""Solvers for the weights: ridge regression from sums or from kernels, descent, variable projection."""
 
 from .closed_form import Kernels, Ridge
 from .gradient import GradientDescent

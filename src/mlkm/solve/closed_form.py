@@ -9,16 +9,14 @@ import numpy as np
 from .._types import Array
 from ..data import blocks
 from ..data.rows import BLOCK, Block, Rows
-from ..model.last import LastInputs
-from ..model.machine import Machine, predict_average
+from ..model.machine import LastInputs, Machine, predict_average
 from ..model.prior import Prior
 from ..runtime import checks as check
-from .ridge import EXACT_ROWS, RidgeFit, ridge, system_of_rows
+from ..runtime.sizes import EXACT_ROWS, FLOAT64_WORK
+from .ridge import RidgeFit, ridge, system_of_rows
 from .smoother import Primal, primal_without_rounding
 from .solver import Problem, Solution, Solver
 from .sums import sums_of_rows
-
-_LITTLE_WORK = 5e10  # products of features and rows (n D^2) up to which they are in float64: a second or two
 
 
 class Ridge(Solver):
@@ -43,7 +41,7 @@ class Ridge(Solver):
     layers: ClassVar[tuple[int, float]] = (1, 1)
 
     def solve(self, problem: Problem) -> Solution:
-        """One ridge on all rows, or one on every part."""
+        """Solve one ridge on all rows, or one on every part."""
         if problem.prior is None:
             raise ValueError("Ridge() needs a prior for the features of the layer.")
         parts = problem.parts if problem.parts is not None and len(problem.parts) > 1 else (slice(None),)
@@ -77,6 +75,7 @@ class Kernels(Ridge):
         self.max_rows = max_rows
 
     def check(self, depth: int) -> None:
+        """Refuse a number of rows that is no whole number."""
         super().check(depth)
         if self.max_rows is not None:
             check.whole("max_rows", self.max_rows)
@@ -85,7 +84,7 @@ class Kernels(Ridge):
 def with_enough_digits(prior: Prior, n: int) -> Prior:
     """Return features whose products are in float64 where they take little time: fits that add and forget rows then
     agree to rounding."""
-    return replace(prior, precise=True) if n * prior.n_features**2 <= _LITTLE_WORK else prior
+    return replace(prior, precise=True) if n * prior.n_features**2 <= FLOAT64_WORK else prior
 
 
 def one_layer(prior: Prior, rows: Block, penalty: float | None) -> RidgeFit:

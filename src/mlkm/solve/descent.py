@@ -54,8 +54,8 @@ class Trained:
 
 @dataclass(frozen=True)
 class Step:
-    """How weights move: the learning rate of every layer, the momentum, the size of a mini-batch (None takes all rows
-    at once), the penalty, and how many passes over its rows a visit to a layer makes."""
+    """The rule by which weights move: the learning rate of every layer, the momentum, the size of a mini-batch (None
+    takes all rows at once), the penalty, and how many passes over its rows a visit to a layer makes."""
 
     rates: tuple[float, ...]
     momentum: float = 0.9
@@ -111,6 +111,7 @@ class Census:
     varies: BoolArray
 
     def __add__(self, other: "Census") -> "Census":
+        """Return the census of the rows of both."""
         return Census(
             self.n_blocks + other.n_blocks,
             self.counts + other.counts,
@@ -156,16 +157,20 @@ class OneBlock(Rows[Array]):
 
     @property
     def n(self) -> int:
+        """Return the number of rows."""
         return len(self.piece)
 
     @property
     def n_columns(self) -> int:
+        """Return the number of columns."""
         return int(self.piece.X.shape[1])
 
     def map_reduce(self, f: Callable[[Block], T], add: Callable[[T, T], T]) -> T:
+        """Return f of the block."""
         return f(self.piece)
 
     def blocks(self) -> Iterator[Block]:
+        """Return an iterator over the one block."""
         return iter((self.piece,))
 
 
@@ -187,8 +192,8 @@ def rows_of_part(data: TrainingRows, part: int) -> IntArray | slice:
 
 
 @dataclass(frozen=True)
-class SumsOf:
-    """For every rotation, the squared error at the rows of a block if asked for, and the gradient of a visit.
+class LossSums:
+    """The squared error of every rotation at the rows of a block, if asked for, and the gradient of a visit.
 
     It can be sent to where the block is. `weights` are the total weights of the parts.
     """
@@ -205,6 +210,7 @@ class SumsOf:
             return [self._of_rotation(data, j) for j in range(len(self.machines))]
 
     def _of_rotation(self, data: TrainingRows, j: int) -> list[Array]:
+        """Return the squared error of rotation j, if asked for, and the gradient of its visit."""
         machine = self.machines[j]
         error = [np.array(squared_error(machine, data))] if self.with_error else []
         if self.visit is None:
@@ -316,7 +322,7 @@ class _Descent:
     def _summed(self, visit: Visit | None, with_error: bool) -> Array:
         """Make a pass whose sums come from where the blocks are."""
         machines = tuple(rotation.machine for rotation in self.rotations)
-        work = SumsOf(self.as_rows, machines, self.census.weights, visit, with_error)
+        work = LossSums(self.as_rows, machines, self.census.weights, visit, with_error)
         sums = self.pieces.map_reduce(work, _added)
         errors = np.array([of_rotation.pop(0) if with_error else 0.0 for of_rotation in sums])
         if visit is not None:

@@ -15,12 +15,10 @@ from ..data import Standardiser
 from ..data.rows import Rows
 from ..model.machine import Machine, with_last
 from ..runtime import checks as check
+from ..runtime.sizes import CONSTANT_TARGETS, TARGET_SDS
 from .closed_form import loo_error_of_last_layer
 from .descent import OneBlock, Step, census, train
 from .solver import Problem, Solution, Solver
-
-_CONSTANT = 1e-12  # of the mean: targets that vary by less, in their own units, have hardly a digit left
-_ORDINARY = (1e-30, 1e30)  # standard deviations in own units: with L layers, products of as many weights grow with them
 
 
 class GradientDescent(Solver):
@@ -91,6 +89,7 @@ class GradientDescent(Solver):
         self.target_sd = target_sd
 
     def check(self, depth: int) -> None:
+        """Refuse settings that are out of their range."""
         super().check(depth)
         for rate in check.per_layer("learning_rate", self.learning_rate, depth):
             check.number("learning_rate", rate, above=0)
@@ -103,8 +102,8 @@ class GradientDescent(Solver):
             check.whole("batch_size", self.batch_size)
         self.initial_range()
         if not (isinstance(self.target_sd, str) and self.target_sd in ("own", "auto")):
-            words = "'own', 'auto' or a number from {:g} to {:g}".format(*_ORDINARY)
-            check.number("target_sd", self.target_sd, at_least=_ORDINARY[0], at_most=_ORDINARY[1], words=words)
+            words = "'own', 'auto' or a number from {:g} to {:g}".format(*TARGET_SDS)
+            check.number("target_sd", self.target_sd, at_least=TARGET_SDS[0], at_most=TARGET_SDS[1], words=words)
 
     def initial_range(self) -> tuple[float, float]:
         """Return the least and the largest initial weight that may be drawn."""
@@ -170,8 +169,8 @@ class GradientDescent(Solver):
         if self.target_sd != "own":
             return np.full(1, 12.0 if self.target_sd == "auto" else float(self.target_sd)), varies
         sd = units.sd
-        varies = varies & (sd > _CONSTANT * np.abs(units.mean))
-        least, most = _ORDINARY
+        varies = varies & (sd > CONSTANT_TARGETS * np.abs(units.mean))
+        least, most = TARGET_SDS
         extreme = sd[varies & ~((least <= sd) & (sd <= most))]
         if len(extreme):
             raise ValueError(

@@ -75,6 +75,7 @@ class VariableProjection(Solver):
         self.tol = tol
 
     def check(self, depth: int) -> None:
+        """Refuse settings that are out of their range."""
         super().check(depth)
         for name in ("max_iter", "more_iter", "sweeps"):
             check.steps(name, getattr(self, name))
@@ -207,6 +208,7 @@ def project(
     errors, best = [loss(machine, test)], machine
 
     def watch(vector: Array) -> None:
+        """Keep the machine with the least held-out error, and end when time is up."""
         nonlocal best
         trial = solve_last_layer(_with_weights(machine, hidden, vector), train, penalty)
         errors.append(loss(trial, test))

@@ -13,6 +13,11 @@ the paper's ridge with an unpenalised intercept a. There are two ways to it:
 * `RidgeSystem`, of products F'WF and F'WY that are summed over blocks of rows: memory O(block x D + D^2), whatever the
   number of rows. Leave-one-out errors are those at a sample of rows: along a path from one eigendecomposition, or by
   one Cholesky factorisation for each penalty.
+
+Along log(penalty) the leave-one-out error is smooth, but it may have a flat stretch, or two valleys: a descent from a
+guess ends where rounding sends it. A grid covers the whole range; where one decomposition gives the error at every
+penalty it costs nothing, and otherwise the search starts from a guess that a smaller problem gave. Of penalties that do
+equally well the larger is taken: a factor of ten must lower the error by a hundredth of a percent.
 """
 
 from collections.abc import Callable
@@ -25,13 +30,71 @@ from scipy.linalg import cho_solve, lapack, solve_triangular
 
 from .._types import Array, BoolArray
 from ..data.rows import Block
-from ..model.last import Features
-from .penalty import best_near, best_on_grid, candidates
+from ..model.machine import Features
+from ..runtime.sizes import LOO_ROWS, PATH_FEATURES, PENALTIES_PER_DECADE, PENALTY_DECADES, PENALTY_TIE
 from .sums import Gram, Sums, gram
 
-EXACT_ROWS = 1500  # rows up to which one decomposition in float64 is cheap; above, features are summed over blocks
-PATH_FEATURES = 1500  # features up to which one eigendecomposition costs less than a search by factorisations
-SAMPLE_ROWS = 1000  # rows at which leave-one-out errors are computed where features are summed
+
+def candidates(top: float) -> Array:
+    """Return penalties from nearly none to nearly everything."""
+    low, high = PENALTY_DECADES
+    return np.asarray(top * np.logspace(low, high, PENALTIES_PER_DECADE * (high - low) + 1))
+
+
+def best_on_grid(grid: Array, error: Callable[[float], float], least: float = 0.0) -> float:
+    """Return the global minimum on the grid from `least` on, moved to the vertex of the parabola through it and its
+    neighbours."""
+    grid = grid[grid >= least] if (grid >= least).any() else grid[-1:]
+    values = np.array([_judged(penalty, error) for penalty in grid])
+    at = int(np.argmin(values))
+    if not 0 < at < len(grid) - 1 or not np.isfinite(values[at - 1 : at + 2]).all():
+        return float(grid[at])
+    return float(np.exp(_vertex(np.log(grid[at - 1 : at + 2]), values[at - 1 : at + 2])))
+
+
+def best_near(
+    guess: float, error: Callable[[float], float], step: float = 5.0, most: float = 1e8, least: float = 1e-8
+) -> float:
+    """Return the minimum of the valley around a guess: a bracket is searched by steps, and the vertex of the parabola
+    through it is taken. It lies within `least` and `most` times the guess."""
+    known: dict[int, float] = {}
+    low, high = (int(np.floor(np.log(bound) / np.log(step))) for bound in (least, most))
+
+    def value(k: int) -> float:
+        if k not in known:
+            known[k] = _judged(guess * step**k, error) if low <= k <= high else np.inf
+        return known[k]
+
+    k = 0
+    while not np.isfinite(value(k)) and k < high:  # where nothing can be factorised a larger one is the only way
+        k += 1
+    while True:
+        down, here, up = value(k - 1), value(k), value(k + 1)
+        if down < here and down <= up:
+            k -= 1
+        elif up < here:
+            k += 1
+        else:
+            break
+    values, at = np.array([down, here, up]), np.log(guess) + np.log(step) * np.arange(k - 1, k + 2)
+    return float(np.exp(_vertex(at, values))) if np.isfinite(values).all() else float(guess * step**k)
+
+
+def _judged(penalty: float, error: Callable[[float], float]) -> float:
+    """Return the logarithm of the error with a small bonus for larger penalties; infinity where it is not finite."""
+    value = error(float(penalty))
+    return (
+        float(np.log(max(value, 1e-300)) - PENALTY_TIE * np.log(penalty))
+        if np.isfinite(value) and penalty > 0
+        else np.inf
+    )
+
+
+def _vertex(x: Array, values: Array) -> float:
+    """Return the vertex of the parabola through three equally spaced points with the least in the middle."""
+    down, here, up = values
+    bend = down - 2 * here + up
+    return float(x[1] + (0.5 * (x[2] - x[1]) * (down - up) / bend if bend > 0 else 0.0))
 
 
 @dataclass(frozen=True)
@@ -188,8 +251,8 @@ class RidgeSystem:
         C = cho_solve((L, True), self.FY, check_finite=False)
         H = solve_triangular(L.astype(dtype, copy=False), self.sample.T, lower=True, check_finite=False)
         leverage = np.einsum("dn,dn->n", H, H).astype(np.float64)
-        residuals = self._loo_residuals(self.sample @ C.astype(dtype), leverage)
-        return RidgeFit(C, self.y_mean - self.f_mean @ C, penalty, self._error(residuals), residuals)
+        residuals = self.loo_residuals_of(self.sample @ C.astype(dtype), leverage)
+        return RidgeFit(C, self.y_mean - self.f_mean @ C, penalty, self.mean_squares(residuals), residuals)
 
     def best_penalty(self) -> float:
         """Return the penalty with the least leave-one-out error; with more features than one decomposition can be
@@ -219,12 +282,13 @@ class RidgeSystem:
         sample = (self.sample @ V.astype(self.sample.dtype)).astype(np.float64)
         return Path(np.maximum(values, 0), V.T @ self.FY, sample, self, max(0.0, -2 * float(values[0])) / self.n)
 
-    def _loo_residuals(self, predictions: Array, leverage: Array) -> Array:
+    def loo_residuals_of(self, predictions: Array, leverage: Array) -> Array:
         """Return r_i / (1 - w_i (h_i + 1 / n)) at the sampled rows, h_i without weight and intercept."""
         left = np.maximum(1 - self.weights * (leverage + 1 / self.n), 1e-8)
         return np.asarray((self.Y - predictions) / left[:, None])
 
-    def _error(self, residuals: Array) -> Array:
+    def mean_squares(self, residuals: Array) -> Array:
+        """Return the weighted mean squares of residuals at the sampled rows, for every output."""
         return np.asarray(self.weights @ residuals**2 / self.weights.sum())
 
 
@@ -246,8 +310,8 @@ class Path:
         """Return the leave-one-out error, summed over outputs."""
         damping = 1 / (self.values + self.system.n * penalty)
         predictions = self.sample @ (damping[:, None] * self.FY)
-        residuals = self.system._loo_residuals(predictions, self.sample**2 @ damping)
-        return float(self.system._error(residuals).sum())
+        residuals = self.system.loo_residuals_of(predictions, self.sample**2 @ damping)
+        return float(self.system.mean_squares(residuals).sum())
 
     def best_penalty(self) -> float:
         """Return the penalty with the least error of all that the system can be factorised at."""
@@ -259,8 +323,8 @@ def _total_error(fit: RidgeFit | None) -> float:
 
 
 def system_of_rows(rows_of_features: Callable[[slice], Array], Y: Array, weights: Array) -> RidgeSystem:
-    """Sum over rows in memory, whose features are given by slices; the last rows are the sample."""
-    last = slice(max(0, len(Y) - SAMPLE_ROWS), len(Y))
+    """Return the system of rows in memory, whose features are given by slices; the last rows are the sample."""
+    last = slice(max(0, len(Y) - LOO_ROWS), len(Y))
     sample = rows_of_features(last)
     products = gram(rows_of_features, Y, weights, sample.mean(axis=0), lanes=True)
     return RidgeSystem.of(products, sample, Y[last], weights[last])

@@ -19,18 +19,14 @@ from scipy.linalg import blas, cho_solve, lapack, solve_triangular
 
 from .._types import Array
 from ..data import Block, blocks
-from ..model.last import Features
+from ..model.machine import Features
+from ..runtime.sizes import FLOAT32_FEATURES, FLOAT32_LEVERAGE_ERROR, LEAST_PENALTY, TEMPORARY_ENTRIES
 from .sums import Sums, sums_of_rows
-
-LEAST_PENALTY = 1e-14  # on standardised rows: below it the ridge is lost in rounding
-_ENTRIES = 2**23  # numbers of a temporary array: 64 MB in float64
-_SINGLE_FEATURES = 512  # features from which leverages are computed in float32, where that is precise enough
-_SINGLE_ERROR = 1e-4  # largest relative error of a leverage + 1 that float32 may cause
 
 
 def block_size(width: int) -> int:
     """Return how many rows of `width` numbers are held in a temporary array."""
-    return int(np.clip(_ENTRIES // max(width, 1), 16, 4096))
+    return int(np.clip(TEMPORARY_ENTRIES // max(width, 1), 16, 4096))
 
 
 def row_blocks(n: int, width: int) -> Iterator[slice]:
@@ -68,7 +64,7 @@ class Functionals:
         return self.of(lambda A: self.of(lambda B: kernel(B, A), len(A)).T, len(self.T))
 
 
-class Kernel(Protocol):
+class SmootherKernel(Protocol):
     """A kernel between rows."""
 
     def matrix(self, A: Array, B: Array) -> Array:
@@ -148,14 +144,17 @@ class Primal:
 
     @property
     def degrees(self) -> float:
+        """Return the degrees of freedom, the sum of the leverages of the training rows."""
         return 1 + len(self.R) - self.penalty * float(np.einsum("ij,ij->", self.R, self.R))
 
     @property
     def residuals(self) -> Array:
+        """Return y - f(x) at the training rows."""
         return np.asarray(self._training.Y - self.predict(self._training.X))
 
     @cached_property
     def training_leverages(self) -> Array:
+        """Return the weight of every training row in its fitted value."""
         return self._training.counts * self.leverage(self._training.X)
 
     @property
@@ -165,6 +164,7 @@ class Primal:
         return self.rows
 
     def predict(self, X: Array) -> Array:
+        """Return f at every row of X."""
         return np.asarray((self.features.rows_of_features(X) - self.sums.f_mean) @ self.coefficients + self.sums.y_mean)
 
     def leverage(self, X: Array) -> Array:
@@ -173,12 +173,14 @@ class Primal:
         return np.concatenate(pieces) if pieces else np.zeros(0)
 
     def covariance(self, functionals: Functionals) -> Array:
+        """Return the covariances of linear functionals of f, in units of the noise variance."""
         ones, D = functionals.ones, self.R.shape[1]
         F = functionals.of(self.features.rows_of_features, D) - np.outer(ones, self.sums.f_mean)
         z = F @ self.R.T
         return np.asarray((z @ z.T + np.outer(ones, ones)) / self.sums.weight)
 
     def weights(self, X: Array) -> Array:
+        """Return the weight of every training row in the prediction at every row of X."""
         rows, z = self._training, self._centred(X) @ self.R.T
         at_rows = (self._centred(rows.X[at]) @ self.R.T for at in row_blocks(len(rows), self.R.shape[1]))
         return np.hstack([z @ part.T + 1 for part in at_rows]) * (rows.counts / self.sums.weight)
@@ -187,6 +189,7 @@ class Primal:
         return np.asarray(self.features.rows_of_features(X) - self.sums.f_mean)
 
     def _leverage(self, X: Array) -> Array:
+        """Return the leverages of one block of rows, in float32 where that is precise enough."""
         F, R = self._centred(X), self.R
         if self.single is not None:
             F, R = F.astype(np.float32), self.single
@@ -212,16 +215,16 @@ def primal_without_rounding(features: Features, sums: Sums, penalty: float) -> P
 
 
 def primal_of_rows(features: Features, rows: Block, penalty: float) -> Primal:
-    """Factorise the ridge of rows in memory. From `_SINGLE_FEATURES` features on leverages are computed in float32 if a
+    """Factorise the ridge of rows in memory. From `FLOAT32_FEATURES` features on leverages are computed in float32 if a
     sample of training rows shows no difference."""
     exact = primal(features, sums_of_rows(features, rows), penalty, rows)
-    if len(exact.R) < _SINGLE_FEATURES:
+    if len(exact.R) < FLOAT32_FEATURES:
         return exact
     # Processors are slow on denormal numbers.
     single: Any = np.asfortranarray(np.where(np.abs(exact.R) < 1e-20, 0, exact.R), np.float32)
     fast, X = replace(exact, single=single), rows.X[:: max(1, len(rows) // 200)]
     error = (fast.leverage(X) + 1) / (exact.leverage(X) + 1) - 1
-    return fast if np.abs(error).max() < _SINGLE_ERROR else exact
+    return fast if np.abs(error).max() < FLOAT32_LEVERAGE_ERROR else exact
 
 
 @dataclass(frozen=True)
@@ -232,7 +235,7 @@ class Dual:
     of weight one. Targets (N, k) may have no columns where only leverages are asked for.
     """
 
-    kernel: Kernel
+    kernel: SmootherKernel
     X: Array
     Y: Array
     ridge: Array
@@ -258,19 +261,23 @@ class Dual:
 
     @cached_property
     def training_leverages(self) -> Array:
+        """Return the weight of every training row in its fitted value."""
         inverse = _inverse(self.L)
         diagonal = np.einsum("ij,ij->j", inverse, inverse) - self.total**2 / self.total.sum()
         return np.asarray(1 - self.ridge * diagonal)
 
     @property
     def degrees(self) -> float:
+        """Return the degrees of freedom, the sum of the leverages of the training rows."""
         return float(self.training_leverages.sum())
 
     @property
     def residuals(self) -> Array:
+        """Return y - f(x) at the training rows."""
         return self.ridge[:, None] * self.alpha[0]
 
     def predict(self, X: Array) -> Array:
+        """Return f at every row of X."""
         alpha, a = self.alpha
         return np.asarray(self.kernel.matrix(X, self.X) @ alpha + a)
 
@@ -280,6 +287,7 @@ class Dual:
         return np.concatenate(pieces) if pieces else np.zeros(0)
 
     def covariance(self, functionals: Functionals) -> Array:
+        """Return the covariances of linear functionals of f, in units of the noise variance."""
         k = functionals.of(lambda X: self.kernel.matrix(X, self.X), len(self.X)).T
         z = solve_triangular(self.L, k, lower=True, check_finite=False)
         rest = functionals.ones - self.total @ k
@@ -287,6 +295,7 @@ class Dual:
         return np.asarray((functionals.twice(self.kernel.matrix) - known) / self.noise)
 
     def weights(self, X: Array) -> Array:
+        """Return the weight of every training row in the prediction at every row of X."""
         A: Array = cho_solve((self.L, True), self.kernel.matrix(self.X, X), check_finite=False).T
         return np.asarray(A + np.outer(1 - A.sum(axis=1), self.total / self.total.sum()))
 

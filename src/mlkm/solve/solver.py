@@ -1,5 +1,5 @@
-"""What every solver is: a small object of its own settings that says what it can train, with one `solve` from one kind
-of problem to one kind of solution.
+"""The common form of all solvers: a small object of settings that says what it can train, with one `solve` from one
+kind of problem to one kind of solution.
 
 Solvers clone, print and search like any scikit-learn estimator: `GridSearchCV(model, {"solver__learning_rate": ...})`.
 """
@@ -21,7 +21,7 @@ _AS_THEY_ARE = Standardiser(np.zeros(1), np.ones(1), np.zeros(1, dtype=bool))
 
 @dataclass(frozen=True)
 class Problem:
-    """What is to be trained, on standardised rows.
+    """The machines to be trained, and the standardised rows to train them on.
 
     `starts` holds feature maps and initial weights, one machine per rotation. `parts` are the subsamples I_1..I_K of
     cross-fitting; None trains every layer on all rows. A penalty of None is the solver's to choose, from `guess`.
@@ -55,7 +55,7 @@ class Solution:
 
 
 class Solver(BaseEstimator):  # type: ignore[misc]
-    """How weights are found. A subclass names what it trains, and solves it."""
+    """A way to compute weights. A subclass names what it trains, and solves it."""
 
     trains: ClassVar[str]
     others: ClassVar[str]  # who trains what this one does not
@@ -71,6 +71,7 @@ class Solver(BaseEstimator):  # type: ignore[misc]
             )
 
     def solve(self, problem: Problem) -> Solution:
+        """Train the machines of a problem."""
         raise NotImplementedError
 
     def __eq__(self, other: object) -> bool:

@@ -12,8 +12,8 @@ a share of 1 / sqrt(n): with few rows leave-one-out may find no noise where ther
 follows the posterior variance of the kernels. The noise variance is constant on the scale of the targets or, in a share
 that rows left out determine, on the transformed scale.
 
-Up to `EXACT` rows all of this is exact. Above, the posterior is that of 4000 of the rows, with noise lower in
-proportion.
+Up to `FLOAT64_FACTOR_ROWS` rows all of this is exact. Above, the posterior is that of 4000 of the rows, with noise
+lower in proportion.
 """
 
 from collections.abc import Sequence
@@ -24,16 +24,12 @@ import numpy as np
 
 from .._types import Array
 from ..data import Block
-from ..model.last import Columns
-from ..model.machine import Machine, predict, predict_linked
+from ..model.machine import Columns, Machine, predict, predict_linked
 from ..model.sum_kernel import SumKernel, TransformedKernel
-from ..model.target_transform import BackTransform
-from .dual import EXACT
+from ..model.transforms import BackTransform
+from ..runtime.sizes import FLOAT64_FACTOR_ROWS, POSTERIOR_ROWS, USUAL_ROWS
 from .smoother import Dual, Functionals, Primal, Smoother, loo_residuals, primal_of_rows
 from .uncertainty import Uncertainty
-
-POSTERIOR_ROWS = 4000  # rows of the posterior of more rows than EXACT: each prediction takes their square
-USUAL_ROWS = 1000  # the first of these, at which the usual variance of f is taken
 
 
 @dataclass(frozen=True)
@@ -121,7 +117,9 @@ class StackUncertainty(Uncertainty):
     def posterior_rows(self) -> Block:
         """Return the rows that the posterior is computed from."""
         n = self.facts.n
-        return self.solved_rows.take(slice(0, n if n <= EXACT else min(EXACT, POSTERIOR_ROWS)))
+        return self.solved_rows.take(
+            slice(0, n if n <= FLOAT64_FACTOR_ROWS else min(FLOAT64_FACTOR_ROWS, POSTERIOR_ROWS))
+        )
 
     def _dual(self, kernel: SumKernel, noise: float, Y: Array) -> Dual:
         """Return the smoother of a kernel, whose leverages are in units of the noise of one copy of a row."""
@@ -174,6 +172,7 @@ class StackUncertainty(Uncertainty):
 
     @property
     def noise(self) -> Array:
+        """Return sigma^2 of every output, on average over x."""
         return self.loo_error * (1 - self._fit_share)
 
     @property
@@ -195,22 +194,27 @@ class StackUncertainty(Uncertainty):
         return np.asarray(spread**2 + 1e-300)
 
     def std(self, X: Array) -> Array:
+        """Return sigma_y at every row of X, (n, k)."""
         return self._std(X, self.smoother.leverage(X))
 
     @property
     def learned(self) -> tuple[SumKernel, float] | None:
+        """Return the kernel and its noise variance; None where the fit has no kernel."""
         return (self.kernel, self.kernel_noise) if self.kernel.terms else None
 
     @property
     def has_left_out(self) -> bool:
-        return self.stored_facts is None and len(self.solved_rows) <= EXACT
+        """Return whether the fit without each of the rows is known in closed form."""
+        return self.stored_facts is None and len(self.solved_rows) <= FLOAT64_FACTOR_ROWS
 
     @property
     def left_out_rows(self) -> Block:
+        """Return the distinct rows that leave-one-out is about."""
         return self.solved_rows
 
     @property
     def left_out_std(self) -> Array:
+        """Return sigma_y at every distinct training row by the fit without it."""
         return self._std(self.solved_rows.X, self._left_out_leverages)
 
     def covariance(self, functionals: Functionals) -> Array:
@@ -272,6 +276,7 @@ class StackUncertainty(Uncertainty):
 
     @property
     def left_out_residuals(self) -> Array:
+        """Return y_i - f_{-i}(x_i), (distinct rows, k)."""
         rows, total = self.solved_rows, np.zeros_like(self.solved_rows.Y)
         for member in self.members:
             Y = rows.Y if member.link is None or self.warped is None else self.warped.power.forward(rows.Y)
@@ -286,6 +291,7 @@ class StackUncertainty(Uncertainty):
         return np.asarray((self.hidden_share if hidden else 0.0) * rows.Y - predicted)
 
     def left_out_changes(self, X: Array) -> Array:
+        """Return f(x) - f_{-i}(x) for every row x of X and every training row i."""
         total = np.zeros((len(X), len(self.solved_rows), self.solved_rows.Y.shape[1]))
         for member in self.members:
             total += member.share * member.changes(X, self.solved_rows.copies)
@@ -293,10 +299,12 @@ class StackUncertainty(Uncertainty):
 
     @property
     def training_rows(self) -> Block | None:
+        """Return the training rows, where they are stored with their targets."""
         return self.rows if self.stored_facts is None else None
 
     @property
     def background(self) -> Block | None:
+        """Return the rows that effects are averaged over."""
         return self.training_rows
 
     def without_rows(self) -> "StackUncertainty":
@@ -309,6 +317,7 @@ class StackUncertainty(Uncertainty):
         return replace(self, rows=inputs, solved=None, stored_facts=self.facts)
 
     def to_send(self) -> "StackUncertainty":
+        """Return what predictions of other processes need: no targets."""
         return self.without_rows()
 
 

@@ -19,7 +19,8 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from .._types import Array
 from ..data.rows import BLOCK, Block, Rows
-from ..model.last import Features
+from ..model.machine import Features
+from ..runtime.sizes import SHIFT_ROWS, SUM_ROUNDING
 from ..runtime.threads import side_by_side, stop_if_asked
 
 
@@ -83,10 +84,6 @@ def gram(
     return Gram(FF, FY, mean + shift, y_mean, total)
 
 
-_SHIFT_ROWS = 1000  # rows whose mean feature is the shift
-ROUNDING = 4 * float(np.finfo(np.float64).eps)  # error of a sum of squares, relative to its largest value so far
-
-
 @dataclass(frozen=True)
 class Sums:
     """The number of rows, their weight, and the sums themselves, in float64; `shift` is that of the features. The peaks
@@ -110,6 +107,7 @@ class Sums:
         return self._with(other, -1.0)
 
     def _with(self, other: "Sums", sign: float) -> "Sums":
+        """Return the sums with other sums added or subtracted, and the largest peaks so far."""
         names = [field.name for field in fields(self)][1:-2]
         result = Sums(self.shift, *(getattr(self, name) + sign * getattr(other, name) for name in names))
         both = zip(self.peaks(), other.peaks(), result.peaks(), strict=True)
@@ -122,20 +120,22 @@ class Sums:
         return max(self.F_peak, float(np.diag(self.FF).max())), max(self.Y_peak, float(self.YY.max()))
 
     def times(self, factor: float) -> "Sums":
-        """With weights times a factor."""
+        """Return the sums with all weights multiplied by a factor."""
         names = ("weight", "F", "Y", "FF", "FY", "YY", "F_peak", "Y_peak")
         return Sums(self.shift, self.n, *(factor * getattr(self, name) for name in names))
 
     @property
     def f_mean(self) -> Array:
+        """Return the weighted mean of the features."""
         return np.asarray(self.F / self.weight + self.shift)
 
     @property
     def y_mean(self) -> Array:
+        """Return the weighted mean of the targets."""
         return np.asarray(self.Y / self.weight)
 
     def centred(self) -> tuple[Array, Array, Array]:
-        """sum w F F', sum w F Y' and sum w Y Y of features and targets less their means."""
+        """Return sum w F F', sum w F Y' and sum w Y Y of features and targets less their means."""
         f, y = self.F / self.weight, self.Y / self.weight
         FF = self.FF - self.weight * np.outer(f, f)
         return FF, self.FY - self.weight * np.outer(f, y), self.YY - self.weight * y**2
@@ -153,9 +153,10 @@ class Sums:
         return max(peak / now if now > 0 else np.inf for peak, now in zip(self.peaks(), present, strict=True))
 
     def are_of_rows(self) -> bool:
-        """Whether the matrix of all sums of products is positive semidefinite up to rounding, as it is for any rows."""
+        """Return whether the matrix of all sums of products is positive semidefinite up to rounding, as it is for any
+        rows."""
         FF, FY, YY = self.centred()
-        F_room, Y_room = (ROUNDING * (len(FF) + 1) * peak for peak in self.peaks())
+        F_room, Y_room = (SUM_ROUNDING * (len(FF) + 1) * peak for peak in self.peaks())
         FF[np.diag_indices(len(FF))] += F_room
         try:
             explained = solve_triangular(cholesky(FF, lower=True), FY, lower=True)
@@ -166,7 +167,7 @@ class Sums:
 
 @dataclass(frozen=True)
 class SumsByPart:
-    """For several layers the sums over the rows of a part and over all other rows; a part of None is all rows."""
+    """The sums over the rows of a part and over all other rows, for several layers; a part of None is all rows."""
 
     of: tuple["SumsOf", ...]
     parts: tuple[int | None, ...]
@@ -229,7 +230,7 @@ def sums_of(features: Features, X: Array) -> SumsOf:
 
 def sums_of_rows(features: Features, rows: Block) -> Sums:
     """Return the sums over rows in memory, in float64, with a weight that is the number of rows with all copies."""
-    shift = features.rows_of_features(rows.X[:_SHIFT_ROWS]).mean(axis=0)
+    shift = features.rows_of_features(rows.X[:SHIFT_ROWS]).mean(axis=0)
     sums = SumsOf(features, shift, double=True)(Block(rows.X, rows.Y, rows.weights))
     n = float(rows.copies.sum())
     return replace(sums, n=n).times(n / sums.weight)

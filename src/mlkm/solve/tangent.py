@@ -12,13 +12,10 @@ import numpy as np
 
 from .._types import Array
 from ..data import Block
-from ..model.last import Features
-from ..model.machine import Factors, Machine, forward, output_factors
+from ..model.machine import Factors, Features, Machine, forward, output_factors
 from ..runtime.seeds import Purpose, generator
-from .smoother import LEAST_PENALTY, Dual, Primal, primal_of_rows
-
-LARGEST_SIDE = 4096  # features or rows of a factor
-_DAMPED = 1e-8  # penalty from which on more features than rows are no trouble to the primal
+from ..runtime.sizes import DAMPED_PENALTY, FACTOR_SIDE, LEAST_PENALTY
+from .smoother import Dual, Primal, primal_of_rows
 
 
 class OuterProducts(Features, Protocol):
@@ -40,12 +37,15 @@ class Flat:
     n_features: int
 
     def inputs(self, X: Array) -> Array:
+        """Return X in the precision of the features."""
         return self.features.inputs(X)
 
     def rows_of_features(self, X: Array) -> Array:
+        """Return the features at every row of X."""
         return self.features.rows_of_features(X)
 
     def factors(self, X: Array) -> Factors:
+        """Return the features and a column of ones."""
         return [(self.features.rows_of_features(X), np.ones((len(X), 1)))]
 
 
@@ -60,17 +60,21 @@ class Tangent:
 
     @property
     def n_features(self) -> int:
+        """Return the number of weights that the output depends on, without the last intercept."""
         hidden = self.machine.n_parameters - self.machine.layers[-1][0].size
         return hidden + len(self.machine.layers[-1][0]) - 1
 
     def inputs(self, X: Array) -> Array:
+        """Return X as it is."""
         return X
 
     def rows_of_features(self, X: Array) -> Array:
+        """Return the gradient at every row of X, (n, p)."""
         products = [(H[:, :, None] * G[:, None, :]).reshape(len(X), -1) for H, G in self.factors(X)]
         return np.hstack(products)
 
     def factors(self, X: Array) -> Factors:
+        """Return the gradient as pairs of thin factors, one per weight matrix."""
         *hidden, (H, _) = output_factors(self.machine, forward(self.machine, X), self.output)
         one = np.ones((len(X), 1))
         return [*((self.hidden_scale * np.hstack([h, one]), g) for h, g in hidden), (H, one)]
@@ -89,18 +93,22 @@ class Projected:
 
     @property
     def n_features(self) -> int:
+        """Return the number of combinations."""
         return int(self.directions[0][0].shape[1])
 
     def inputs(self, X: Array) -> Array:
+        """Return X as it is."""
         return X
 
     def rows_of_features(self, X: Array) -> Array:
+        """Return the combinations at every row of X."""
         total = np.zeros((len(X), self.n_features))
         for (H, G), (R, S) in zip(self.features.factors(X), self.directions, strict=True):
             total += (H @ R) * (G @ S)
         return total
 
     def factors(self, X: Array) -> Factors:
+        """Return the combinations and a column of ones."""
         return [(self.rows_of_features(X), np.ones((len(X), 1)))]
 
 
@@ -131,13 +139,15 @@ class InnerProducts:
         return total
 
     def gram(self, X: Array) -> Array:
+        """Return the inner products of all pairs of rows of X."""
         return self.matrix(X, X)
 
     def diagonal(self, X: Array) -> Array:
+        """Return the squared length of the features at every row of X."""
         return np.asarray(sum((H**2).sum(axis=1) * (G**2).sum(axis=1) for H, G in self.features.factors(X)))
 
 
-def factorised(features: OuterProducts, rows: Block, penalty: float, largest_side: int = LARGEST_SIDE) -> Primal | Dual:
+def factorised(features: OuterProducts, rows: Block, penalty: float, largest_side: int = FACTOR_SIDE) -> Primal | Dual:
     """Return the smoother of a ridge on rows in memory, by its smaller matrix, after random projection where both are
     larger than `largest_side`.
 
@@ -149,7 +159,7 @@ def factorised(features: OuterProducts, rows: Block, penalty: float, largest_sid
     # Up to p = 2n the primal is cheaper to apply at new rows, p^2 against 2 p n + n^2, if the ridge makes up for the
     # missing rank.
     p = features.n_features
-    if p <= n or (p <= min(2 * n, largest_side) and penalty > _DAMPED):
+    if p <= n or (p <= min(2 * n, largest_side) and penalty > DAMPED_PENALTY):
         return primal_of_rows(features, rows, penalty)
     noise = float(rows.counts.sum()) * max(penalty, LEAST_PENALTY)
     return Dual(InnerProducts(features), rows.X, rows.Y, noise / rows.counts, noise)

@@ -26,19 +26,14 @@ import numpy as np
 
 from .._types import Array, IntArray
 from ..data import Block
-from ..model.last import Features
-from ..model.machine import Machine, predict_average
+from ..model.machine import Features, Machine, predict_average
 from ..model.prior import Prior
 from ..model.sum_kernel import SumKernel
-from .ridge import EXACT_ROWS, Spectrum, decomposed
-from .smoother import LEAST_PENALTY, Functionals, Primal, Smoother, primal
+from ..runtime.sizes import EXACT_ROWS, LEAST_DEGREES, LEAST_PENALTY, LOST_RESIDUALS, STORED_SUM_FEATURES
+from .ridge import Spectrum, decomposed
+from .smoother import Functionals, Primal, Smoother, primal
 from .sums import Sums, sums_of_rows
 from .tangent import Flat, OuterProducts, Tangent, factorised
-
-SAMPLE_ROWS = 2000  # rows of a fit to many that are stored, for effects to be averaged over
-_LEAST_DEGREES = 1.0  # degrees of freedom left for the noise where a fit interpolates
-_LOST = 1e-5  # share of the variance of y that is lost in the rounding of float32
-_FEW_FEATURES = 500  # features whose sums are stored in place of rows: 2 MB
 
 
 @dataclass(frozen=True)
@@ -71,7 +66,8 @@ def _joined(X: Array, Y: Array) -> Array:
 
 
 class Uncertainty(ABC):
-    """What a fitted model knows of its errors, on standardised inputs and targets."""
+    """The errors of a fitted model, on standardised inputs and targets: noise, variance of the fit, and
+    leave-one-out."""
 
     machines: tuple[Machine, ...]
     rows: Block | None
@@ -209,16 +205,16 @@ class RidgeUncertainty(Uncertainty):
         if self.sums:
             n = self.sums[0].weight
             squares = self._squares_of_sums if self.error is None else self.error * n
-            noise = squares / np.maximum(n - self._degrees, _LEAST_DEGREES)
+            noise = squares / np.maximum(n - self._degrees, LEAST_DEGREES)
             return np.where(np.isnan(squares), np.nan_to_num(self.loo_error), noise)
         n = self._training.counts.sum()
-        return np.asarray(self._training.counts @ self._residuals**2 / np.maximum(n - self._degrees, _LEAST_DEGREES))
+        return np.asarray(self._training.counts @ self._residuals**2 / np.maximum(n - self._degrees, LEAST_DEGREES))
 
     @property
     def _squares_of_sums(self) -> Array:
         """Return the residual sum of squares, NaN where it is lost in rounding."""
         squares = self._primals[0].residual_squares
-        return np.where(squares > _LOST * np.maximum(self.sums[0].centred()[2], 1e-300), squares, np.nan)
+        return np.where(squares > LOST_RESIDUALS * np.maximum(self.sums[0].centred()[2], 1e-300), squares, np.nan)
 
     @cached_property
     def _residuals(self) -> Array:
@@ -234,20 +230,24 @@ class RidgeUncertainty(Uncertainty):
         return np.asarray(np.nan_to_num(share**2 * self.loo_error, nan=0.0, posinf=0.0))
 
     def std(self, X: Array) -> Array:
+        """Return sigma_y at every row of X, (n, k)."""
         each = [np.column_stack([s.leverage(X) for s in of_machine]) for of_machine in self.smoothers]
         return np.asarray(np.sqrt(np.maximum(self.noise * (np.mean(each, axis=0) + 1), self.least)))
 
     def covariance(self, functionals: Functionals) -> Array:
+        """Return the covariances of linear functionals of f given the rows, (k, c, c)."""
         noise = np.maximum(self.noise, self.least)
         each = [np.stack([s.covariance(functionals) for s in of_machine]) for of_machine in self.smoothers]
         return np.asarray(noise[:, None, None] * np.mean(each, axis=0))
 
     @property
     def learned(self) -> Prior | None:
+        """Return the prior of a single machine, None of several."""
         return self.prior if len(self.machines) == 1 else None
 
     @property
     def has_left_out(self) -> bool:
+        """Return whether the fit without each of the rows is known in closed form."""
         return self.rows is not None and self.prior is not None and len(self.machines) == 1
 
     @cached_property
@@ -256,7 +256,7 @@ class RidgeUncertainty(Uncertainty):
         return replace(self, features=(), sums=(), error=None, sample=None) if self.sums else self
 
     @cached_property
-    def _spectrum(self) -> Spectrum | None:
+    def spectrum(self) -> Spectrum | None:
         """Return the decomposition of few rows: 1 - h_i from a Cholesky factor would be inaccurate if the fit nearly
         interpolates."""
         if self.prior is None or len(self._training) > EXACT_ROWS:
@@ -264,41 +264,47 @@ class RidgeUncertainty(Uncertainty):
         return decomposed(self.prior.rows_of_features(self._training.X), self._training.Y, self._training.weights)
 
     @cached_property
-    def _left_out(self) -> tuple[Array, Array]:
+    def left_out(self) -> tuple[Array, Array]:
         """Return the leave-one-out residuals, (distinct rows, k), and 1 - h_i for one copy of every row."""
         rows = self._training
-        if self._spectrum is not None:
-            return self._spectrum.left_out(self.penalty, rows.copies)
+        if self.spectrum is not None:
+            return self.spectrum.left_out(self.penalty, rows.copies)
         left = np.maximum(1 - self.smoothers[0][0].training_leverages / rows.copies, 1e-12)
         return self._residuals / left[:, None], left
 
     @property
     def left_out_rows(self) -> Block:
+        """Return the distinct rows that leave-one-out is about."""
         return self._training
 
     @property
     def left_out_residuals(self) -> Array:
-        residuals: Array = self._by_rows._left_out[0]
+        """Return y_i - f_{-i}(x_i), (distinct rows, k)."""
+        residuals: Array = self._by_rows.left_out[0]
         return residuals
 
     @property
     def left_out_std(self) -> Array:
-        return np.asarray(np.sqrt(self._by_rows.noise / self._by_rows._left_out[1][:, None]))
+        """Return sigma_y at every distinct training row by the fit without it."""
+        return np.asarray(np.sqrt(self._by_rows.noise / self._by_rows.left_out[1][:, None]))
 
     def left_out_changes(self, X: Array) -> Array:
+        """Return f(x) - f_{-i}(x) for every row x of X and every training row i."""
         fit = self._by_rows
-        if fit.prior is None or fit._spectrum is None:
+        if fit.prior is None or fit.spectrum is None:
             weights = fit.smoothers[0][0].weights(X)
         else:
-            weights = fit._spectrum.smoother(fit.prior.rows_of_features(X), self.penalty)
-        return np.asarray((weights / fit._training.copies)[:, :, None] * self.left_out_residuals)
+            weights = fit.spectrum.smoother(fit.prior.rows_of_features(X), self.penalty)
+        return np.asarray((weights / fit.left_out_rows.copies)[:, :, None] * self.left_out_residuals)
 
     @property
     def training_rows(self) -> Block | None:
+        """Return the training rows, where they are stored."""
         return self.rows
 
     @property
     def background(self) -> Block | None:
+        """Return the rows that effects are averaged over."""
         return self.sample if self.sums else self.rows
 
     def without_rows(self) -> "RidgeUncertainty | None":
@@ -306,12 +312,13 @@ class RidgeUncertainty(Uncertainty):
         the rows a fit may interpolate, and its residuals are needed: None."""
         if self.sums:
             return replace(self, rows=None, sample=None)
-        few = self.prior is not None and self.prior.n_features <= min(_FEW_FEATURES, len(self._training) // 2)
+        few = self.prior is not None and self.prior.n_features <= min(STORED_SUM_FEATURES, len(self._training) // 2)
         if len(self.machines) > 1 or not few or self.prior is None:
             return None
         return replace(self, rows=None, features=(self.prior,), sums=(self.prior_sums(),))
 
     def to_send(self) -> "RidgeUncertainty":
+        """Return what predictions of other processes need: sums in place of rows where there are sums."""
         return replace(self, rows=None, sample=None) if self.sums else self
 
     def prior_sums(self) -> Sums:

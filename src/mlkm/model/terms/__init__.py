@@ -2,18 +2,16 @@
 `default_terms`."""
 
 from .additive import Additive
-from .base import NOTHING, Parameter, Parameters, Placement, Prepared, SearchRows, SearchTerm, Term, Values
-from .gaussian import Gaussian, GaussianMap
+from .gaussian import GaussianMap, GaussianTerm
 from .laplace import Laplace, LaplaceMap
-from .levels import LevelMap, Levels
+from .level_effects import LevelMap, Levels
 from .linear import Linear, LinearMap
-from .product import ProductKernelMap
+from .term import Parameter, Parameters, Placement, Prepared, ProductKernelMap, SearchRows, SearchTerm, Term, Values
 
 __all__ = [
-    "NOTHING",
     "Additive",
-    "Gaussian",
     "GaussianMap",
+    "GaussianTerm",
     "Laplace",
     "LaplaceMap",
     "LevelMap",
@@ -37,7 +35,7 @@ def default_terms(n_frequencies: int) -> tuple[SearchTerm, ...]:
     """Return the terms that the default's search learns, in the order of their sum."""
     return (
         Additive(n_frequencies),
-        Gaussian(),
+        GaussianTerm(),
         Laplace(),
         Levels(),
         Linear(),

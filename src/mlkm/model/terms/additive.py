@@ -15,7 +15,7 @@ from scipy.stats import norm
 
 from ..._types import Array, BoolArray
 from ..features import FeatureMap
-from .base import Parameter, Parameters, Placement, Prepared, SearchRows, SearchTerm, Term, Values
+from .term import Parameter, Parameters, Placement, Prepared, SearchRows, SearchTerm, Term, Values
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Additive(SearchTerm):
 
     @property
     def frequencies(self) -> Array:
-        """Evenly spaced quantiles of |N(0, 1)|, each for a cosine and a sine: in one dimension few of them replace many
-        random ones."""
+        """Return evenly spaced quantiles of |N(0, 1)|, each for a cosine and a sine: in one dimension few of them
+        replace many random ones."""
         q = self.n_frequencies
         return np.asarray(norm.ppf(0.5 + (np.arange(q) + 0.5) / (2 * q)))
 

@@ -6,7 +6,7 @@ what cosines with frequencies B'omega reproduce as their number grows. B scales 
 texts enter as further factors, exp(-sum_c b_c^2 1[x_c != z_c]) and exp(-|T (x - z)|^2 / 2).
 
 A is the one set of parameters that grows like d^2. Its prior makes a turned input one of many: an entry has variance
-1/(4 d), so that what the others add to an input has a fourth of the input's own variance.
+1/(4 d), so that what the others add to an input has a fourth of the input's variance.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,20 @@ import numpy as np
 from ..._types import Array, BoolArray
 from ...kernels import Kernel
 from ..features import FeatureMap, Operations, Role, draw_features
-from .base import Parameter, Parameters, Placement, Prepared, SearchRows, SearchTerm, Term, Values, squares_of
-from .product import ProductKernelMap, minus_half_squares, seen_levels
+from .term import (
+    Parameter,
+    Parameters,
+    Placement,
+    Prepared,
+    ProductKernelMap,
+    SearchRows,
+    SearchTerm,
+    Term,
+    Values,
+    minus_half_squares,
+    seen_levels,
+    squares_of,
+)
 
 
 @dataclass(frozen=True)
@@ -67,7 +79,7 @@ class GaussianMap(ProductKernelMap):
         return self.exponential(graph, Z, graph.minus_half_squares(directions, Z, self.points), double)
 
 
-class Gaussian(SearchTerm):
+class GaussianTerm(SearchTerm):
     """The term; "turn" is A, row by row, which the second climb of a search learns."""
 
     name = "gaussian"
@@ -89,46 +101,46 @@ class Gaussian(SearchTerm):
         """Return the start without turns."""
         return {name: value for name, value in super().start(rows, wanted).items() if name != "turn"}
 
-    def refined(self, own: dict[str, Array]) -> dict[str, Array]:
+    def refined(self, logs: dict[str, Array]) -> dict[str, Array]:
         """Return the parameters with A = 0."""
-        return own | {"turn": np.zeros(len(own["scale"]) ** 2)}
+        return logs | {"turn": np.zeros(len(logs["scale"]) ** 2)}
 
     def sees(self, rows: SearchRows) -> bool:
-        """Whether there is any number."""
+        """Return whether any input is a number."""
         return not rows.levels.all()
 
     def matrix(self, p: Parameters, levels: BoolArray) -> Array:
         """Return B, which is zero for levels."""
-        own, d = p[self.name], len(levels)
-        turn = np.eye(d) + own["turn"].reshape(d, d) if "turn" in own else np.eye(d)
-        return np.asarray(turn * np.where(levels, 0, np.exp(own["scale"])))
+        logs, d = p[self.name], len(levels)
+        turn = np.eye(d) + logs["turn"].reshape(d, d) if "turn" in logs else np.eye(d)
+        return np.asarray(turn * np.where(levels, 0, np.exp(logs["scale"])))
 
     def evaluate(self, p: Parameters, on: Prepared) -> Values:
         """Return the kernel matrix of the rows."""
-        own, rows = p[self.name], on.rows
+        logs, rows = p[self.name], on.rows
         m, U = len(rows.X), rows.X @ self.matrix(p, rows.levels).T
         halves = 0.5 * np.einsum("mr,mr->m", U, U)
         K = self.variance(p) * np.exp(np.minimum(U @ U.T - halves[:, None] - halves, 0))
         if rows.levels.any():
-            K *= np.exp(-squares_of(own["scale"][rows.levels]) @ rows.unlike).reshape(m, m)
-        if "text" in own:
-            K *= np.exp(-squares_of(own["text"]) @ rows.text_distances).reshape(m, m)
+            K *= np.exp(-squares_of(logs["scale"][rows.levels]) @ rows.unlike).reshape(m, m)
+        if "text" in logs:
+            K *= np.exp(-squares_of(logs["text"]) @ rows.text_distances).reshape(m, m)
         return Values(dense=(K,))
 
     def gradient(self, p: Parameters, on: Prepared, at: Values, dF: Sequence[Array], dK: Array) -> Parameters:
         """Return the gradient; sum_ij Q_ij (x_i - x_j)(x_i - x_j)' / 2, with Q = dK * K, carries that in B."""
-        own, X, levels, (K,) = p[self.name], on.rows.X, on.rows.levels, at.dense
+        logs, X, levels, (K,) = p[self.name], on.rows.X, on.rows.levels, at.dense
         Q, B = dK * K, self.matrix(p, levels)
         moved = X.T @ (Q.sum(axis=1)[:, None] * X) - X.T @ (Q @ X)
         dB = -2 * B @ moved
         gradient = {"amplitude": np.array([2 * Q.sum()]), "scale": (dB * B).sum(axis=0)}
-        if "turn" in own:
-            gradient["turn"] = (dB * np.exp(own["scale"])).ravel()
-        single: Array = Q.astype(np.float32) if levels.any() or "text" in own else Q
+        if "turn" in logs:
+            gradient["turn"] = (dB * np.exp(logs["scale"])).ravel()
+        single: Array = Q.astype(np.float32) if levels.any() or "text" in logs else Q
         if levels.any():
-            gradient["scale"][levels] -= 2 * np.exp(2 * own["scale"][levels]) * (on.rows.unlike @ single.ravel())
-        if "text" in own:
-            gradient["text"] = on.rows.text_gradient(own["text"], single)
+            gradient["scale"][levels] -= 2 * np.exp(2 * logs["scale"][levels]) * (on.rows.unlike @ single.ravel())
+        if "text" in logs:
+            gradient["text"] = on.rows.text_gradient(logs["text"], single)
         return {self.name: gradient}
 
     def relevance(self, p: Parameters, levels: BoolArray) -> Array:

@@ -1,4 +1,4 @@
-"""The l1-Laplacian kernel on the inputs' ranks, each input with its own relevance gamma_j:
+"""The l1-Laplacian kernel on the inputs' ranks, each input with a relevance gamma_j:
 
     K(x, z) = exp(-sum_j gamma_j |x_j - z_j|),
 
@@ -17,8 +17,18 @@ from scipy.spatial.distance import cdist
 
 from ..._types import Array, BoolArray
 from ..features import Operations
-from .base import Parameter, Parameters, Placement, Prepared, SearchRows, SearchTerm, Term, Values, squares_of
-from .product import ProductKernelMap
+from .term import (
+    Parameter,
+    Parameters,
+    Placement,
+    Prepared,
+    ProductKernelMap,
+    SearchRows,
+    SearchTerm,
+    Term,
+    Values,
+    squares_of,
+)
 
 
 @dataclass(frozen=True)
@@ -89,23 +99,23 @@ class Laplace(SearchTerm):
 
     def evaluate(self, p: Parameters, on: Prepared) -> Values:
         """Return the kernel matrix of the rows, in float32."""
-        own, m = p[self.name], len(on.rows.X)
-        exponent = np.exp(own["scale"]).astype(np.float32) @ on.fixed
-        if "text" in own:
-            exponent += squares_of(own["text"]) @ on.rows.text_distances
+        logs, m = p[self.name], len(on.rows.X)
+        exponent = np.exp(logs["scale"]).astype(np.float32) @ on.fixed
+        if "text" in logs:
+            exponent += squares_of(logs["text"]) @ on.rows.text_distances
         return Values(dense=(np.float32(self.variance(p)) * np.exp(-exponent).reshape(m, m),))
 
     def gradient(self, p: Parameters, on: Prepared, at: Values, dF: Sequence[Array], dK: Array) -> Parameters:
         """Return the gradient; that in gamma_j is minus the sum of distances times dK * K."""
-        own, (K,) = p[self.name], at.dense
+        logs, (K,) = p[self.name], at.dense
         P = dK.astype(np.float32) * K
-        relevance = np.exp(own["scale"]).astype(np.float32)
+        relevance = np.exp(logs["scale"]).astype(np.float32)
         gradient = {
             "amplitude": np.array([2 * P.sum(dtype=np.float64)]),
             "scale": -(on.fixed @ P.ravel()) * relevance,
         }
-        if "text" in own:
-            gradient["text"] = on.rows.text_gradient(own["text"], P)
+        if "text" in logs:
+            gradient["text"] = on.rows.text_gradient(logs["text"], P)
         return {self.name: gradient}
 
     def relevance(self, p: Parameters, levels: BoolArray) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._types import Array, BoolArray
 from ..features import Operations, ProductMap, Role
-from .base import Parameter, Parameters, Placement, Prepared, SearchRows, SearchTerm, Term, Values
+from .term import Parameter, Parameters, Placement, Prepared, SearchRows, SearchTerm, Term, Values
 
 
 @dataclass(frozen=True)
@@ -19,12 +19,12 @@ class LinearMap(ProductMap):
 
     @property
     def n_features(self) -> int:
-        """The number of inputs with a slope."""
+        """Return the number of inputs with a slope."""
         return int(np.count_nonzero(self.slopes))
 
     @property
     def role(self) -> Role:
-        """Linear features stay as they are."""
+        """Return the role of linear features: they stay as they are."""
         return "linear"
 
     def features(self, X: Array) -> Array:
@@ -63,30 +63,30 @@ class Linear(SearchTerm):
 
     def evaluate(self, p: Parameters, on: Prepared) -> Values:
         """Return the numbers and the coordinates of texts, times their prior standard deviations."""
-        own, rows, none = p[self.name], on.rows, np.zeros((len(on.rows.X), 0))
-        numbers = rows.X[:, rows.numbers] * np.exp(own["slope"][rows.numbers]) if "slope" in own else none
-        return Values((numbers, rows.text_columns * np.exp(own["text"])[rows.text_of] if "text" in own else none))
+        logs, rows, none = p[self.name], on.rows, np.zeros((len(on.rows.X), 0))
+        numbers = rows.X[:, rows.numbers] * np.exp(logs["slope"][rows.numbers]) if "slope" in logs else none
+        return Values((numbers, rows.text_columns * np.exp(logs["text"])[rows.text_of] if "text" in logs else none))
 
     def gradient(self, p: Parameters, on: Prepared, at: Values, dF: Sequence[Array], dK: Array) -> Parameters:
         """Return the gradient: a slope multiplies its feature."""
-        own, rows, gradient = p[self.name], on.rows, {}
-        if "slope" in own:
+        logs, rows, gradient = p[self.name], on.rows, {}
+        if "slope" in logs:
             gradient["slope"] = np.zeros(len(rows.numbers))
             gradient["slope"][rows.numbers] = (dF[0] * at.features[0]).sum(axis=0)
-        if "text" in own:
+        if "text" in logs:
             each = (dF[1] * at.features[1]).sum(axis=0)
-            gradient["text"] = np.asarray(np.bincount(rows.text_of, each, len(own["text"])), np.float64)
+            gradient["text"] = np.asarray(np.bincount(rows.text_of, each, len(logs["text"])), np.float64)
         return {self.name: gradient}
 
     def relevance(self, p: Parameters, levels: BoolArray) -> Array:
         """Return the squared slope, and 0 for levels."""
-        own = p[self.name]
-        return np.where(levels, 0.0, np.exp(2 * own["slope"]) if "slope" in own else 0.0)
+        logs = p[self.name]
+        return np.where(levels, 0.0, np.exp(2 * logs["slope"]) if "slope" in logs else 0.0)
 
     def fitted(self, p: Parameters, place: Placement) -> list[Term]:
-        """Return the term of texts; slopes of numbers are the sum's own (`slopes`)."""
-        own = p[self.name]
-        return [Term(None, LinearMap(place.of_texts(own["text"])), 1.0)] if "text" in own else []
+        """Return the term of texts; slopes of numbers belong to the sum (`slopes`)."""
+        logs = p[self.name]
+        return [Term(None, LinearMap(place.of_texts(logs["text"])), 1.0)] if "text" in logs else []
 
     def slopes(self, p: Parameters, place: Placement) -> Array | None:
         """Return the prior standard deviations of the slopes of all inputs (d,), None where there are no slopes."""

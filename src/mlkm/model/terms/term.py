@@ -1,27 +1,30 @@
-"""What a kernel of the default is: a term of its sum, and a term of the search that learns it.
+"""A kernel of the default: a term of its sum, and a term of the search that learns it.
 
 A term of the search knows its parameters, its features or values on the rows of a search and their gradient in the
 parameters, what every input has to do with it, and the terms of the fitted kernel that it becomes. Nothing else of the
 package names a single kernel: the sum, the evidence, the relevance, the features of many rows and ONNX go over terms.
+
+In a kernel that is a product over inputs, numbers, levels of categories and texts of levels each add to one exponent,
+
+    K(x, z) = exp(-numbers(x, z) - sum_c w_c 1[x_c != z_c] - |T (x - z)|^2 / 2).
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..._types import Array, BoolArray, IntArray
 from ...data import Inputs
-from ..features import KernelMap
-from ..rank_transform import RankTransform
+from ...runtime.sizes import CACHE_ENTRIES, INDICATOR_LEVELS, LARGEST_LOG, LEAST_LOG_AMPLITUDE, LOST_TEXTS, UNSEEN_SHARE
+from ..features import KernelMap, Operations, PointMap
+from ..transforms import RankTransform
 
 Parameters: TypeAlias = dict[str, dict[str, Array]]  # by the name of the term, then of the parameter; logarithms
-NOTHING = -8.0  # logarithm of the least amplitude
-_MOST = 4.0  # of the largest amplitude or scale
-_UNSEEN = 1e-3  # of the noise variance: an input that moves a product kernel by less is not looked at
 
 
 @dataclass(frozen=True)
@@ -83,28 +86,29 @@ class SearchRows:
 
     @property
     def numbers(self) -> BoolArray:
-        """Which of the inputs are numbers (d,)."""
+        """Return which of the inputs are numbers (d,)."""
         return ~self.levels
 
     @cached_property
     def text_columns(self) -> Array:
-        """The coordinates of all texts side by side."""
+        """Return the coordinates of all texts side by side."""
         return np.hstack([np.zeros((len(self.X), 0)), *self.texts])
 
     @property
     def text_of(self) -> IntArray:
-        """The text that each of these coordinates belongs to."""
+        """Return the number of the text that each of these coordinates belongs to."""
         return np.repeat(np.arange(len(self.texts)), [text.shape[1] for text in self.texts])
 
     @cached_property
     def unlike(self) -> Array:
-        """Whether the levels of two rows differ, a row of m^2 numbers for every input that is a level."""
+        """Return 1 where the levels of two rows differ, else 0: a row of m^2 numbers for every input that is a
+        level."""
         codes = (self.ranks[:, j].astype(np.float32) for j in np.flatnonzero(self.levels))
         return np.stack([(r[:, None] != r).astype(np.float32).ravel() for r in codes])
 
     @cached_property
     def text_distances(self) -> Array:
-        """Half of the squared distance of the texts of two rows, a row of m^2 numbers for every text."""
+        """Return half of the squared distance of the texts of two rows, a row of m^2 numbers for every text."""
         return np.stack([_half_squares(text).astype(np.float32).ravel() for text in self.texts])
 
     def text_gradient(self, logs: Array, weights: Array) -> Array:
@@ -128,8 +132,8 @@ class Parameter:
     name: str
     start: Array
     prior: float | Literal["amplitude", "scale"] = "amplitude"
-    low: float | Array = NOTHING
-    high: float | Array = _MOST
+    low: float | Array = LEAST_LOG_AMPLITUDE
+    high: float | Array = LARGEST_LOG
     place: int = 0
 
 
@@ -152,7 +156,7 @@ class Values:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where searched parameters belong in a fitted kernel: all inputs, those that were searched, and the ranks."""
+    """The place of searched parameters in a fitted kernel: all inputs, those that were searched, and the ranks."""
 
     inputs: Inputs
     searched: IntArray
@@ -160,7 +164,7 @@ class Placement:
 
     @property
     def levels(self) -> BoolArray:
-        """Which of the searched inputs are levels."""
+        """Return which of the searched inputs are levels."""
         return self.inputs.levels[self.searched]
 
     def spread(self, values: Array, at: IntArray | None = None) -> Array:
@@ -192,20 +196,20 @@ class SearchTerm(ABC):
         """Return where a search begins. A term that is not wanted has next to no variance, and keeps it."""
         start = {q.name: q.start for q in self.parameters(rows)}
         if not wanted and "amplitude" in start:
-            start["amplitude"] = np.full(start["amplitude"].size, NOTHING)
+            start["amplitude"] = np.full(start["amplitude"].size, LEAST_LOG_AMPLITUDE)
         return start
 
-    def refined(self, own: dict[str, Array]) -> dict[str, Array]:
+    def refined(self, logs: dict[str, Array]) -> dict[str, Array]:
         """Return the term's parameters for the second climb of a search, with the same kernel."""
-        return own
+        return logs
 
     def sees(self, rows: SearchRows) -> bool:
-        """Whether there is anything in these rows that the kernel could see."""
+        """Return whether there is anything in these rows that the kernel depends on."""
         return True
 
     def is_missing(self, p: Parameters) -> bool:
-        """Whether the term has no variance and keeps none."""
-        return bool((p[self.name]["amplitude"] <= NOTHING).all())
+        """Return whether the term has no variance, and so stays without."""
+        return bool((p[self.name]["amplitude"] <= LEAST_LOG_AMPLITUDE).all())
 
     def variance(self, p: Parameters) -> float:
         """Return the variance of a kernel with one amplitude."""
@@ -236,7 +240,7 @@ class SearchTerm(ABC):
         """Return the weights of inputs in the exponent of a product kernel, zero where its variance times the weight is
         lost in the noise: a large variance makes a small weight tell."""
         noise = float(np.exp(2 * p["noise"]["amplitude"][0]))
-        return np.where(weights * self.variance(p) < _UNSEEN * noise, 0, weights)
+        return np.where(weights * self.variance(p) < UNSEEN_SHARE * noise, 0, weights)
 
     def text_directions(self, p: Parameters, place: Placement) -> Array | None:
         """Return the directions of texts (q, d) that a product kernel looks at, None where there are none."""
@@ -249,4 +253,121 @@ class SearchTerm(ABC):
 def squares_of(logs: Array) -> Array:
     """Return the squares of numbers whose logarithms are given, in float32."""
     result: Array = np.exp(2 * logs).astype(np.float32)
+    return result
+
+
+class ProductKernelMap(PointMap):
+    """The map of such a kernel: the weights w (d,) of levels and the directions T (q, d) of texts are None where there
+    are none. A subclass has the numbers."""
+
+    unlike: Array | None
+    texts: Array | None
+
+    @abstractmethod
+    def number_codes(self, Z: Array) -> Array:
+        """Return the codes of numbers, in float64."""
+
+    @abstractmethod
+    def minus_number_exponent(self, a: Array, b: Array, dtype: Any) -> Array:
+        """Return minus what numbers add to the exponent, for all pairs of rows with these codes."""
+
+    def codes(self, Z: Array, dtype: Any) -> Array:
+        """Return codes of numbers, of texts and of levels side by side."""
+        texts = along_texts(self.texts, Z, dtype)
+        return np.hstack([self.number_codes(Z), texts, Z[:, seen_levels(self.unlike)]])
+
+    def between(self, a: Array, b: Array, dtype: Any, variance: float = 1.0) -> Array:
+        """Return v exp of the sum of all exponents."""
+        levels = seen_levels(self.unlike)
+        at = a.shape[1] - len(levels)
+        k = at - (0 if self.texts is None else len(self.texts))
+        K = self.minus_number_exponent(a[:, :k], b[:, :k], dtype)
+        K = less_apart(K, a[:, k:at].astype(dtype), b[:, k:at].astype(dtype))
+        if self.unlike is not None and len(levels):
+            K = less_unlike(K, a[:, at:], b[:, at:], self.unlike[levels])
+        np.exp(K, out=K)
+        if variance != 1:
+            K *= K.dtype.type(variance)
+        return K
+
+    def with_short_texts(self, X: Array) -> Self:
+        """Return the map with fewer directions of texts, if it has any."""
+        if self.texts is None:
+            return self
+        return replace(self, texts=fewer_directions(self.texts, X))  # type: ignore[type-var]
+
+    def exponential(self, graph: Operations, Z: str, exponent: str, double: bool) -> str:
+        """Add exp of the exponent, less what levels have apart, to a graph of operations."""
+        if self.unlike is not None and self.unlike.any():
+            same = graph.same_levels(self.unlike, Z, self.points, np.float64)
+            exponent = graph("Add", exponent, graph("Sub", same, np.array(self.unlike.sum())))
+        dtype = self.dtype(double)
+        return graph("Exp", exponent if dtype == np.float64 else graph.cast(exponent, dtype))
+
+
+def seen_levels(weights: Array | None) -> IntArray:
+    """Return the columns with a weight other than zero."""
+    return np.zeros(0, np.intp) if weights is None else np.flatnonzero(weights)
+
+
+def less_unlike(K: Array, a: Array, b: Array, weights: Array) -> Array:
+    """Subtract sum_c w_c 1[a_c != b_c] for all pairs of rows from K, in place; a and b have the weighted columns."""
+    codes_a, codes_b = a.astype(np.int32), b.astype(np.int32)
+    sizes = 1 + np.maximum(codes_a.max(axis=0, initial=-1), codes_b.max(axis=0, initial=-1))
+    few, tall = sizes <= INDICATOR_LEVELS, max(1, CACHE_ENTRIES // max(len(b), 1))
+    for c in np.flatnonzero(~few):
+        small = np.min_scalar_type(int(sizes[c]))  # bytes are compared in half the time of whole numbers
+        left, right = (codes_a[:, [c]] + 1).astype(small), (codes_b[:, c] + 1).astype(small)
+        weight = K.dtype.type(weights[c])
+        for at in range(0, len(K), tall):
+            K[at : at + tall] -= weight * (left[at : at + tall] != right)
+    if few.any():
+        K -= K.dtype.type(weights[few].sum())
+        roots = np.sqrt(weights[few]).astype(K.dtype)
+        K += _indicators(codes_a[:, few], sizes[few], roots) @ _indicators(codes_b[:, few], sizes[few], roots).T
+    return K
+
+
+def along_texts(directions: Array | None, X: Array, dtype: Any) -> Array:
+    """Return T x for every row; in any precision, since texts are no longer than 1."""
+    if directions is None:
+        return np.zeros((len(X), 0), dtype)
+    seen = np.flatnonzero(directions.any(axis=0))
+    product: Array = X[:, seen].astype(dtype, copy=False) @ directions[:, seen].T.astype(dtype)
+    return product
+
+
+def fewer_directions(directions: Array, X: Array) -> Array:
+    """Return T with the leading directions in which the texts of the rows X differ: the others together have less than
+    `LOST_TEXTS` of what texts add to the exponent, on average over pairs of rows."""
+    F = along_texts(directions, X, np.float64)
+    values, V = np.linalg.eigh(np.cov(F, rowvar=False, ddof=0).reshape(F.shape[1], -1))
+    values = np.maximum(values, 0)
+    leading = np.cumsum(values) > LOST_TEXTS * values.sum()
+    return np.asarray(V[:, leading].T @ directions)
+
+
+def less_apart(K: Array, a: Array, b: Array) -> Array:
+    """Subtract |a - b|^2 / 2 for all pairs of rows of T x from K, in place."""
+    if a.shape[1]:
+        K += minus_half_squares(a, b)
+    return K
+
+
+def minus_half_squares(a: Array, b: Array) -> Array:
+    """Return -|a - b|^2 / 2 for all pairs of rows, by one matrix product."""
+    K: Array = a @ b.T
+    K -= 0.5 * np.einsum("nr,nr->n", a, a)[:, None]
+    K -= 0.5 * np.einsum("nr,nr->n", b, b)
+    return np.minimum(K, 0, out=K)
+
+
+def _indicators(codes: NDArray[np.int32], sizes: NDArray[np.int32], values: Array) -> Array:
+    """Return a column for every level of every column, with the value of that column in rows that have the level; a
+    level that was not seen has none."""
+    begins = np.concatenate([[0], np.cumsum(sizes)])
+    result = np.zeros((len(codes), begins[-1]), values.dtype)
+    for c, value in enumerate(values):
+        at = np.flatnonzero(codes[:, c] >= 0)
+        result[at, begins[c] + codes[at, c]] = value
     return result

@@ -8,12 +8,22 @@ from typing import Any
 import numpy as np
 
 from ..._types import Array, BoolArray
+from ...runtime.sizes import LEAST_LEVEL_VARIANCE
 from ..features import Operations, PointMap
 from .additive import Additive
-from .base import Parameter, Parameters, Placement, Prepared, SearchRows, SearchTerm, Term, Values, squares_of
-from .product import less_unlike, seen_levels
-
-_LEAST_EFFECT = 1e-6  # variance of a level, y having 1, below which it is none
+from .term import (
+    Parameter,
+    Parameters,
+    Placement,
+    Prepared,
+    SearchRows,
+    SearchTerm,
+    Term,
+    Values,
+    less_unlike,
+    seen_levels,
+    squares_of,
+)
 
 
 @dataclass(frozen=True)
@@ -77,5 +87,5 @@ class Levels(SearchTerm):
     def fitted(self, p: Parameters, place: Placement) -> list[Term]:
         """Return random effects of all levels that have any variance."""
         effects = place.spread(np.exp(2 * p[Additive.name]["amplitude"][place.levels]), place.searched[place.levels])
-        effects[effects < _LEAST_EFFECT] = 0
+        effects[effects < LEAST_LEVEL_VARIANCE] = 0
         return [Term(None, LevelMap(np.zeros((0, len(effects))), effects), 1.0)] if effects.any() else []

@@ -25,9 +25,8 @@ from ..model.terms import GaussianMap, Term
 from ..runtime.seeds import Purpose, generator
 from ..runtime.sizes import LANDMARK_FLOORS, PRECISE_NOISE
 from ..solve.ridge import ridge
-from .kernel_search import LearnedKernel, learn_kernel
+from .kernel_search import LearnedKernel, learn_kernel, with_residual_search
 from .plan import Plan
-from .residual_search import with_residual_search
 
 
 def learn_first_layer(rows: Block, plan: Plan) -> Prior:
@@ -67,8 +66,8 @@ def with_role(kernel: SumKernel, role: Role) -> list[Term]:
 
 
 def shared(terms: list[Term], D: int) -> Iterator[tuple[Term, int]]:
-    """Iterate over terms with their numbers of features, in proportion to their standard deviations: an error of
-    variance / number, summed over the terms, is least there. Those that have none are left out."""
+    """Yield terms with their numbers of features, in proportion to their standard deviations: an error of variance /
+    number, summed over the terms, is least there. Terms without any features are left out."""
     deviations = np.sqrt([term.variance for term in terms])
     for term, number in zip(terms, np.round(D * deviations / max(deviations.sum(), 1e-300)).astype(int), strict=True):
         if number > 0:
