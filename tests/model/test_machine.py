@@ -182,7 +182,7 @@ def test_an_average_of_machines_is_their_sum_with_shares(rng):
 
 @pytest.mark.parametrize("long", [0, 2**40], ids=["side by side", "in turn"])
 def test_predictions_are_averaged(long, rng, monkeypatch):
-    monkeypatch.setattr("mlkm.model.machine._LONG", long)
+    monkeypatch.setattr("mlkm.model.machine.PARALLEL_ENTRIES", long)
     machines = [random_machine(rng, widths=(6, 5), d=3) for _ in range(3)]
     X = rng.standard_normal((7, 3))
     for group in (machines[:1], machines[:2], machines):

@@ -147,13 +147,13 @@ def test_leverages_are_in_single_precision_where_that_is_enough(monkeypatch):
     features = Flat(Columns(np.ones(6, bool)), 6)
     exact = primal_of_rows(features, rows, 1e-2)
     assert exact.single is None
-    monkeypatch.setattr("mlkm.solve.smoother._SINGLE_FEATURES", 6)
+    monkeypatch.setattr("mlkm.solve.smoother.FLOAT32_FEATURES", 6)
     single = primal_of_rows(features, rows, 1e-2)
     assert single.single.dtype == np.float32
     np.testing.assert_allclose(single.leverage(X), exact.leverage(X), rtol=1e-4)
     np.testing.assert_array_equal(single.predict(X), exact.predict(X))
-    monkeypatch.setattr("mlkm.solve.smoother._SINGLE_ERROR", 0.0)
+    monkeypatch.setattr("mlkm.solve.smoother.FLOAT32_LEVERAGE_ERROR", 0.0)
     assert primal_of_rows(features, rows, 1e-2).single is None
-    monkeypatch.setattr("mlkm.solve.smoother._SINGLE_FEATURES", 5)
-    monkeypatch.setattr("mlkm.solve.smoother._SINGLE_ERROR", 1.0)
+    monkeypatch.setattr("mlkm.solve.smoother.FLOAT32_FEATURES", 5)
+    monkeypatch.setattr("mlkm.solve.smoother.FLOAT32_LEVERAGE_ERROR", 1.0)
     assert primal_of_rows(features, rows, 1e-2).single is not None
