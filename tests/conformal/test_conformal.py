@@ -396,9 +396,10 @@ def test_errors_are_honest_where_a_search_sees_noise_alone():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_leave_one_out_bands_hold_where_a_search_sees_noise_alone():
-    """Mean coverage over twenty draws is 0.955 with a standard error of 0.008, and below 0.75 with fixed features."""
+    """Mean coverage over twenty draws is 0.955 with a standard error of 0.008, and below 0.75 with fixed features; over
+    the five draws here the standard error is 0.016, five of which are between 0.955 and the bound."""
     shares = []
-    for X, y in map(noise_alone, range(20)):
+    for X, y in map(noise_alone, range(5)):
         model = RandomFeatureRidge(40, random_state=0)
         band = ConformalRegressor(model, confidence_level=0.9, method="cross", cv="loo").fit(X[:30], y[:30])
         shares.append(metrics.coverage(y[30:], band.predict_interval(X[30:])[1]).share)

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from mlkm.data.distinct import distinct_rows, merged_in_order
-from mlkm.data.rows import Block
+from mlkm.data import Block, distinct_rows
+from mlkm.data.distinct import merged_in_order
 
 
 @st.composite

@@ -10,6 +10,7 @@ from machines import central_differences, random_machine, random_maps
 
 from mlkm.model.machine import (
     Machine,
+    averaged,
     backward,
     flatten,
     forward,
@@ -20,6 +21,7 @@ from mlkm.model.machine import (
     layer_shapes,
     output_factors,
     predict,
+    predict_average,
     vjp,
     with_layers,
 )
@@ -169,3 +171,24 @@ def test_replacing_weights_keeps_the_rest(rng):
     assert replace(doubled, layers=machine.layers) == replace(machine)
     assert [len(layer) for layer in doubled.layers] == [2, 2, 1]
     np.testing.assert_array_equal(doubled.layers[1][1], 2 * machine.layers[1][1])
+
+
+def test_an_average_of_machines_is_their_sum_with_shares(rng):
+    machines = [random_machine(rng, widths=(6, 5), n_outputs=2, d=3) for _ in range(3)]
+    X, shares = rng.standard_normal((7, 3)), (0.5, 0.2, 0.4)
+    expected = sum(share * predict(machine, X) for share, machine in zip(shares, machines, strict=True))
+    np.testing.assert_allclose(np.mean([predict(m, X) for m in averaged(machines, shares)], axis=0), expected)
+
+
+@pytest.mark.parametrize("long", [0, 2**40], ids=["side by side", "in turn"])
+def test_predictions_are_averaged(long, rng, monkeypatch):
+    monkeypatch.setattr("mlkm.model.machine.PARALLEL_ENTRIES", long)
+    machines = [random_machine(rng, widths=(6, 5), d=3) for _ in range(3)]
+    X = rng.standard_normal((7, 3))
+    for group in (machines[:1], machines[:2], machines):
+        np.testing.assert_allclose(predict_average(group, X), np.mean([predict(m, X) for m in group], axis=0))
+
+
+def test_predictions_do_not_depend_on_blocks(rng):
+    machine, X = random_machine(rng, widths=(6, 5), d=3), rng.standard_normal((100, 3))
+    np.testing.assert_allclose(predict(machine, X, entries=1), predict(machine, X), rtol=1e-12)

@@ -13,7 +13,7 @@ from mlkm.model.features import PointMap
 from mlkm.model.machine import predict
 from mlkm.model.sum_kernel import SumKernel
 from mlkm.model.terms import Parameter, Placement, Prepared, SearchRows, SearchTerm, Term, Values, default_terms
-from mlkm.model.terms.term import minus_half_squares
+from mlkm.model.terms.term import fewer_directions, less_unlike, minus_half_squares
 from mlkm.model.transforms import fit_rank_transform
 from mlkm.search.evidence import refined, start
 
@@ -163,6 +163,85 @@ def test_pullback_of_a_term_is_that_of_differences(term):
             e = step * np.eye(7)[j]
             slope = (phi.features(Z + e) - phi.features(Z - e)) / (2 * step)
             np.testing.assert_allclose(back[:, j], (G * slope).sum(axis=1), rtol=1e-5, atol=1e-6)
+
+
+def test_the_relevance_of_an_input_is_the_variance_that_moving_it_brings():
+    """For the Gaussian and the additive kernel, the mean over moves of N(0, 2) by quadrature, of other inputs held."""
+    _, _, rows = rows_of_every_kind()
+    p, levels = parameters(rows), rows.levels
+    nodes, masses = np.polynomial.hermite_e.hermegauss(60)
+    moves, masses = np.sqrt(2) * nodes, masses / masses.sum()
+    terms = {term.name: term.relevance(p, levels) for term in TERMS}
+
+    def lost(squares):
+        """Return one minus the mean of exp(-s^2 t^2 / 2) for each s^2."""
+        return 1 - np.exp(-np.outer(squares, moves**2) / 2) @ masses
+
+    variance = {name: np.exp(2 * own["amplitude"]) for name, own in p.items() if "amplitude" in own}
+    scale = {name: np.exp(own["scale"]) for name, own in p.items() if "scale" in own}
+    additive = np.where(levels, 0, variance["additive"] * lost(scale["additive"] ** 2))
+    np.testing.assert_allclose(terms["additive"], additive, rtol=1e-6)
+    turned = (p["gaussian"]["turn"].reshape(4, 4) + np.eye(4)) * scale["gaussian"]
+    gaussian = np.where(levels, 1 - np.exp(-(scale["gaussian"] ** 2)), lost((turned**2).sum(axis=0)))
+    np.testing.assert_allclose(terms["gaussian"], variance["gaussian"] * gaussian, rtol=1e-6)
+    np.testing.assert_allclose(terms["laplace"], variance["laplace"] * (1 - np.exp(-scale["laplace"])))
+    np.testing.assert_allclose(terms["linear"], np.where(levels, 0, np.exp(2 * p["linear"]["slope"])))
+    np.testing.assert_allclose(terms["levels"], np.where(levels, variance["additive"], 0))
+    without = p | {"linear": {name: value for name, value in p["linear"].items() if name != "slope"}}
+    linear = next(term for term in TERMS if term.name == "linear")
+    np.testing.assert_array_equal(linear.relevance(without, levels), np.zeros(4))
+
+
+def test_a_search_begins_with_the_same_variance_whatever_the_number_of_inputs():
+    """Variances and squared scales are shared out among the inputs: e^-1.4 for kernels, e^-2 for slopes."""
+    _, _, rows = rows_of_every_kind()
+    first = {term.name: {q.name: q.start for q in term.parameters(rows)} for term in TERMS}
+    totals = {
+        ("additive", "amplitude"): -1.4, ("laplace", "amplitude"): -1.4, ("linear", "slope"): -2.0,
+    }  # fmt: skip
+    for (name, which), expected in totals.items():
+        assert np.log(np.exp(2 * first[name][which]).sum()) == pytest.approx(expected), name
+    np.testing.assert_allclose(np.exp(first["laplace"]["scale"]), 1 / 2)  # 1 / sqrt(d)
+    np.testing.assert_allclose(np.exp(2 * first["laplace"]["text"]), 1 / 2)
+    np.testing.assert_allclose(np.exp(first["linear"]["text"]), np.exp(-0.7) / 2)
+
+
+def test_weights_that_are_lost_in_the_noise_are_zero():
+    """They are compared with the noise variance, times the variance of the kernel."""
+    gaussian = next(term for term in TERMS if term.name == "gaussian")
+
+    def weights(variance, noise):
+        logs = {"gaussian": {"amplitude": np.log([variance]) / 2}, "noise": {"amplitude": np.log([noise]) / 2}}
+        return gaussian.weighty(np.array([0.0, 1e-12, 1e-3, 1.0]), logs).astype(bool).tolist()
+
+    assert weights(1.0, 1e-2) == weights(1e-2, 1e-4) == [False, False, True, True]
+    assert weights(1e9, 1e-2) == [False, True, True, True]
+    assert weights(1.0, 1e-10) == [False, True, True, True]
+    assert weights(1e-12, 1e3) == [False] * 4
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_differing_levels_are_counted_by_weight(dtype):
+    """Columns of few levels, of more than 256, and with levels that were not seen."""
+    rng = np.random.default_rng(0)
+    sizes, weights = np.array([3, 300, 2, 700, 40]), np.array([0.5, 1.0, 2.0, 0.25, 3.0])
+    a, b = (rng.integers(-1, sizes, (n, 5)).astype(float) for n in (50, 60))
+    b = np.maximum(b, 0)  # points have levels that were seen
+    b[:20] = np.maximum(a[:20], 0)
+    expected = 7 - (a[:, None] != b) @ weights
+    np.testing.assert_allclose(less_unlike(np.full((50, 60), 7, dtype), a, b, weights), expected, rtol=1e-5)
+    np.testing.assert_array_equal(less_unlike(np.ones((0, 60), dtype), a[:0], b, weights), np.ones((0, 60)))
+    np.testing.assert_array_equal(less_unlike(np.ones((50, 0), dtype), a, b[:0], weights), np.ones((50, 0)))
+
+
+def test_directions_in_which_texts_hardly_differ_are_left_away():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 4)) * [0.1, 0.05, 1e-9, 0.0]
+    T = np.diag([2.0, 1.0, 1.0, 1.0])
+    fewer = fewer_directions(T, X)
+    assert fewer.shape == (2, 4)
+    whole, kept = (minus_half_squares(X @ D.T, X @ D.T) for D in (T, fewer))
+    np.testing.assert_allclose(kept, whole, atol=1e-9)
 
 
 def test_a_term_that_is_not_wanted_has_no_variance():

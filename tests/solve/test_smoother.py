@@ -6,7 +6,15 @@ from hypothesis import strategies as st
 
 from mlkm.data import Block
 from mlkm.model.machine import Columns
-from mlkm.solve.smoother import Dual, Functionals, loo_residuals, primal, primal_of_rows, primal_without_rounding
+from mlkm.solve.smoother import (
+    Dual,
+    Functionals,
+    cholesky,
+    loo_residuals,
+    primal,
+    primal_of_rows,
+    primal_without_rounding,
+)
 from mlkm.solve.sums import sums_of_rows
 from mlkm.solve.tangent import Flat, InnerProducts, factorised
 
@@ -125,3 +133,27 @@ def test_the_smaller_matrix_is_factorised():
     features = Flat(Columns(np.ones(12, bool)), 12)
     assert isinstance(factorised(features, rows_of(5, 12, 1, 0)[0], 1e-3), Dual)
     assert not isinstance(factorised(features, rows_of(30, 12, 1, 0)[0], 1e-3), Dual)
+
+
+def test_a_matrix_that_is_singular_to_rounding_has_a_factor():
+    v = np.arange(1.0, 5)
+    for A in (np.diag([2.0, 0.0, 1.0]), np.outer(v, v), np.outer(v, v) - 1e-15 * np.eye(4), np.zeros((0, 0))):
+        L = cholesky(A)
+        np.testing.assert_allclose(L @ L.T, A, atol=1e-12)
+
+
+def test_leverages_are_in_single_precision_where_that_is_enough(monkeypatch):
+    rows, X = rows_of(30, 6, 2, 0)
+    features = Flat(Columns(np.ones(6, bool)), 6)
+    exact = primal_of_rows(features, rows, 1e-2)
+    assert exact.single is None
+    monkeypatch.setattr("mlkm.solve.smoother.FLOAT32_FEATURES", 6)
+    single = primal_of_rows(features, rows, 1e-2)
+    assert single.single.dtype == np.float32
+    np.testing.assert_allclose(single.leverage(X), exact.leverage(X), rtol=1e-4)
+    np.testing.assert_array_equal(single.predict(X), exact.predict(X))
+    monkeypatch.setattr("mlkm.solve.smoother.FLOAT32_LEVERAGE_ERROR", 0.0)
+    assert primal_of_rows(features, rows, 1e-2).single is None
+    monkeypatch.setattr("mlkm.solve.smoother.FLOAT32_FEATURES", 5)
+    monkeypatch.setattr("mlkm.solve.smoother.FLOAT32_LEVERAGE_ERROR", 1.0)
+    assert primal_of_rows(features, rows, 1e-2).single is not None
