@@ -95,11 +95,11 @@ def plot_band(
         ax.set_xlabel(f"$x_{{{j + 1}}}$" if names is None else names[j])
         _without_frame(ax)
     axes[0].set_ylabel("y, other inputs fixed")
-    legend_below(figure, axes[0])
+    _legend_below(figure, axes[0])
     return figure
 
 
-def legend_below(figure: Figure, ax: Axes) -> None:
+def _legend_below(figure: Figure, ax: Axes) -> None:
     """Put one legend, that of the given axes, below a figure of several."""
     handles, labels = ax.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)

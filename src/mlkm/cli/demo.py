@@ -234,8 +234,6 @@ def _plot_components(results: Mapping[str, DemoResult], data: DemoData, at: Arra
     """Draw each fit along one input beside the truth, in the layout of the paper's Figure 3, the last one boldly."""
     from matplotlib.figure import Figure
 
-    from ..plotting import legend_below
-
     *_, last = results
     figure, colours = Figure(figsize=(15.0, 3.9), layout="constrained"), dict(zip(results, (0, 1, 2, 4), strict=True))
     axes = figure.subplots(1, 5, sharey=True)
@@ -251,5 +249,6 @@ def _plot_components(results: Mapping[str, DemoResult], data: DemoData, at: Arra
         ax.set_xlabel(f"$x_{{{j + 1}}}$")
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("fit, other inputs at 7/16")
-    legend_below(figure, axes[0])
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
     return figure

@@ -134,7 +134,7 @@ def as_rows(X: Any, y: Any, sample_weight: Any) -> Rows[Table] | None:
 
 def table_rows(table: Table, y: Array, weights: Array | None) -> MemoryRows[Table]:
     """Return a table in memory with its targets, one-dimensional or not, and weights as rows."""
-    Y = y.astype(np.float64).reshape(len(y), -1)
+    Y = y.astype(np.float64, copy=False).reshape(len(y), -1)
     return MemoryRows(Block(table, Y, np.ones(len(Y)) if weights is None else weights), table.names, y.ndim == 1)
 
 

@@ -5,8 +5,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from .._types import Array
 from ..data.preparation import Preparation, Standardised, TrainingInputs, Unscaled, fit_preparation
-from ..data.rows import Rows
+from ..data.rows import Block, Rows
 from ..data.scan import Scan, scan
 from ..data.tables.frames import Table
 from ..data.training import in_blocks, in_memory
@@ -62,9 +63,7 @@ def _fit_in_memory(
     given: Rows[Table], found: Scan, inputs: TrainingInputs, preparation: Preparation, plan: Plan, seed: int
 ) -> Fit:
     """Fit to all rows in memory."""
-    block = given.gathered(Unscaled(inputs))
-    fold = plan.folds(block.X, preparation.shaped(block.Y))
-    rows, preparation = in_memory(block, fold, preparation)
+    rows, preparation = _merged(given, inputs, preparation, plan)
     plan = plan.at(rows.X.shape[1], preparation.x_scaler, seed=seed)
     D = max(plan.widths or (0,))
     needed = MATRICES_HELD * 8.0 * D * min(len(rows), max(D, EXACT_ROWS))
@@ -72,6 +71,14 @@ def _fit_in_memory(
     fitted = train(rows, plan, preparation.y_scaler, given.workers)
     uncertainty = uncertainty_in_memory(fitted, rows)
     return Fit.of(fitted, plan, preparation, uncertainty, found.weight, plan.n_rows or len(rows))
+
+
+def _merged(
+    given: Rows[Table], inputs: TrainingInputs, preparation: Preparation, plan: Plan
+) -> tuple[Block[Array], Preparation]:
+    """Return distinct standardised rows, and the preparation with their scalings; the inputs in units are freed."""
+    block = given.gathered(Unscaled(inputs))
+    return in_memory(block, plan.folds(block.X, preparation.shaped(block.Y)), preparation)
 
 
 def _fit_in_blocks(
