@@ -1,7 +1,8 @@
 """Sizes of blocks, tolerances of rounding, and what estimates of memory and time count with, each with its unit.
 
-They trade memory and time, or keep arithmetic within floating point, and decide nothing of a model beyond rounding.
-Numbers that decide something are fields of `mlkm.search.policy.Policy`.
+They trade memory and time, or keep arithmetic within floating point. A few also say what is too small to be looked at,
+or at how many rows an error is taken, in rooms that lie below `mlkm.search.policy` and do not know it. Numbers that
+decide more of a model are fields of `Policy`.
 """
 
 from math import log

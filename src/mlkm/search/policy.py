@@ -13,8 +13,7 @@ A fit takes the policy in force when it begins. An ablation is the default with 
 `python -m benchmarks.kernels` measures every field: what less and more of it does to errors and time.
 
 Sizes of blocks, tolerances, bounds that keep a climb from overflowing, the grid of penalties and the sizes from which
-another way to compute the same fit is cheaper decide nothing of a model beyond its rounding: they are in
-`mlkm.runtime.sizes`.
+another way to compute the same fit is cheaper are in `mlkm.runtime.sizes`.
 """
 
 from collections.abc import Iterator
