@@ -1,4 +1,4 @@
-"""What a fit sees of its data: tables, rows in blocks, and their preparation to distinct, standardised rows."""
+"""The data of a fit: tables, rows in blocks, and their preparation to distinct, standardised rows."""
 
 from .distinct import distinct_rows, midranks, plain_rows, tie_numbers
 from .inputs import LEVEL, NUMBER, TEXT, Inputs, checked_weights, given_weights, scale_of

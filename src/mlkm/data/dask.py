@@ -28,8 +28,8 @@ _OWN = (None, "dask.distributed", "distributed")  # names of a scheduler that is
 
 
 def compute(task: Any) -> Any:
-    """The result of a task; where the cluster is lost it is said in one sentence. What ends the wait, an interrupt too,
-    ends the task: nothing goes on there that nobody waits for."""
+    """Return the result of a task, or raise an error of one sentence where the cluster is lost. Whatever ends the wait,
+    an interrupt too, also cancels the task, so that no work goes on that nobody waits for."""
     with client_in_use() as client:
         if client is None:
             return task.compute()
@@ -53,8 +53,8 @@ def compute(task: Any) -> Any:
 
 @contextmanager
 def client_in_use() -> Iterator[Any]:
-    """The client, None where there is no cluster. Inside a task of a worker, its thread is given up while it waits, so
-    that the work it waits for can be done there."""
+    """Yield the client, or None where there is no cluster. Inside a task of a worker, its thread is given up while it
+    waits, so that the work it waits for can be done there."""
     if (given := current_client()) is not None:
         yield given
         return
@@ -73,6 +73,7 @@ def client_in_use() -> Iterator[Any]:
 
 
 def _outside_of_tasks(get_client: Any) -> Any:
+    """Return the current client, or None where there is none or where another scheduler was asked for."""
     import dask
 
     if dask.config.get("scheduler", None) not in _OWN:  # threads, say, were asked for
@@ -84,7 +85,7 @@ def _outside_of_tasks(get_client: Any) -> Any:
 
 
 def _is_cancelled(problem: BaseException) -> bool:
-    """As futures say that were given up by the client or the scheduler."""
+    """Return whether an error is that of a future which the client or the scheduler has cancelled."""
     return "Cancelled" in type(problem).__name__
 
 
@@ -150,6 +151,7 @@ class DaskRows(Rows[Any]):
 
     @property
     def n(self) -> int:
+        """Return the number of rows."""
         return sum(self.lengths)
 
     def as_cells(self) -> "DaskRows":
@@ -157,7 +159,7 @@ class DaskRows(Rows[Any]):
         return replace(self, cells=True)
 
     def map_reduce(self, f: Callable[[Block[Any]], T], add: Callable[[T, T], T]) -> T:
-        """Sums of eight pieces each, and of these, level by level."""
+        """Return f of every piece, added up: first sums of eight pieces each, then sums of these, level by level."""
         from dask import delayed
 
         own, plus = (delayed(g, pure=False, traverse=False) for g in (f, add))
@@ -168,14 +170,15 @@ class DaskRows(Rows[Any]):
         return result
 
     def blocks(self) -> Iterator[Block[Any]]:
-        """The pieces here, eight at a time."""
+        """Yield the pieces in this process, computed eight at a time."""
         from dask import delayed
 
         for given in self._groups():
             yield from _accepted(compute(delayed(_some_blocks, pure=False)(*given)))
 
     def _groups(self) -> Iterator[tuple[Any, ...]]:
-        """The arguments of every task: slices of chunks that make up the rows of eight pieces, and what they are."""
+        """Yield the arguments of every task: slices of the chunks of X, y and weights that hold the rows of eight
+        pieces, how to read them, and the number of rows of a piece."""
         size = block_rows(self.n_columns)
         for begin in range(0, self.n, FAN * size):
             end = min(begin + FAN * size, self.n)
@@ -197,20 +200,25 @@ class Collection(Rows[Any]):
 
     @property
     def names(self) -> tuple[str, ...] | None:
+        """Return the names of the columns, if they have any."""
         return columns_of(self.X)[0]
 
     @property
     def n_columns(self) -> int:
+        """Return the number of columns."""
         return columns_of(self.X)[1]
 
     @property
     def n(self) -> int:
+        """Return the number of rows, for which unknown lengths of chunks are computed."""
         return dask_rows(self.X).n
 
     def map_reduce(self, f: Callable[[Block[Any]], T], add: Callable[[T, T], T]) -> T:
+        """Return f of every block, added up as by `DaskRows`."""
         return dask_rows(self.X).map_reduce(f, add)
 
     def blocks(self) -> Iterator[Block[Any]]:
+        """Return the blocks, in order."""
         return dask_rows(self.X).blocks()
 
     def apply(self, f: RowFunction, shapes: Sequence[tuple[int, ...]]) -> tuple[Any, ...]:
@@ -237,7 +245,7 @@ def _of_chunk(f: RowFunction, chunk: Any, shapes: Sequence[tuple[int, ...]]) -> 
 
 
 def tree_of(tasks: list[Any], add: Any) -> Any:
-    """The sum of tasks as one task, by a tree."""
+    """Return the sum of tasks as one task, which adds them in a tree."""
     from dask import delayed
 
     while len(tasks) > 1:
@@ -247,7 +255,8 @@ def tree_of(tasks: list[Any], add: Any) -> Any:
 
 
 def slices(chunks: Sequence[Any], lengths: Sequence[int], begin: int, end: int) -> list[Any]:
-    """Rows begin..end-1 of chunks one after the other, as delayed slices of them."""
+    """Return rows begin..end-1 of consecutive chunks as slices of these, delayed where the chunks are; empty chunks are
+    left out."""
     from dask import delayed
 
     ends = np.cumsum(lengths)
@@ -284,7 +293,8 @@ def _accepted(result: Any) -> Any:
 def _sum_of_pieces(
     f: Callable[[Block[Any]], T], add: Callable[[T, T], T], X: Any, y: Any, w: Any, read: Any, size: int
 ) -> T | _Refused:
-    """With one thread for products, so that sums do not depend on the worker."""
+    """Return the sum of f over the pieces of a task, with one thread for products, so that it does not depend on the
+    worker."""
     try:
         with limited(1):
             return reduce(add, (f(block) for block in _blocks(X, y, w, read, size)))
@@ -293,7 +303,7 @@ def _sum_of_pieces(
 
 
 def _sum(add: Callable[[T, T], T], results: list[T | _Refused]) -> T | _Refused:
-    """Into a copy: a result may be asked for again."""
+    """Return the sum of results, added to a copy of the first, since a result may be asked for again."""
     for result in results:
         if isinstance(result, _Refused):
             return result
@@ -311,6 +321,8 @@ def _some_blocks(X: list[Any], y: list[Any], w: list[Any], read: Any, size: int)
 
 
 def _blocks(X: list[Any], y: list[Any], w: list[Any], read: tuple[Any, bool], size: int) -> list[Block[Any]]:
+    """Return the blocks of at most `size` rows that slices of chunks make up; `read` holds the names of the columns and
+    whether cells are left unconverted."""
     names, cells = read
     cells = cells and getattr(X[0], "dtype", None) != np.float64  # float64 needs no reading
     table = _joined(X) if cells else _table(X, names)
@@ -330,7 +342,7 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _table(parts: list[Any], names: Any) -> Table:
-    """The chunks as one table."""
+    """Return the chunks as one table."""
     if not is_frame(parts[0]):
         table = read_array(_joined(parts))
         return Table(table.columns, names, table.zones)
@@ -340,7 +352,7 @@ def _table(parts: list[Any], names: Any) -> Table:
 
 
 def dask_rows(X: Any, y: Any = None, sample_weight: Any = None) -> DaskRows:
-    """Collections of dask as a source; lengths that are unknown are computed, empty chunks are left out."""
+    """Return collections of dask as rows; chunk lengths that are unknown are computed."""
     for given in (X, y, sample_weight):
         _check_kind(given)
     if getattr(X, "ndim", 2) != 2:
@@ -357,7 +369,7 @@ def dask_rows(X: Any, y: Any = None, sample_weight: Any = None) -> DaskRows:
 
 
 def known_lengths(X: Any) -> tuple[int, ...] | None:
-    """The lengths of the chunks of rows, None where they are not known."""
+    """Return the lengths of the chunks of rows, or None where they are not known."""
     if X is None:
         return ()
     if not is_dask(X):
@@ -367,7 +379,7 @@ def known_lengths(X: Any) -> tuple[int, ...] | None:
 
 
 def _counted(known: list[tuple[int, ...] | None], chunks: list[tuple[Any, ...]]) -> list[tuple[int, ...]]:
-    """Lengths, where they are not known by one pass over the chunks."""
+    """Return the lengths of all chunks; those that are not known are counted in one pass over the chunks."""
     from dask import delayed
 
     unknown = [k for k, lengths in enumerate(known) if lengths is None]
@@ -377,8 +389,8 @@ def _counted(known: list[tuple[int, ...] | None], chunks: list[tuple[Any, ...]])
 
 
 def chunks_of(X: Any) -> tuple[tuple[Any, ...], tuple[str, ...] | None, int]:
-    """Delayed chunks of rows, the names of the columns, and their number; rows that are here are one chunk, of which
-    every task is sent its own.
+    """Return the delayed chunks of rows, the names of the columns, and their number; rows in memory are one chunk, of
+    which every task is sent its part.
 
     Arrays are taken as they are written: optimised one by one, X and y that are parts of one array would each have it
     computed. Frames are optimised, which reads the columns in use alone.
@@ -403,13 +415,13 @@ def _check_kind(X: Any) -> None:
 
 
 def columns_of(X: Any) -> tuple[tuple[str, ...] | None, int]:
-    """The names of the columns of a collection, and their number."""
+    """Return the names of the columns of a collection, and their number."""
     _check_kind(X)
     columns = X.shape[1] if hasattr(X, "chunks") and X.ndim > 1 else len(X.columns) if X.ndim > 1 else 1
     return _names(X), int(columns)
 
 
 def _names(X: Any) -> tuple[str, ...] | None:
-    """Of the columns of a frame."""
+    """Return the names of the columns of a frame, or None where there are none or not all of them are strings."""
     columns = tuple(getattr(X, "columns", ())) if X.ndim > 1 else ()
     return columns if columns and all(isinstance(name, str) for name in columns) else None

@@ -29,7 +29,7 @@ _ODD = 0x9E3779B97F4A7C15
 
 
 def plain_rows(X: Array, Y: Array, weights: Array | None = None) -> Block[Array]:
-    """Rows as they are, each standing for itself."""
+    """Return rows as they are, each standing for itself, with weights that average to one."""
     weights = np.ones(len(X)) if weights is None else weights / weights.mean()
     return Block(X, Y, weights, np.ones(len(X)))
 
@@ -90,7 +90,8 @@ def _bits(column: Array) -> NDArray[np.uint64]:
 def _merged(
     columns: list[NDArray[Any]], weights: Array, numbers: Callable[[NDArray[Any]], NDArray[np.uint64]]
 ) -> tuple[IntArray, Array]:
-    """One row of each kind, in the order of the hashes of their numbers, and the weight of all of that kind."""
+    """Return the index of one row of each kind, in the order of the hashes of their numbers, and the total weight of
+    each kind."""
     kept = np.flatnonzero(weights)
     h = np.full(len(kept), _ODD, dtype=np.uint64)
     for column in columns:

@@ -1,5 +1,5 @@
-"""What the inputs of a fit are: numbers, levels of a category, or coordinates of the text of levels; and the weights
-of rows as the user gives them.
+"""The kinds of the inputs of a fit, which are numbers, levels of a category or coordinates of the text of levels, and
+the weights of rows as the user gives them.
 
 A level is a whole number that says only whether two rows have the same one; -1 is a level that no training row has. A
 column of a table may have several inputs: a number and whether it is missing, a category and the text of its levels.
@@ -23,39 +23,43 @@ _NOTHING = 2.0**-100  # of the largest weight: below it a row changes no sum, in
 
 @dataclass(frozen=True)
 class Inputs:
-    """Of every input its kind, and the column that it belongs to."""
+    """The kind of every input, and the column that it belongs to."""
 
     kinds: IntArray
     owners: IntArray
 
     @classmethod
     def numbers_only(cls, d: int) -> "Inputs":
+        """Return d inputs that are numbers, each of its own column."""
         return cls(np.zeros(d, np.intp), np.arange(d))
 
     @cached_property
     def levels(self) -> BoolArray:
+        """Return which inputs are levels."""
         return np.asarray(self.kinds == LEVEL)
 
     @cached_property
     def numbers(self) -> BoolArray:
+        """Return which inputs are numbers."""
         return np.asarray(self.kinds == NUMBER)
 
     @cached_property
     def texts(self) -> BoolArray:
+        """Return which inputs are coordinates of text."""
         return np.asarray(self.kinds == TEXT)
 
     @property
     def plain(self) -> bool:
-        """Whether all of them are numbers."""
+        """Return whether all inputs are numbers."""
         return bool(self.numbers.all())
 
     def of(self, kept: IntArray) -> "Inputs":
-        """Some of them."""
+        """Return the inputs at these places."""
         return Inputs(self.kinds[kept], self.owners[kept])
 
 
 def checked_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
-    """Sample weights as an array of n numbers, none negative, of a size whose sums neither overflow nor vanish.
+    """Return sample weights as an array of n numbers, none negative, of a size whose sums neither overflow nor vanish.
 
     Only ratios of weights matter, save that whole weights are numbers of copies. Weights of an ordinary size are left
     as they are; where the largest is above 2^53, from where on not every whole number is one, or below 1e-100, all are
@@ -71,7 +75,7 @@ def checked_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
 
 
 def given_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
-    """Sample weights as an array of n numbers, none negative, as they are."""
+    """Return sample weights as an array of n numbers, none negative, as they are."""
     if sample_weight is None:
         return None
     if isinstance(sample_weight, Real):
@@ -86,7 +90,8 @@ def given_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
 
 
 def scale_of(weights: Array) -> float:
-    """What weights are divided by, so that they are of an ordinary size: the largest, or 1 where that is ordinary."""
+    """Return the number by which weights are divided to be of an ordinary size: the largest, or 1 where that is
+    ordinary or zero."""
     largest = float(weights.max(initial=0.0))
     return 1.0 if largest == 0 or _LEAST <= largest <= _LARGEST else largest
 

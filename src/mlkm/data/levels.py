@@ -50,7 +50,7 @@ class LevelNumbers:
 
     @property
     def owners(self) -> IntArray:
-        """The columns that the numbers belong to."""
+        """Return the column that each of the numbers belongs to."""
         levels = self.inputs.owners[self.inputs.levels]
         encoded = [np.repeat(j, len(e.unseen)) for j, e in zip(levels, self.encoders, strict=True)]
         return np.concatenate([self.inputs.owners[~self.inputs.levels], *encoded])
@@ -103,6 +103,8 @@ def level_sums(X: Array, targets: Array, Y: Array, weights: Array, many: Mapping
 
 
 def _sums(codes: Array, Y: Array, weights: Array, fold: IntArray, n_levels: int) -> tuple[Array, Array, Array]:
+    """Return the sums of one input by fold: the weight and the sums of w y of every level, and the sums of w y^2 over
+    all levels."""
     known = codes >= 0
     at, w, Y = fold[known] * n_levels + codes[known].astype(np.intp), weights[known], Y[known]
     mass, *sums = [
@@ -120,6 +122,7 @@ def fit_numbers(inputs: Inputs, n_levels: Mapping[int, int], sums: LevelSums | N
         return CrossedNumbers(LevelNumbers(inputs, tuple(map(_indicators, n_levels.values())), False), ())
 
     def without(fold: int | None) -> LevelNumbers:
+        """Return the numbers of the levels from the rows of all folds but one, or of all folds for None."""
         others = [k for k in range(FOLDS) if k != fold]
         means = (
             _shrunk_means(m[others].sum(axis=0), s[others].sum(axis=0), q[others].sum(axis=0), sums.largest)

@@ -1,4 +1,4 @@
-"""From a table to standardised inputs, and from predictions back to the units of the targets.
+"""The preparation of a table: its cells become standardised inputs, and predictions return to the units of the targets.
 
 What a column is, numbers for levels, the range of every input, the scalings and the limits of predictions are decided
 here, once, by passes over blocks of rows, and applied to every later row by itself.
@@ -26,8 +26,8 @@ _FEWEST = 4  # rows from which on an extreme value is winsorised
 
 @dataclass(frozen=True)
 class Preparation:
-    """What a fitted model knows of its table: how cells become standardised inputs, and how predictions become numbers
-    in the units of the targets.
+    """The preparation that a fitted model applies to later tables: how cells become standardised inputs, and how
+    predictions become numbers in the units of the targets.
 
     Attributes
     ----------
@@ -54,17 +54,17 @@ class Preparation:
 
     @property
     def kinds(self) -> Inputs:
-        """What the inputs are."""
+        """Return the kinds of the inputs."""
         return _kinds(self.reader, self.levels)
 
     @property
     def n_outputs(self) -> int:
-        """The number of outputs."""
+        """Return the number of outputs."""
         return len(self.y_scaler.mean)
 
     @property
     def limits(self) -> tuple[Array, Array]:
-        """The least and the largest number that may be predicted, for every output; infinite where there is no
+        """Return the least and the largest number that may be predicted for every output, infinite where there is no
         limit."""
         if np.isinf(self.beyond):
             return np.full_like(self.low, -np.inf), np.full_like(self.high, np.inf)
@@ -143,8 +143,8 @@ def _kinds(reader: Reader, levels: LevelNumbers | None) -> Inputs:
 
 @dataclass(frozen=True)
 class TrainingInputs:
-    """From blocks of training rows to their inputs, not yet standardised: as later rows, but that means of y at levels
-    are those of other rows, and that extreme values are winsorised."""
+    """The inputs of blocks of training rows, not yet standardised. They are those of later rows, except that means of y
+    at levels are those of other rows, and that extreme values are winsorised."""
 
     reader: Reader
     levels: CrossedNumbers | None = None
@@ -152,7 +152,7 @@ class TrainingInputs:
 
     @property
     def kinds(self) -> Inputs:
-        """What the inputs are."""
+        """Return the kinds of the inputs."""
         return _kinds(self.reader, None if self.levels is None else self.levels.whole)
 
     def __call__(self, block: Block[Table]) -> Array:
@@ -253,7 +253,7 @@ def _stats(rows: Rows[Table], inputs: TrainingInputs) -> Stats:
 
 @dataclass(frozen=True)
 class Unscaled:
-    """From blocks of training rows to their inputs in their units."""
+    """Blocks of training rows with their inputs in their units."""
 
     inputs: TrainingInputs
 
@@ -263,7 +263,7 @@ class Unscaled:
 
 @dataclass(frozen=True)
 class Standardised:
-    """From blocks of training rows to standardised inputs and targets.
+    """Blocks of training rows with standardised inputs and targets.
 
     Weights are multiplied by `weight`, so that they average to one; rows of weight zero have no part in any sum. With a
     number of parts, every row belongs to one by its content and the salt, the same in every pass.
@@ -276,6 +276,7 @@ class Standardised:
     salt: int = 0
 
     def __call__(self, block: Block[Table]) -> Block:
+        """Return a block of training rows, standardised."""
         X, scaled = self.inputs(block), self.preparation
         scaled.x_scaler.forward(X, out=X)
         Y, weights = scaled.y_scaler.forward(block.Y), block.weights * self.weight

@@ -71,17 +71,17 @@ class Block(Generic[Cells]):
 
     @property
     def inputs(self) -> Inputs:
-        """What the inputs are."""
+        """Return the kinds of the inputs."""
         return self.kinds or Inputs.numbers_only(self.X.shape[1])  # type: ignore[attr-defined]
 
     @property
     def copies(self) -> Array:
-        """How many copies every row stands for."""
+        """Return how many copies every row stands for."""
         return np.ones(len(self)) if self.repeats is None else self.repeats
 
     @property
     def counts(self) -> Array:
-        """The weights, scaled so that they add up to the number of rows with all their copies."""
+        """Return the weights, scaled so that they add up to the number of rows with all their copies."""
         return np.asarray(self.weights * (self.copies.sum() / len(self)))
 
     def rows(self, at: slice | IntArray | BoolArray) -> "Block[Cells]":
@@ -150,19 +150,19 @@ class Rows(ABC, Generic[Cells]):
 
         @property
         def names(self) -> tuple[str, ...] | None:
-            """The names of the columns, if they have any."""
+            """Return the names of the columns, if they have any."""
 
         @property
         def n_columns(self) -> int:
-            """The number of columns."""
+            """Return the number of columns."""
 
         @property
         def single_output(self) -> bool:
-            """Whether targets are one-dimensional."""
+            """Return whether targets are one-dimensional."""
 
         @property
         def n(self) -> int:
-            """The number of rows."""
+            """Return the number of rows."""
 
     in_memory: ClassVar[bool] = False  # whether all rows are in the memory of this process anyway
     workers: ClassVar[Workers | None] = None  # those of the cluster that the rows are on
@@ -186,7 +186,7 @@ class Rows(ABC, Generic[Cells]):
 
     @property
     def weighted(self) -> bool:
-        """Whether weights were given that count even if all of them are 1."""
+        """Return whether weights were given that count even if all of them are 1."""
         return False
 
     def apply(self, f: RowFunction, shapes: Sequence[tuple[int, ...]]) -> tuple[Array, ...]:
@@ -230,6 +230,7 @@ class LocalRows(Rows[Cells]):
         return None
 
     def map_reduce(self, f: Callable[[Block[Cells]], T], add: Callable[[T, T], T]) -> T:
+        """Return f of every block, added up in the order of `Tree`; blocks are worked on by threads."""
         with one_warning():
             if self.n_blocks() == 1:  # with all threads in its products
                 return f(next(iter(self.blocks())))
@@ -247,17 +248,21 @@ class MemoryRows(LocalRows[Cells]):
 
     @property
     def n_columns(self) -> int:
+        """Return the number of columns."""
         X: Any = self.block.X
         return int(X.shape[1])
 
     @property
     def n(self) -> int:
+        """Return the number of rows."""
         return len(self.block)
 
     def n_blocks(self) -> int:
+        """Return the number of blocks."""
         return -(-self.n // block_rows(self.n_columns))
 
     def blocks(self) -> Iterator[Block[Cells]]:
+        """Return the blocks, in order."""
         return (self.block.rows(at) for at in blocks(self.n, block_rows(self.n_columns)))
 
 
@@ -274,16 +279,20 @@ class GivenRows(LocalRows[Any]):
 
     @property
     def n(self) -> int:
+        """Return the number of rows."""
         return int(_num_samples(self.X))
 
     @property
     def weighted(self) -> bool:
+        """Return whether weights were given."""
         return self.weights is not None
 
     def n_blocks(self) -> int:
+        """Return 1, since all rows are one block."""
         return 1
 
     def blocks(self) -> Iterator[Block[Any]]:
+        """Yield all rows as one block."""
         Y = np.zeros((self.n, 0)) if self.Y is None else self.Y
         yield Block(self.X, Y, np.ones(len(Y)) if self.weights is None else self.weights)
 
@@ -311,27 +320,34 @@ class MappedRows(Rows[Others], Generic[Others, Cells]):
 
     @property
     def n(self) -> int:
+        """Return the number of rows, counted in a pass over them where it was not given."""
         return self.map_reduce(len, operator.add) if self.counted is None else self.counted
 
     @property
     def names(self) -> tuple[str, ...] | None:
+        """Return the names of the columns of the given rows, if they have any."""
         return self.given.names
 
     @property
     def n_columns(self) -> int:
+        """Return the number of columns of the given rows."""
         return self.given.n_columns
 
     @property
     def single_output(self) -> bool:
+        """Return whether targets are one-dimensional."""
         return self.given.single_output
 
     def map_reduce(self, f: Callable[[Block[Others]], T], add: Callable[[T, T], T]) -> T:
+        """Return f of every mapped block, added up in the order of the given rows; rows that are all left out are
+        refused."""
         found = self.given.map_reduce(_Composed(self.f, f), _AddedIfAny(add))
         if found is None:
             raise ValueError("A part of the rows is empty; give more rows.")
         return found[0]
 
     def blocks(self) -> Iterator[Block[Others]]:
+        """Return the mapped blocks that have rows, in order."""
         return (block for block in map(self.f, self.given.blocks()) if len(block))
 
 

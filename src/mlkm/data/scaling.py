@@ -38,6 +38,7 @@ class Standardiser:
     rounded: BoolArray
 
     def __post_init__(self) -> None:
+        """Refuse columns of a size beyond 1e300."""
         size = np.where(np.isinf(self.sd), np.abs(self.mean), np.maximum(np.abs(self.mean), self.sd)).max(initial=0.0)
         if not size <= _LARGEST:
             raise ValueError(
@@ -46,7 +47,8 @@ class Standardiser:
             )
 
     def forward(self, X: Array, out: Array | None = None) -> Array:
-        """z, written into `out` if given, also where x and its mean are so large that their difference overflows."""
+        """Return z, written into `out` if given, also where x and its mean are so large that their difference
+        overflows."""
         large = max(X.max(initial=0.0), -X.min(initial=0.0), np.abs(self.mean).max(initial=0.0)) > 1e307
         half = 0.5 if large else 1.0
         Z = np.subtract(half * X if large else X, half * self.mean, out=out)
@@ -54,11 +56,12 @@ class Standardiser:
         return Z
 
     def backward(self, Z: Array) -> Array:
+        """Return x = z sd + mean."""
         return Z * self.sd + self.mean
 
 
 def check_near(Z: Array, why: str) -> Array:
-    """Standardised inputs, refused where kernels would square a number that is too large for it."""
+    """Return standardised inputs, or refuse them where one is so large that the squares in kernels would overflow."""
     if (far := max(Z.max(initial=0.0), -Z.min(initial=0.0))) > _FURTHEST:
         raise ValueError(f"X has a number {far:.3g} standard deviations away from the mean of its column, {why}.")
     return Z
@@ -77,7 +80,7 @@ class Stats:
 
     @property
     def ends(self) -> Array:
-        """The two least and the two largest values, in increasing order (4, p)."""
+        """Return the two least and the two largest values, in increasing order (4, p)."""
         return np.vstack([self.low, self.high])
 
     def standardiser(self, constant: float | None = None, left: BoolArray | None = None) -> Standardiser:
@@ -182,7 +185,7 @@ class InputRange:
 
     @property
     def steps(self) -> tuple[Array, Array]:
-        """How far values may be beyond the least and the largest training value; 0 where that was winsorised."""
+        """Return how far values may be beyond the least and the largest training value, 0 where that was winsorised."""
         with np.errstate(invalid="ignore"):
             return np.nan_to_num(self.low - self.clip_low), np.nan_to_num(self.clip_high - self.high)
 

@@ -30,7 +30,7 @@ _ODD = 0x9E3779B97F4A7C15
 
 
 def row_hashes(table: Table, Y: Array, seed: int) -> Hashes:
-    """Of every row with its targets."""
+    """Return a hash of every row with its targets."""
     h = np.full(len(Y), (_ODD * (2 * seed + 1)) % 2**64, np.uint64)
     for column in (*table.columns, *Y.T):
         mix(h, _numbers(column))
@@ -38,7 +38,7 @@ def row_hashes(table: Table, Y: Array, seed: int) -> Hashes:
 
 
 def parts(hashes: Hashes, n_parts: int) -> NDArray[np.intp]:
-    """The part of every row, of so many equal ones."""
+    """Return the part that every row belongs to, of `n_parts` parts of about equal size."""
     return (hashes % np.uint64(n_parts)).astype(np.intp)
 
 
@@ -57,7 +57,8 @@ class PartOf:
 
 
 def _numbers(column: RawColumn) -> Hashes:
-    """The bits of numbers and dates, and numbers for words; missing values are alike."""
+    """Return the bits of numbers and dates, and hashes of words; all missing values of a column have the same
+    number."""
     if is_words(column):
         words, place = distinct(column)
         return np.array([_of_word(word) for word in words], np.uint64)[place]
@@ -75,7 +76,7 @@ _LEAST = 6000  # what a search looks at
 
 
 def sample_size(n_columns: int) -> int:
-    """How many rows a sample has at most; fewer where columns are many."""
+    """Return how many rows a sample has at most, fewer where there are many columns."""
     return int(np.clip(_ENTRIES // max(n_columns, 1), _LEAST, ROWS))
 
 
@@ -107,12 +108,12 @@ def merged_samples(a: Sample, b: Sample, most: int) -> Sample:
 
 
 def nothing_there(column: RawColumn) -> bool:
-    """Whether a column of words has nothing but missing values: its form is that of other pieces."""
+    """Return whether a column of words holds missing values only, so that other pieces decide its form."""
     return is_words(column) and all(x is None for x in column)
 
 
 def as_form_of(column: RawColumn, other: RawColumn) -> RawColumn:
-    """A column of nothing in the form of another."""
+    """Return a column of missing values in the form of another; any other column is returned as it is."""
     if not nothing_there(column) or is_words(other):
         return column
     return np.full(len(column), np.datetime64("NaT", "us") if other.dtype.kind == "M" else np.nan)
@@ -120,7 +121,7 @@ def as_form_of(column: RawColumn, other: RawColumn) -> RawColumn:
 
 @dataclass(frozen=True)
 class Seen:
-    """Of a column: whether it holds words, dates or numbers, or nothing so far; its words; and whether some are
+    """The form of a column (words, levels, dates or numbers, or nothing so far), its words, and whether any value is
     missing."""
 
     form: str
@@ -157,6 +158,7 @@ class ScanOf:
     seed: int
 
     def __call__(self, block: Block[Table]) -> Scan | None:
+        """Return the scan of the rows of a block that have a weight, or None where there are none."""
         block = block.counted()
         if not len(block):
             return None
@@ -180,6 +182,7 @@ def scan(rows: Rows[Table], categorical: Sequence[bool], seed: int) -> Scan:
 
 
 def _merged(a: Scan | None, b: Scan | None, names: tuple[str, ...] | None) -> Scan | None:
+    """Return the scan of two sets of rows together, where None stands for no rows."""
     if a is None or b is None:
         return a or b
     most = sample_size(len(a.columns))
@@ -193,6 +196,7 @@ def _merged(a: Scan | None, b: Scan | None, names: tuple[str, ...] | None) -> Sc
 
 
 def _seen(column: RawColumn, as_level: bool) -> Seen:
+    """Return what a column of a block holds; `as_level` says that its values are levels whatever they look like."""
     if as_level or is_words(column):
         words = distinct(as_words(column))[0]
         form = "" if nothing_there(column) else "words" if is_words(column) else "levels"
@@ -208,6 +212,6 @@ def _both(a: Seen, b: Seen, name: str) -> Seen:
 
 
 def joined_columns(parts: list[RawColumn]) -> RawColumn:
-    """One column of the parts of several blocks, in the form of those that hold something."""
+    """Return the parts of a column in several blocks as one column, in the form of those that hold a value."""
     form = next((part for part in parts if not nothing_there(part)), parts[0])
     return np.concatenate([as_form_of(part, form) for part in parts])

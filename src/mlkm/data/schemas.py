@@ -17,7 +17,7 @@ from typing import Any
 
 
 def schemas_of(dataset: Any) -> list[Any]:
-    """That of a dataset, which has what the names of folders say, and those of its files."""
+    """Return the schema of a dataset, which includes the columns that names of folders give, and those of its files."""
     import pyarrow as pa
 
     schemas = [dataset.schema]
@@ -30,7 +30,7 @@ def schemas_of(dataset: Any) -> list[Any]:
 
 @contextmanager
 def told_with(where: str) -> Iterator[None]:
-    """Problems of PyArrow in one line that begins with the name of the file."""
+    """Raise errors of PyArrow as an error of one line that begins with the name of the file."""
     import pyarrow as pa
 
     try:
@@ -40,7 +40,8 @@ def told_with(where: str) -> Iterator[None]:
 
 
 def fragments_of(dataset: Any) -> Any:
-    """The files of a dataset, or None where it is filtered: then it has rows, but no files with all of theirs."""
+    """Return the files of a dataset, or None where it is filtered, since its rows are then not all rows of its
+    files."""
     try:
         return dataset.get_fragments()
     except ValueError:
@@ -48,8 +49,8 @@ def fragments_of(dataset: Any) -> Any:
 
 
 def unified(schemas: Sequence[Any]) -> Any:
-    """One type per column that holds the values of all files: numbers of any size, and nothing, are alike. A file that
-    does not go with those before it is named when it is read."""
+    """Return one type per column that holds the values of all files; numbers of any size, and columns without values,
+    go together. A file that does not go with those before it is named when it is read."""
     import pyarrow as pa
 
     types: dict[str, Any] = {}
@@ -62,13 +63,14 @@ def unified(schemas: Sequence[Any]) -> Any:
 
 
 def index_of(schemas: Sequence[Any]) -> set[str]:
-    """The columns that were the index of a pandas frame: labels of the rows, often their order, and no inputs."""
+    """Return the columns that were the index of a pandas frame: labels of the rows, often their order, and no
+    inputs."""
     told = [(schema.pandas_metadata or {}).get("index_columns", ()) for schema in schemas]
     return {name for own in told for name in own if isinstance(name, str)}  # a range is told by a dict, and no column
 
 
 def joined(types: Sequence[Any]) -> Any:
-    """The type that holds the values of all of these, or None."""
+    """Return the type that holds the values of all these types, or None where there is none."""
     import pyarrow as pa
 
     try:
@@ -109,7 +111,7 @@ def check_text(field: Any, where: str) -> None:
 
 
 def _alike(own: Any, wanted: Any) -> bool:
-    """Whether values of one type can be read as another."""
+    """Return whether values of one type can be read as another."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(own) and pa.types.is_dictionary(wanted) and own.value_type == wanted.value_type:
@@ -119,7 +121,7 @@ def _alike(own: Any, wanted: Any) -> bool:
 
 
 def _is_words(kind: Any) -> bool:
-    """Text, or categories that are text."""
+    """Return whether a type is text, or categories that are text."""
     import pyarrow as pa
 
     own = kind.value_type if pa.types.is_dictionary(kind) else kind
@@ -137,7 +139,7 @@ _PART, _LARGEST_PART = 2**20, 2**31 - 1  # bytes of a file that are read at once
 
 
 def csv_format(files: Sequence[Path]) -> Any:
-    """How PyArrow reads these files."""
+    """Return the format with which PyArrow reads these files."""
     import pyarrow.dataset
 
     marks = {separator(file): file for file in files}
@@ -196,7 +198,7 @@ def _is_csv(fragment: Any) -> bool:
 
 
 def separator(file: Path) -> str:
-    """Whichever of comma, semicolon, tab and bar the first line has most of outside quotes."""
+    """Return whichever of comma, semicolon, tab and bar the first line has most of outside quotes."""
     with file.open("rb") as opened:
         first = opened.readline()
     if not first:
@@ -206,7 +208,7 @@ def separator(file: Path) -> str:
 
 
 def _types(file: Path, parse: Any, read: Any) -> Any:
-    """Names and types of the columns, by all rows."""
+    """Return the names and types of the columns of a file, from all its rows."""
     with told_with(str(file)):
         types = _at_once(file, parse, read)
     for field in types:
@@ -215,7 +217,7 @@ def _types(file: Path, parse: Any, read: Any) -> Any:
 
 
 def _at_once(file: Path, parse: Any, read: Any) -> Any:
-    """The types of the first part, where all others go with them; else those of every part, joined."""
+    """Return the types of the first part, where all other parts go with them, else those of all parts, joined."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -230,7 +232,8 @@ def _at_once(file: Path, parse: Any, read: Any) -> Any:
 
 
 def _part_by_part(file: Path, parse: Any, read: Any, names: Sequence[str]) -> Any:
-    """The types of every part as PyArrow finds them, joined: cells are read as they are, and told anew."""
+    """Return the types that PyArrow infers in every part, joined; cells are read as text, and their types inferred from
+    it again."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -246,7 +249,7 @@ def _part_by_part(file: Path, parse: Any, read: Any, names: Sequence[str]) -> An
 
 
 def _wider(a: Any, b: Any) -> Any:
-    """The type of a column whose cells are of one type here and of another there."""
+    """Return the type of a column that has one type in some cells and another in others."""
     import pyarrow as pa
 
     both = joined([a, b])

@@ -44,7 +44,8 @@ class Listing:
 
 
 def listed(path: Any) -> Listing:
-    """The files of a path or of a list of paths: files as they are named, and all that folders hold."""
+    """Return the files of a path or of a list of paths: files as they are named, and all files in folders that are not
+    hidden."""
     paths = [_local(one) for one in (path if isinstance(path, (list, tuple)) else [path])]
     for one in paths:
         if not one.exists():
@@ -60,7 +61,7 @@ def listed(path: Any) -> Listing:
 
 
 def _local(path: Any) -> Path:
-    """A path on this machine."""
+    """Return a path on this machine, or refuse what is none."""
     if not isinstance(path, (str, PathLike)):
         raise TypeError(
             f"A table is opened by the name of a file or folder, or as a PyArrow dataset; got {brief(path)}:"
@@ -79,9 +80,9 @@ def _inside(folder: Path) -> list[Path]:
 
 
 def is_hidden(file: Path, folder: Path) -> bool:
-    """Whether a file inside a folder is no part of the table: other programs put what is theirs, or not yet complete,
-    into files and folders whose names begin with a dot or an underscore; a folder that says a value may
-    begin with one too.
+    """Return whether a file inside a folder is no part of the table: other programs put what is theirs, or not yet
+    complete, into files and folders whose names begin with a dot or an underscore; a folder whose name gives the value
+    of a column may begin with an underscore, too.
 
     >>> [is_hidden(Path("t", name), Path("t")) for name in ("1.csv", "_done", ".saved/1.csv", "_year=2024/1.csv")]
     [False, True, True, False]
@@ -111,23 +112,25 @@ class FileRows(LocalRows[Any]):
 
     @property
     def n_columns(self) -> int:
+        """Return the number of columns that are inputs."""
         return len(self.names)
 
     @property
     def schema(self) -> Any:
-        """Names and types of the inputs."""
+        """Return the names and types of the inputs."""
         import pyarrow as pa
 
         return pa.schema([self.types.field(name) for name in self.names])
 
     @property
     def n(self) -> int:
-        """The number of rows, by a pass over them if the files do not store it."""
+        """Return the number of rows, counted in a pass over them if the files do not store it."""
         stored = self.stored_rows()
         return sum(map(len, self.blocks())) if stored is None else stored
 
     def n_blocks(self) -> int | None:
-        """By the files' own count of rows; a CSV has none."""
+        """Return the number of blocks from the number of rows that the files store, or None where they store none, as
+        CSV files do, or nobody listens to progress."""
         n = self.stored_rows() if is_listened_to() else None
         return None if n is None else -(-n // block_rows(self.n_columns))
 
@@ -148,7 +151,7 @@ class FileRows(LocalRows[Any]):
         return float(n * sum(_NUMBER if is_number else _WORD for is_number in plain))
 
     def narrowed(self, names: tuple[str, ...] | None) -> "FileRows":
-        """With these columns alone, for a model that needs no others."""
+        """Return the rows with these columns alone, for a model that needs no others."""
         if names is None:
             return self
         check_names(tuple(self.types.names), names)
@@ -164,13 +167,14 @@ class FileRows(LocalRows[Any]):
         return replace(self, types=pa.schema(types), cells=True)
 
     def reads(self, path: Path) -> bool:
-        """Whether a file is one of the table's, or would be if it were written."""
+        """Return whether a file is one of the table's, or would be if it were written."""
         own = path.resolve()
         files = {Path(file).resolve() for file in getattr(self.dataset, "files", ())}
         folders = [folder.resolve() for folder in self.folders]
         return own in files or any(own.is_relative_to(one) and not is_hidden(own, one) for one in folders)
 
     def blocks(self) -> Iterator[Block[Any]]:
+        """Yield the blocks, in order, each of the next rows across batches and files."""
         import pyarrow as pa
 
         wanted = list(dict.fromkeys([*self.names, *self.targets, *([self.weight] if self.weight else [])]))
@@ -189,8 +193,8 @@ class FileRows(LocalRows[Any]):
             yield self._block(pa.Table.from_batches(kept))
 
     def batches(self, wanted: list[str], size: int) -> Iterator[Any]:
-        """Batches of all files, in their order, each column of one type and with what the names of folders say;
-        problems are told with the name of the file."""
+        """Yield batches of all files, in order, each column of one type and with the values that names of folders give;
+        errors name the file."""
         import pyarrow as pa
         import pyarrow.dataset
 
@@ -215,6 +219,7 @@ class FileRows(LocalRows[Any]):
                     yield whole.cast(schema) if whole.schema != schema else whole
 
     def _block(self, table: Any) -> Block[Any]:
+        """Return a PyArrow table as a block with its targets and weights."""
         cells = table.select(list(self.names))
         Y = np.zeros((len(table), 0))
         if self.targets:
@@ -230,7 +235,7 @@ def open_table(
     features: Sequence[str] | None = None,
     weights: str | None = None,
 ) -> FileRows:
-    """A table in files, for `fit`, `predict_table` and bands: rows are read a piece at a time, as often as needed.
+    """Open a table in files for `fit`, `predict_table` and bands: rows are read a piece at a time, as often as needed.
 
     Parameters
     ----------
@@ -279,7 +284,7 @@ def names_given(what: str, given: Any) -> tuple[str, ...]:
 
 
 def _dataset(found: Listing) -> tuple[Any, list[Any]]:
-    """The dataset of files, and their schemas."""
+    """Return the dataset of files, its schema and those of the files."""
     import pyarrow.dataset
 
     # folders inside the one given may say something, as in "year=2024"; those around it do not
@@ -291,7 +296,7 @@ def _dataset(found: Listing) -> tuple[Any, list[Any]]:
 
 
 def _with_said(batch: Any, said: dict[str, Any], schema: Any) -> Any:
-    """With the columns that have one value in all of a file, that of its folder's name."""
+    """Return a batch with the columns whose one value in all of a file is given by the name of its folder."""
     import pyarrow as pa
 
     columns = [
@@ -311,7 +316,7 @@ def _paged(fragment: Any) -> Any:
 
 
 def _numbers(table: Any, name: str) -> Array:
-    """A column as numbers, NaN where missing."""
+    """Return a column as numbers, NaN where missing."""
     column = read_frame(table.select([name])).columns[0]
     if column.dtype.kind != "f":
         raise ValueError(f"Column {name!r} must hold numbers.")

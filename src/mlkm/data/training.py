@@ -43,8 +43,8 @@ def as_splitter(cv: Any, others: str) -> Any:
 
 
 def splits_of(cv: Any, X: Any, y: Array, groups: Any = None) -> tuple[IntArray, list[IntArray]]:
-    """The number of the test fold of every row, and the training rows that the splitter has for each fold; `groups` are
-    for splitters that look at them."""
+    """Return the number of the test fold of every row, and the training rows that the splitter has for each fold;
+    `groups` are for splitters that look at them."""
     n, splitter = len(y), check_cv(cv)
     fold, training = np.full(n, -1, dtype=np.intp), []
     for k, (train, test) in enumerate(splitter.split(X, y, groups_for(splitter, groups))):
@@ -62,12 +62,13 @@ def splits_of(cv: Any, X: Any, y: Array, groups: Any = None) -> tuple[IntArray, 
 
 
 def keeps_groups_together(cv: Any) -> bool:
-    """Whether a splitter needs groups to make its folds, as scikit-learn's GroupKFold does."""
+    """Return whether a splitter needs groups to make its folds, as scikit-learn's GroupKFold does."""
     return isinstance(cv, GroupsConsumerMixin)
 
 
 def groups_for(cv: Any, groups: Any) -> Any:
-    """The groups, for a splitter that looks at them; scikit-learn's others warn that they do not."""
+    """Return the groups, or None for those splitters of scikit-learn that would warn that they do not look at
+    groups."""
     return None if isinstance(check_cv(cv), _UnsupportedGroupCVMixin) else groups
 
 
@@ -102,6 +103,7 @@ def in_blocks(rows: Rows[Table], found: Scan, standardised: Standardised, *, kee
 
 
 def _check_parts(fold: IntArray | None, n_parts: int) -> None:
+    """Refuse a split in which a part has no rows of the sample."""
     counts = np.ones(1) if fold is None else np.bincount(fold, minlength=n_parts)
     if not counts.all():
         raise ValueError(
@@ -150,16 +152,20 @@ class ArrayRows(LocalRows[Table]):
 
     @property
     def n_columns(self) -> int:
+        """Return the number of columns."""
         return int(self.X.shape[1])
 
     @property
     def n(self) -> int:
+        """Return the number of rows."""
         return len(self.X)
 
     def n_blocks(self) -> int:
+        """Return the number of blocks."""
         return -(-len(self.X) // block_rows(self.n_columns))
 
     def blocks(self) -> Iterator[Block[Table]]:
+        """Yield the blocks, in order, with columns of float64."""
         for at in blocks(len(self.X), block_rows(self.n_columns)):
             # row by row in memory, so that columns are read at once
             columns = np.ascontiguousarray(np.asarray(self.X[at]).T, np.float64)

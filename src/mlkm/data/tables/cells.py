@@ -58,7 +58,8 @@ def objects(cells: Any) -> RawColumn:
 
 
 def is_missing(x: Any) -> bool:
-    """Whether a cell is None, NaN, NaT or pandas.NA: a value that is not equal to itself, or cannot be compared."""
+    """Return whether a cell is None, NaN, NaT or pandas.NA: a value that is not equal to itself, or cannot be
+    compared."""
     if x is None:
         return True
     if isinstance(x, str):
@@ -192,6 +193,7 @@ def zone_of(cells: Any) -> str | None:
 
 @functools.lru_cache
 def _zone(name: str | None) -> datetime.tzinfo:
+    """Return the time zone of a name or of an offset such as UTC+02:00; None is UTC."""
     if name is None or name == "UTC":
         return datetime.UTC
     if match := _OFFSET.fullmatch(name):

@@ -1,4 +1,4 @@
-"""What each column of a table is, found once and kept as plain data, and its values as inputs of a model.
+"""The types of the columns of a table, determined once and stored as plain data, and their values as inputs of a model.
 
 A number is one input, and another that says whether it is missing where some were; a category is a level, the numbers
 in its words where they hold some, and coordinates of its text where levels are many; a date is a trend and places on
@@ -38,15 +38,15 @@ DIGITS = 9  # of a place on a circle: the same hour of two days differs in later
 
 
 def days(column: RawColumn) -> Array:
-    """Since 1970; NaN where missing."""
+    """Return dates as days since 1970, NaN where missing."""
     missing = np.isnat(column)
     whole = column.astype("datetime64[us]").astype(np.int64) / 86_400e6
     return np.where(missing, np.nan, whole)
 
 
 def cycles_of(day: Array) -> tuple[str, ...]:
-    """Those that the dates tell something of: a year if they span most of one, a week or a day if they are at several
-    places in it."""
+    """Return the cycles that dates have information on: a year if they span most of one, a week or a day if they are at
+    several places in it."""
     day = day[np.isfinite(day)]
     if not len(day):
         return ()
@@ -56,13 +56,14 @@ def cycles_of(day: Array) -> tuple[str, ...]:
 
 
 def _by_the_day(day: Array) -> bool:
-    """Whether dates are finer than months: of dates that are all firsts of a month the weekday says nothing."""
+    """Return whether dates fall on several days of the month; if they are all firsts of a month, say, weekdays have no
+    meaning."""
     dates = np.floor(day).astype(np.int64).astype("datetime64[D]")
     return len(np.unique((dates - dates.astype("datetime64[M]")).astype(np.int64))) > 1
 
 
 def on_circle(day: Array, cycle: str) -> tuple[Array, Array]:
-    """Cosine and sine of the place in a cycle."""
+    """Return the cosine and sine of the place in a cycle."""
     angle: Array = 2 * np.pi * np.fmod(day, CYCLES[cycle]) / CYCLES[cycle]
     return np.asarray(np.cos(angle).round(DIGITS)), np.asarray(np.sin(angle).round(DIGITS))
 
@@ -78,7 +79,7 @@ _LEAST_VALUES = 3  # different numbers that a place must have: two are told apar
 
 
 def numerals(level: str) -> list[tuple[str, str]]:
-    """The numbers in a word, at most three, each with what comes before it, numbers there as #.
+    """Return the numbers in a word, at most three, each with the text before it, in which numbers are replaced by #.
 
     >>> numerals("2h 50m"), numerals("1,234.5 CC"), numerals("-3 C"), numerals("red")
     ([('', '2'), ('#h ', '50')], [('', '1234.5')], [('', '-3')], [])
@@ -89,7 +90,7 @@ def numerals(level: str) -> list[tuple[str, str]]:
 
 
 def numerals_of(levels: list[str]) -> tuple[Numeral, ...]:
-    """What stands before every number that is to be read, and the median of these numbers."""
+    """Return, for every number in the levels that is to be read, the text before it and the median of these numbers."""
     found = [numerals(level) for level in levels]
     result: list[Numeral] = []
     for place in range(_PLACES):
@@ -104,8 +105,8 @@ def numerals_of(levels: list[str]) -> tuple[Numeral, ...]:
 
 
 def numbers_of(levels: list[str | None], read: tuple[Numeral, ...]) -> Array:
-    """The numbers at those places (levels, places), the median where a level has none, or says something else before
-    it."""
+    """Return the numbers at those places (levels, places), the median where a level has none, or says something else
+    before it."""
     result = np.tile(np.array([middle for _, middle in read]), (len(levels), 1))
     for k, level in enumerate(levels):
         own = [] if level is None else numerals(level)
@@ -129,12 +130,14 @@ class TextBasis:
     directions: Array
 
     def coordinates(self, levels: list[str]) -> Array:
+        """Return the coordinates of the text of levels, (n, q)."""
         counter = _counter(vocabulary=self.runs)
         counter.idf_ = self.rarity
         return np.asarray(counter.transform(levels) @ self.directions.T, np.float64)
 
     @property
     def size(self) -> int:
+        """Return the number of coordinates."""
         return len(self.directions)
 
 
@@ -143,7 +146,8 @@ def _counter(**choices: Any) -> TfidfVectorizer:
 
 
 def fit_text(levels: list[str]) -> TextBasis | None:
-    """Of the distinct levels of a column; None where they are few, or have no runs in common."""
+    """Return the basis of the text of the distinct levels of a column, or None where they are few or have no runs in
+    common."""
     if len(levels) <= LEAST_LEVELS:
         return None
     runs = _counter(min_df=2, max_features=_RUNS)
@@ -160,7 +164,7 @@ def fit_text(levels: list[str]) -> TextBasis | None:
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """What stands in for a missing number, and whether some were missing."""
+    """A column of numbers: the number that replaces missing ones, and whether any were missing."""
 
     kind = "number"
     middle: float
@@ -172,13 +176,16 @@ class NumberColumn:
 
     @property
     def kinds(self) -> list[int]:
+        """Return the kinds of the inputs: a number, and a level for whether it is missing."""
         return [NUMBER, LEVEL] if self.missing else [NUMBER]
 
     @property
     def suffixes(self) -> list[str]:
+        """Return what the names of the inputs add to that of the column."""
         return ["", " missing"] if self.missing else [""]
 
     def inputs(self, column: RawColumn) -> list[Array]:
+        """Return the number, with missing ones replaced, and whether it was missing where the fit had missing ones."""
         gone = np.isnan(column)
         value = np.where(gone, self.middle, column)
         return [value, gone.astype(np.float64)] if self.missing else [value]
@@ -209,14 +216,18 @@ class CategoryColumn:
 
     @property
     def kinds(self) -> list[int]:
+        """Return the kinds of the inputs: the level, the numbers in its words, and the coordinates of its text."""
         return [LEVEL] + [NUMBER] * len(self.numerals) + [TEXT] * (self.text.size if self.text is not None else 0)
 
     @property
     def suffixes(self) -> list[str]:
+        """Return what the names of the inputs add to that of the column."""
         texts = self.text.size if self.text is not None else 0
         return [""] + [f" number {k + 1}" for k in range(len(self.numerals))] + [f" text {k}" for k in range(texts)]
 
     def inputs(self, column: RawColumn) -> list[Array]:
+        """Return the places of the levels, -1 for new ones, the numbers in their words, and the coordinates of their
+        text."""
         own, place = distinct(as_words(column))
         place_of = {level: float(k) for k, level in enumerate(self.levels)}
         gone = float(len(self.levels)) if self.missing else -1.0
@@ -233,8 +244,8 @@ class CategoryColumn:
 
 @dataclass(frozen=True)
 class DateColumn:
-    """What stands in for a missing date, in days, whether any were missing, the cycles, and the zone of the dates,
-    if they had one."""
+    """A column of dates: the day that replaces missing ones, whether any were missing, the cycles, and the zone of the
+    dates, if they had one."""
 
     kind = "date"
     middle: float
@@ -248,13 +259,17 @@ class DateColumn:
 
     @property
     def kinds(self) -> list[int]:
+        """Return the kinds of the inputs: numbers for the day and its cycles, and a level for whether it is missing."""
         return [NUMBER] * (1 + 2 * len(self.cycles)) + [LEVEL] * self.missing
 
     @property
     def suffixes(self) -> list[str]:
+        """Return what the names of the inputs add to that of the column."""
         return [""] + [f" {f} {c}" for c in self.cycles for f in ("cos", "sin")] + [" missing"] * self.missing
 
     def inputs(self, column: RawColumn) -> list[Array]:
+        """Return the days, their places on the circles, and whether they were missing where the fit had missing
+        ones."""
         day = days(column)
         gone = np.isnan(day)
         day = np.where(gone, self.middle, day)
@@ -266,8 +281,8 @@ Column = NumberColumn | CategoryColumn | DateColumn
 
 
 def fit_columns(table: Table, categorical: Sequence[bool], weights: Array | None = None) -> tuple[Column, ...]:
-    """What every column is; words are categories, and others are where `categorical` says so. Rows of weight zero are
-    not looked at."""
+    """Return the type of every column; words are categories, and other columns are where `categorical` says so. Rows of
+    weight zero are not looked at."""
     if weights is None:
         weights = np.ones(len(table))
     counted = weights > 0
@@ -277,6 +292,7 @@ def fit_columns(table: Table, categorical: Sequence[bool], weights: Array | None
 
 
 def _fit(column: RawColumn, as_level: bool, weights: Array, zone: str | None) -> Column:
+    """Return the type of a column of rows in memory."""
     if as_level or is_words(column):
         words = distinct(as_words(column))[0]
         return column_of(column, as_level, weights, [word for word in words if word is not None], None in words, zone)
@@ -300,7 +316,7 @@ def column_of(
 
 
 def _middle(x: Array, weights: Array) -> float:
-    """The weighted median."""
+    """Return the weighted median of the numbers that are not missing, 0 where there are none."""
     order = np.argsort(x, kind="stable")
     order = order[~np.isnan(x[order])]
     if not len(order):
@@ -310,7 +326,8 @@ def _middle(x: Array, weights: Array) -> float:
 
 
 def distinct(words: RawColumn) -> tuple[list[str | None], IntArray]:
-    """The distinct words, sorted, with None last where there is one, and where each row has its own."""
+    """Return the distinct words, sorted, with None last where there is one, and the index of every row's word among
+    them."""
     seen: list[str | None] = [*sorted({word for word in words if word is not None})]
     if any(word is None for word in words):
         seen.append(None)
@@ -319,13 +336,13 @@ def distinct(words: RawColumn) -> tuple[list[str | None], IntArray]:
 
 
 def encode(columns: Sequence[Column], table: Table) -> Array:
-    """The inputs (n, p) of a table with these columns."""
+    """Return the inputs (n, p) of a table with these columns."""
     parts = [part for column, raw in zip(columns, table.columns, strict=True) for part in column.inputs(raw)]
     return np.stack(parts, axis=1) if parts else np.zeros((len(table), 0))
 
 
 def inputs_of(columns: Sequence[Column]) -> Inputs:
-    """What those inputs are."""
+    """Return the kinds of the inputs of these columns."""
     kinds = [column.kinds for column in columns]
     owners = np.repeat(np.arange(len(columns)), [len(own) for own in kinds])
     return Inputs(np.array([kind for own in kinds for kind in own], np.intp), owners)

@@ -31,7 +31,7 @@ class Table:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The numbers of rows and columns."""
+        """Return the numbers of rows and columns."""
         return len(self), len(self.columns)
 
     def __getitem__(self, at: slice | IntArray | BoolArray) -> "Table":
@@ -39,7 +39,7 @@ class Table:
         return Table(tuple(column[at] for column in self.columns), self.names, self.zones)
 
     def named(self, wanted: tuple[str, ...] | None) -> "Table":
-        """The columns of these names, in their order; as they are, where there are no names."""
+        """Return the columns of these names, in their order, or all columns as they are where there are no names."""
         if wanted is None or self.names is None or self.names == wanted:
             return self
         check_names(self.names, wanted)
@@ -51,12 +51,12 @@ class Table:
         return None if self.zones is None else self.zones[j]
 
     def called(self, j: int) -> str:
-        """What to call a column in a message."""
+        """Return the name of a column for messages: its name in quotes, or its number."""
         return repr(self.names[j]) if self.names is not None else str(j)
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a data frame of a library that narwhals knows."""
+    """Return whether X is a data frame of a library that narwhals knows."""
     check_different_names(X)
     return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
 
@@ -89,7 +89,7 @@ def check_names(names: tuple[str, ...], wanted: tuple[str, ...]) -> None:
 
 
 def check_finite(table: Table) -> Table:
-    """The table, having no infinite number."""
+    """Return the table, or refuse it where a number is infinite."""
     for j, column in enumerate(table.columns):
         if column.dtype.kind == "f" and np.isinf(column).any():
             raise ValueError(f"Input X contains infinity in column {table.called(j)}; make it missing or a number.")
@@ -97,15 +97,17 @@ def check_finite(table: Table) -> Table:
 
 
 def is_words(column: RawColumn) -> bool:
+    """Return whether a column holds words."""
     return column.dtype == object
 
 
 def is_dates(column: RawColumn) -> bool:
+    """Return whether a column holds dates."""
     return column.dtype.kind == "M"
 
 
 def as_words(column: RawColumn) -> RawColumn:
-    """Numbers or dates as levels: their text; whole numbers without a point."""
+    """Return numbers or dates as levels, which are their text, whole numbers without a point."""
     if is_words(column):
         return column
     if is_dates(column):

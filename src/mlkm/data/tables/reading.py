@@ -1,4 +1,4 @@
-"""From what a caller gives, a frame or an array, to inputs of a model: at a fit and later.
+"""Frames and arrays are read to inputs of a model, in a fit and later.
 
 Later columns are found by their names, in any order; others are not looked at, and one that is missing is named.
 
@@ -88,16 +88,17 @@ class Reader:
 
     @property
     def inputs(self) -> Inputs:
+        """Return the kinds of the inputs."""
         return inputs_of(self.columns)
 
     @property
     def input_names(self) -> list[str]:
-        """The name of every input: that of its column, and what of it."""
+        """Return the name of every input: that of its column, and a suffix for the part of it."""
         names = self.names or tuple(f"x{j}" for j in range(len(self.columns)))
         return [name + end for name, column in zip(names, self.columns, strict=True) for end in column.suffixes]
 
     def read(self, estimator: Any, X: Any) -> Array:
-        """The inputs of a table like that of the fit."""
+        """Return the inputs of a table like that of the fit."""
         return encode(self.columns, self.table(estimator, X))
 
     def encoded(self, table: Table) -> Array:
@@ -150,7 +151,7 @@ class Reader:
 
 
 def checked_table(estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> tuple[Table, Any, Array | None]:
-    """The table, targets where there are any, and weights, with `n_features_in_` and `feature_names_in_` set."""
+    """Return the table, targets where there are any, and weights, and set `n_features_in_` and `feature_names_in_`."""
     checks: dict[str, Any] = {} if y is None else {"multi_output": True, "y_numeric": True}
     y = None if y is None else as_numbers("y", y)
     if is_frame(X):
@@ -173,13 +174,13 @@ def checked_table(estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | Non
 def fit_reader(
     estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None, categorical: Any
 ) -> tuple[Reader, Table, Any, Array | None]:
-    """The reader, the table, targets where there are any, and weights."""
+    """Return the reader, the table, targets where there are any, and weights."""
     table, targets, weights = checked_table(estimator, X, y, sample_weight)
     return reader_of(table, weights, categorical), table, targets, weights
 
 
 def reader_of(table: Table, weights: Array | None, categorical: Any) -> Reader:
-    """What the columns of a table are."""
+    """Return the reader of a table, with the types of its columns."""
     return Reader(fit_columns(table, category_mask(categorical, table.names, len(table.columns)), weights), table.names)
 
 
@@ -192,7 +193,7 @@ def check_shape(table: Table, shape: tuple[int, ...]) -> None:
 
 
 def set_names(estimator: Any, names: tuple[str, ...] | None, n_columns: int) -> None:
-    """What scikit-learn wants to know of a table."""
+    """Set the number and names of the columns on an estimator, as scikit-learn does."""
     estimator.n_features_in_ = n_columns
     if names is not None:
         estimator.feature_names_in_ = np.array(names, object)
@@ -201,7 +202,7 @@ def set_names(estimator: Any, names: tuple[str, ...] | None, n_columns: int) -> 
 
 
 def _as_array(X: Any) -> Any:
-    """Lists with words as objects, so that their numbers stay numbers."""
+    """Return rows as they are checked: lists with words are arrays of objects, so that their numbers stay numbers."""
     X = check_table(X)
     if isinstance(X, np.ma.MaskedArray):
         return np.ma.filled(X.astype(np.float64), np.nan)
@@ -222,7 +223,7 @@ def _as_objects(X: Any) -> Any:
 
 
 def _loosely(X: Any) -> dict[str, Any]:
-    """How an array is checked: numbers with NaN, or objects."""
+    """Return the options to check an array with: it holds numbers, which may be NaN, or objects."""
     given = _as_array(X)
     objects = isinstance(given, np.ndarray) and given.dtype.kind in "OUST"
     return {"dtype": object if objects else np.float64, "ensure_all_finite": "allow-nan"}
@@ -233,7 +234,7 @@ def _array(X: NDArray[Any]) -> Table:
 
 
 def category_mask(categorical: Any, names: tuple[str, ...] | None, d: int) -> list[bool]:
-    """Which of d columns are categories though they do not look like it: by names, places, or a mask."""
+    """Return which of d columns are categories though they do not look like it, given by names, places, or a mask."""
     if categorical is None or (isinstance(categorical, str) and categorical == "from_dtype"):
         return [False] * d
     given: Sequence[Any] = list(np.atleast_1d(np.asarray(categorical, object)))
@@ -286,17 +287,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Fit, and the inputs of the same table."""
+        """Find what every column is, and return the inputs of the same table."""
         self.reader_, table, _, _ = fit_reader(self, X, None, None, self.categorical_features)
         return encode(self.reader_.columns, table)
 
     def transform(self, X: Any) -> Array:
-        """The inputs (n, p); columns are found by their names."""
+        """Return the inputs (n, p); columns are found by their names."""
         check_is_fitted(self)
         return self.reader_.read(self, X)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """The names of the inputs."""
+        """Return the names of the inputs."""
         check_is_fitted(self)
         return np.array(self.reader_.input_names, object)
 
