@@ -77,7 +77,7 @@ _HOMES = {
 if not TYPE_CHECKING:  # a checker would take any name for one of the package
 
     def __getattr__(name: str) -> object:
-        """A name or a room, opened when it is first asked for: `import mlkm` alone takes no time."""
+        """Return a name or a room, which is imported when it is first asked for: `import mlkm` alone takes no time."""
         if name in _HOMES:
             found = getattr(import_module(f".{_HOMES[name]}", __name__), name)
         elif name.isidentifier() and not name.startswith("_") and find_spec(f"{__name__}.{name}") is not None:

@@ -1,4 +1,4 @@
-"""What all regressors share: the parameters are checked, rows are fitted, and one `Fit` is stored."""
+"""The base class of all regressors: it checks the parameters, fits to the rows, and stores one `Fit`."""
 
 from dataclasses import dataclass
 from time import perf_counter
@@ -32,7 +32,7 @@ from .solve.uncertainty import LeftOut
 
 
 class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
-    """What all regressors share. All that a fit has found is `fitted_`; other fitted attributes are read from it."""
+    """The base class of all regressors. The result of a fit is `fitted_`; other fitted attributes are read from it."""
 
     fitted_: Fit
     n_features_in_: int
@@ -44,7 +44,21 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         raise NotImplementedError
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit to inputs X (n, d) and targets y (n,) or (n, k)."""
+        """Fit to inputs X (n, d) and targets y (n,) or (n, k).
+
+        Parameters
+        ----------
+        X : array, frame, table in files or Dask collection
+            The training rows.
+        y : array (n,) or (n, k), default=None
+            The targets; None where X is an opened table, which names its target and weights itself.
+        sample_weight : array (n,), default=None
+            The weights of the rows, by default all 1.
+
+        Returns
+        -------
+        self
+        """
         return self._fit(self._plan(), X, y, sample_weight)
 
     @with_callbacks
@@ -69,6 +83,7 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         return rows
 
     def __sklearn_is_fitted__(self) -> bool:
+        """Return whether the regressor is fitted."""
         return hasattr(self, "fitted_")
 
     @property
@@ -78,52 +93,52 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
 
     @property
     def machines_(self) -> tuple[Machine, ...]:
-        """One machine per rotation; the prediction is their average."""
+        """Return the fitted machines, one per rotation; the prediction is their average."""
         return self.fitted_.machines
 
     @property
     def widths_(self) -> tuple[int, ...]:
-        """The number of features of each layer."""
+        """Return the number of features of each layer."""
         return self.fitted_.widths
 
     @property
     def scales_(self) -> tuple[Any, ...]:
-        """The scale of each layer; that of layer 1 is for standardised inputs."""
+        """Return the scale of each layer; that of layer 1 is for standardised inputs."""
         return self.fitted_.scales
 
     @property
     def penalty_(self) -> float:
-        """The penalty in use."""
+        """Return the penalty in use."""
         return self.fitted_.penalty
 
     @property
     def n_iter_(self) -> int:
-        """Epochs run."""
+        """Return the number of epochs run."""
         return self.fitted_.n_iter
 
     @property
     def loss_curve_(self) -> list[float]:
-        """The overall loss after each epoch, for targets of variance 1."""
+        """Return the overall loss after each epoch, for targets of variance 1."""
         return self.fitted_.loss_curve
 
     @property
     def loo_error_(self) -> float:
-        """Mean squared leave-one-out error, in squared units of y."""
+        """Return the mean squared leave-one-out error, in squared units of y."""
         return self.fitted_.loo_error
 
     @property
     def feature_relevance_(self) -> Array:
-        """How much each column matters, summing to 1."""
+        """Return how much each column matters, as shares that sum to 1."""
         return self.fitted_.relevance
 
     @property
     def x_scaler_(self) -> Standardiser:
-        """The scaling of the inputs."""
+        """Return the scaling of the inputs."""
         return self.fitted_.preparation.x_scaler
 
     @property
     def y_scaler_(self) -> Standardiser:
-        """The scaling of the targets."""
+        """Return the scaling of the targets."""
         return self.fitted_.preparation.y_scaler
 
     def _targets(self, y: Any) -> Array:
@@ -136,33 +151,48 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
 
     @property
     def noise_variance_(self) -> Any:
-        """sigma^2 of `predict(X, return_std=True)`, on average over x, in squared units of y: a number, or one per
-        output."""
+        """Return sigma^2 of `predict(X, return_std=True)`, on average over x, in squared units of y: a number, or one
+        per output."""
         check_is_fitted(self)
         noise = self.fitted_.noise_variance
         return float(noise[0]) if self.fitted_.preparation.single_output else noise
 
     @property
     def prediction_limits_(self) -> tuple[Array, Array]:
-        """The least and the largest number that may be predicted, for every output; infinite where there is no
+        """Return the least and the largest number that may be predicted, for every output; infinite where there is no
         limit."""
         check_is_fitted(self)
         return self.fitted_.preparation.limits
 
     @property
     def has_closed_form_(self) -> bool:
-        """Whether the fit without a row is known exactly (`leave_one_out`, `left_out_predictions`): one layer, solved
-        in closed form, with its rows."""
+        """Return whether the fit without a row is known exactly (`leave_one_out`, `left_out_predictions`), as for one
+        layer solved in closed form whose rows are stored."""
         check_is_fitted(self)
         return self.fitted_.has_closed_form
 
     def leave_one_out(self, X: ArrayLike, y: ArrayLike) -> LeftOut:
-        """The rows of the fit, each seen by the fit without it: residuals y - f_{-i}(x_i) = r_i / (1 - h_i) and
-        sigma_y(x_i) = sigma / sqrt(1 - h_i), (n, k) in the order given, h_i being the weight of the row in its own fit.
+        """Return residuals and standard deviations at the rows of the fit, each by the fit without that row.
+
+        The residuals are y - f_{-i}(x_i) = r_i / (1 - h_i), the standard deviations sigma_y(x_i) =
+        sigma / sqrt(1 - h_i), with h_i the weight of the row in its own fit.
 
         Features and penalty are held fixed; a fit on another scale is left out there, and led back. Of equal rows one
         copy is left out; a row with a weight that is no number of copies, with all of it. For a row that the fit has
         not seen, f itself is the fit without it.
+
+        Parameters
+        ----------
+        X : array or frame (n, d)
+            Rows of the fit, in memory and in any order.
+        y : array (n,) or (n, k)
+            Their targets.
+
+        Returns
+        -------
+        LeftOut
+            Its `residuals` and `std` are (n, k), in the order given; `place` (n,) is the index of each row in
+            `left_out_predictions`, -1 for a row that the fit has not seen.
         """
         check_is_fitted(self)
         self.fitted_.check_closed_form("leave_one_out")
@@ -171,11 +201,21 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         return self.fitted_.leave_one_out(Z, targets)
 
     def left_out_predictions(self, X: ArrayLike) -> Array:
-        """f_{-i}(x), the prediction at every row of X by the fit without one copy of each distinct training row:
-        (rows of X, distinct rows, outputs), within `prediction_limits_`.
+        """Return the predictions f_{-i}(x) at every row of X by the fits without one copy of each distinct training
+        row.
 
         `leave_one_out(X, y).place` says where a training row is. f_{-i}(x) = f(x) - s_i(x) r_i / (1 - h_i), with
         s_i(x) the weight of the row in the fit at x.
+
+        Parameters
+        ----------
+        X : array or frame (n, d)
+            The rows, in memory.
+
+        Returns
+        -------
+        array (n, distinct training rows, k)
+            The predictions, within `prediction_limits_`.
         """
         check_is_fitted(self)
         self.fitted_.check_closed_form("left_out_predictions")
@@ -188,7 +228,7 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         return tags
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
-        """The mean of y at every row of X: the average over the fitted machines.
+        """Return the mean of y at every row of X, which is the average over the fitted machines.
 
         With automatic scales, inputs are used as they are up to one range beyond the training values, and replaced by
         the nearest training value from three ranges on (`mlkm.data.scaling`). Predictions exceed the training
@@ -199,6 +239,17 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         (`mlkm.solve.uncertainty`): the noise, plus the variance of f given the rows. The noise variance is constant or,
         for skewed targets and as far as leave-one-out residuals support it, constant on a transformed scale. The first
         such call factorises, which takes about as long as a fit with all choices given.
+
+        Parameters
+        ----------
+        X : array, frame, table in files or Dask collection
+            The rows to predict.
+        return_std : bool, default=False
+            Whether to return standard deviations too.
+
+        Returns
+        -------
+        array (n,), or (n, k) for k outputs; with `return_std` the mean and the standard deviation, both of this shape.
         """
         check_is_fitted(self)
         yes_no("return_std", return_std)
@@ -208,7 +259,22 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         return results if return_std else results[0]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The coefficient of determination; of a table in files or a collection of dask it is summed up over pieces."""
+        """Return the coefficient of determination, averaged over outputs; for a table in files or a Dask collection it
+        is summed up block by block.
+
+        Parameters
+        ----------
+        X : array, frame, table in files or Dask collection
+            The rows to predict.
+        y : array (n,) or (n, k), default=None
+            The targets; None where X is an opened table, which names its target and weights itself.
+        sample_weight : array (n,), default=None
+            The weights of the rows, by default all 1.
+
+        Returns
+        -------
+        float
+        """
         check_is_fitted(self)
         rows = as_rows(X, y, sample_weight)
         if rows is not None:
@@ -223,8 +289,22 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
             return finite_score(float(r2_score(targets / unit, f / unit, sample_weight=weights)))
 
     def estimate_cost(self, n: int, d: int, *, in_memory: bool = True) -> Cost:
-        """What a fit to n rows of d columns will take: `memory` in bytes, `seconds` on this machine to a factor of two
-        or so, `way`, and `passes` over the rows.
+        """Estimate the cost of a fit to n rows of d columns.
+
+        Parameters
+        ----------
+        n : int
+            The number of rows.
+        d : int
+            The number of columns.
+        in_memory : bool, default=True
+            Whether the rows are in memory, not in files or on a cluster.
+
+        Returns
+        -------
+        Cost
+            Its `memory` is in bytes, `seconds` are those on this machine to a factor of two or so, `way` says how the
+            fit is made, and `passes` how often all rows are read.
 
         Examples
         --------
@@ -237,10 +317,20 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         return plan.sized(n, d, in_memory=in_memory).cost(n, d, in_memory=in_memory)
 
     def outside(self, X: ArrayLike) -> Array:
-        """How far every row is outside the training data: the largest distance of an input from the range of its
-        training values, in units of that range; 0 inside. What a fit says of rows far outside is its prior, not data.
-        A value that was drawn in in training, being ten ranges of the others away, is outside; an input that did not
-        vary has the unit 1.
+        """Return how far every row is outside the training data: the largest distance of an input from the range of its
+        training values, in units of that range, and 0 inside.
+
+        The prediction for a row far outside comes from the prior, not from data. A value that was winsorised in
+        training, being ten ranges of the others away, is outside; an input that did not vary has the unit 1.
+
+        Parameters
+        ----------
+        X : array or frame (n, d)
+            The rows, in memory.
+
+        Returns
+        -------
+        array (n,)
 
         Examples
         --------
@@ -254,9 +344,22 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         return preparation.outside(preparation.read(self, given_rows(X).together("outside")))
 
     def effects(self, X: ArrayLike, confidence_level: float = 0.95) -> Effects:
-        """Effects of the columns at the rows of X, with bands: `effects.main(j)` is the effect of one column on its
-        own, `effects.pair(i, j)` what two do together beyond that, with columns by place or name. Each has `values`,
-        `band` and `band_simultaneous`; see `mlkm.explain.effects` for what they are.
+        """Return the effects of the columns at the rows of X, with confidence bands.
+
+        The effect of one column on its own is `effects.main(j)`, and what two columns do together beyond that is
+        `effects.pair(i, j)`, with columns by place or name. Each has `values`, `band` and `band_simultaneous`, which
+        `mlkm.explain.effects` defines.
+
+        Parameters
+        ----------
+        X : array or frame (n, d)
+            The rows, in memory.
+        confidence_level : float, default=0.95
+            The level of the bands, between 0 and 1.
+
+        Returns
+        -------
+        Effects
 
         Examples
         --------
@@ -273,9 +376,19 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         return self.fitted_.explainer("effects").effects(self.standardised(table), table, single, confidence_level)
 
     def explain(self, X: ArrayLike) -> Contributions:
-        """What every column contributes to the prediction at every row of X: `values` (n, d), or (n, d, k) of several
-        outputs, which with `baseline` add up to `predict(X)`. They are Shapley values: see
-        `mlkm.explain.contributions`.
+        """Return what every column contributes to the prediction at every row of X, by Shapley values
+        (`mlkm.explain.contributions`).
+
+        Parameters
+        ----------
+        X : array or frame (n, d)
+            The rows, in memory.
+
+        Returns
+        -------
+        Contributions
+            Its `values` (n, d), or (n, d, k) for several outputs, summed over columns and added to `baseline`, are
+            `predict(X)`.
 
         Examples
         --------
@@ -291,11 +404,31 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         return self.fitted_.explainer("explain").contributions(Z, single)
 
     def read_table(self, X: Any) -> Table:
-        """Return the columns of the fit from a table, in the types that they had there."""
+        """Return the columns of the fit from a table, in the types that they had there.
+
+        Parameters
+        ----------
+        X : array or frame (n, d)
+            The rows, in memory.
+
+        Returns
+        -------
+        Table
+        """
         return self.fitted_.preparation.reader.table(self, X)
 
     def standardised(self, X: Any) -> Array:
-        """Return the standardised inputs of a table like that of the fit."""
+        """Return the standardised inputs of a table like that of the fit.
+
+        Parameters
+        ----------
+        X : array or frame (n, d)
+            The rows, in memory.
+
+        Returns
+        -------
+        array (n, inputs)
+        """
         return self.fitted_.preparation.inputs(self, X)
 
 

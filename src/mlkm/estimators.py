@@ -171,7 +171,7 @@ class _MultiLayer(KernelMachine):
         n_jobs: int | None = None,
         random_state: RandomState = None,
     ) -> Self:
-        """Algorithm 1 of the paper and nothing else, as an ordinary estimator.
+        """Return an ordinary estimator that is Algorithm 1 of the paper and nothing else.
 
         Features of full order at the given scales, no linear term, no relevances, descent on centred targets in their
         own units, rotations of subsamples unless `cv=None`, which trains all layers jointly on all rows. `penalty="cv"`

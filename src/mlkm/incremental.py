@@ -43,6 +43,8 @@ class LaterSums:
     shift: Array
 
     def __call__(self, block: Block[Table]) -> Sums:
+        """Return the sums of the block, or refuse it where its targets are missing or their number is not that of the
+        fit."""
         preparation = self.model.fitted_.preparation
         k = preparation.n_outputs
         if not block.Y.shape[1]:
@@ -58,9 +60,25 @@ class Incremental(KernelMachine):
     held fixed."""
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows. The first call is `fit`; later ones hold the features, the scalings and the penalty, and are equal
-        to a fit to all rows with these, to rounding. `loo_error_` is then computed as if all rows had the mean
-        leverage, with the features held fixed."""
+        """Add rows.
+
+        The first call is `fit`; later ones hold the features, the scalings and the penalty, and are equal to a fit to
+        all rows with these, to rounding. `loo_error_` is then computed as if all rows had the mean leverage, with the
+        features held fixed.
+
+        Parameters
+        ----------
+        X : array, frame, table in files or Dask collection
+            The rows to add.
+        y : array (n,) or (n, k), default=None
+            The targets; None where X is an opened table, which names its target and weights itself.
+        sample_weight : array (n,), default=None
+            The weights of the rows, by default all 1.
+
+        Returns
+        -------
+        self
+        """
         if not hasattr(self, "fitted_"):
             return self.fit(X, y, sample_weight)
         rows = self._later(X, y, sample_weight)
@@ -76,6 +94,19 @@ class Incremental(KernelMachine):
 
         Rows that, by the sums, were never given are refused, and so are rows so far beyond the others that rounding
         errors of the remaining sums would be too large. The model then stays as it was: call `fit` without them.
+
+        Parameters
+        ----------
+        X : array, frame, table in files or Dask collection
+            The rows to take away.
+        y : array (n,) or (n, k), default=None
+            The targets; None where X is an opened table, which names its target and weights itself.
+        sample_weight : array (n,), default=None
+            The weights with which the rows were given, by default all 1.
+
+        Returns
+        -------
+        self
         """
         check_is_fitted(self)
         self.fitted_.sums("forget")
@@ -83,21 +114,31 @@ class Incremental(KernelMachine):
         return self
 
     def without_rows(self) -> Self:
-        """A copy with the same features, scalings and penalty and no rows, to begin elsewhere: `partial_fit` adds some,
-        `mlkm.merge` brings models together."""
+        """Return a copy with the same features, scalings and penalty and no rows, to which `partial_fit` adds rows
+        elsewhere, so that `mlkm.merge` can bring the models together.
+
+        Returns
+        -------
+        A regressor of the same class.
+        """
         check_is_fitted(self)
         result = copy(self)
         result.fitted_ = self.fitted_.emptied("without_rows")
         return result
 
     def row_sums(self) -> Sums:
-        """What the rows sum up to: all that must be known of them to add, forget and merge, and nothing else of them
-        leaves a site."""
+        """Return the sums over the rows. They are all that must be known of the rows to add, forget and merge, and
+        nothing else of them leaves a site.
+
+        Returns
+        -------
+        Sums
+        """
         check_is_fitted(self)
         return self.fitted_.sums("row_sums")
 
     def _later(self, X: Any, y: Any, sample_weight: Any) -> Rows[Table]:
-        """Later rows as a source."""
+        """Return later rows, checked against the columns of the fit."""
         source = as_rows(X, y, sample_weight)
         if source is not None:
             return new_rows(source, self)
@@ -122,11 +163,23 @@ def range_of(block: Block[Table]) -> Span:
 
 
 def merge(models: Sequence[Incremental]) -> Incremental:
-    """One model of the rows of all of them, which must have the same features: equal to a fit to all rows, to rounding.
+    """Return one model of the rows of several, which must have the same features: it is equal to a fit to all rows, to
+    rounding.
 
     Features are the same where `scale` is given, with the same seed and number; else begin the others as
     `first.without_rows()`. The penalty is that of the first.
 
+    Parameters
+    ----------
+    models : list or tuple of RandomFeatureRidge
+        Fitted models, which share no rows.
+
+    Returns
+    -------
+    RandomFeatureRidge
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mlkm import RandomFeatureRidge, merge
     >>> from mlkm.datasets import make_example1
@@ -160,8 +213,8 @@ def merge(models: Sequence[Incremental]) -> Incremental:
 
 
 def _moved(first: Incremental, other: Incremental, ours: Sums, theirs: Sums) -> Array:
-    """By how much the shifted features of the first are more than those of the other, wherever it is looked: a
-    constant, or they are other features."""
+    """Return by how much the shifted features of the first model exceed those of the other, or raise an error where
+    that is not the same at all inputs, as the models then have different features."""
     preparations = [model.fitted_.preparation for model in (first, other)]
     tables = [(preparation.reader, preparation.levels) for preparation in preparations]
     plain = all(levels is None and reader.inputs.plain for reader, levels in tables)
@@ -189,5 +242,5 @@ def _moved(first: Incremental, other: Incremental, ours: Sums, theirs: Sums) -> 
 
 
 def _shifted(model: Incremental, X: Array, shift: Array) -> Array:
-    """Features at inputs in their own units."""
+    """Return the shifted features at inputs in their units."""
     return np.asarray(model.fitted_.prior.rows_of_features(model.x_scaler_.forward(X)) - shift)

@@ -26,8 +26,8 @@ from .wrapped_estimator import Regressor
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a band: levels, which sides are bounded, outputs one by one or jointly, and the groups and
-    weights of the new rows."""
+    """A request to a band: levels, which sides are bounded, outputs one by one or jointly, and the groups and weights
+    of the new rows."""
 
     levels: Sequence[Fraction]
     side: str = "both"
@@ -99,8 +99,8 @@ class RowsOfGroup(NamedTuple):
 
 @dataclass(frozen=True)
 class CalibrationScores:
-    """How far y lay below `lower` and above `upper` at the calibration rows, in units u, (m, k); with the rows' weights
-    and groups. Optional groups named the folds only, and new rows need none."""
+    """The distances of y below `lower` and above `upper` at the calibration rows, in units u, (m, k), with the rows'
+    weights and groups. Optional groups named the folds only, and new rows need none."""
 
     below: Array
     above: Array
@@ -113,6 +113,7 @@ class CalibrationScores:
 
     @property
     def n_outputs(self) -> int:
+        """Return the number of outputs."""
         return int(self.below.shape[1])
 
     def of_side(self, request: Request) -> Array:
@@ -133,6 +134,8 @@ class CalibrationScores:
             yield RowsOfGroup(name, old, new, weights)
 
     def _groups(self, new_labels: Any, n: int) -> list[tuple[str, IntArray, IntArray]]:
+        """Return the name of every group in words with its calibration rows and its new rows, or raise an error where
+        only one of both has groups."""
         if self.labels is None and new_labels is not None:
             raise ValueError(
                 "groups were given for prediction but not for calibration; give them to fit or conformalize as well."
@@ -184,13 +187,16 @@ class Band(ABC):
     if TYPE_CHECKING:  # fields in some classes and properties in others
 
         @property
-        def model(self) -> Regressor: ...
+        def model(self) -> Regressor:
+            """Return the fitted regressor."""
 
         @property
-        def n_calibration(self) -> int: ...
+        def n_calibration(self) -> int:
+            """Return the number of calibration rows."""
 
         @property
-        def n_outputs(self) -> int: ...
+        def n_outputs(self) -> int:
+            """Return the number of outputs."""
 
     @abstractmethod
     def interval(self, X: object, request: Request) -> tuple[Array, Array]:
@@ -219,6 +225,7 @@ class ScoredBand(Band):
 
     @property
     def model(self) -> Regressor:
+        """Return the fitted regressor."""
         return self.scored.model
 
     @abstractmethod
@@ -246,6 +253,7 @@ class FixedBand(ScoredBand):
 
     @property
     def n_outputs(self) -> int:
+        """Return the number of outputs."""
         return int(self.q.shape[2])
 
     def thresholds(self, request: Request, n: int) -> Array:
@@ -262,10 +270,12 @@ class SplitBand(ScoredBand):
 
     @property
     def n_calibration(self) -> int:
+        """Return the number of calibration rows."""
         return len(self.scores)
 
     @property
     def n_outputs(self) -> int:
+        """Return the number of outputs."""
         return self.scores.n_outputs
 
     def thresholds(self, request: Request, n: int) -> Array:

@@ -29,7 +29,7 @@ _SIDES = ("both", "lower", "upper")
 
 @dataclass(frozen=True)
 class CalibrationRows:
-    """What calibration rows say of a score before its units are settled.
+    """Summaries of calibration rows and their scores before the units of the score are settled.
 
     Attributes
     ----------
@@ -77,6 +77,7 @@ class CalibrationRowsOf:
     scored: ScoredRegressor
 
     def __call__(self, block: Block[Any]) -> CalibrationRows:
+        """Return the summaries of a block of calibration rows, with its uncalibrated band."""
         band = self.scored.predict(block.X)
         f = band.mean
         check_predicted(block.Y, f)
@@ -121,6 +122,7 @@ class SelectedBand(ScoredBand):
 
     @property
     def n_outputs(self) -> int:
+        """Return the number of outputs."""
         return len(next(iter(self.quantiles["both"].values())))
 
     def thresholds(self, request: Request, n: int = 1) -> Array:

@@ -213,7 +213,7 @@ class OnlineConformal(ConformalEstimator):
     def _start(
         self, scored: ScoredRegressor, fitted: FittedRegressor | None, level: Fraction, rows: ObservedRows
     ) -> Self:
-        """Begin with thresholds from the scores of calibration rows, and with no row that waits for its outcome."""
+        """Set the thresholds by the scores of calibration rows, with no row that waits for its outcome."""
         settled, band = scored.settled_by(scored.predict(rows.X))
         if band.mean.shape[1] > 1:
             raise ValueError(f"OnlineConformal follows one output; the regressor predicts {band.mean.shape[1]}.")
@@ -262,7 +262,7 @@ class OnlineConformal(ConformalEstimator):
 
     @property
     def waiting_(self) -> IntArray:
-        """The numbers of the predicted rows that wait for their outcome, oldest first."""
+        """Return the numbers of the predicted rows that wait for their outcome, oldest first."""
         check_is_fitted(self, "_thresholds")
         return np.fromiter(self._waiting, dtype=np.intp)
 

@@ -1,4 +1,4 @@
-"""What a calibrated band predicts: intervals, and the distribution of y, which is its upper bounds at all levels.
+"""Predictions of a calibrated band: intervals, and the distribution of y, which is its upper bounds at all levels.
 
 With scores s_i = (y_i - upper(x_i)) / u(x_i) of m calibration rows and a last place at infinity for the new row,
 
@@ -80,7 +80,7 @@ class SharesAt(QuantilesAt):
 
 
 class PredictsBand(ConformalEstimator):
-    """What an estimator with a calibrated band predicts."""
+    """An estimator with a calibrated band, which predicts intervals and the distribution of y."""
 
     confidence_level: Any  # one level or several
     _band: Band
@@ -327,7 +327,7 @@ class PredictsBand(ConformalEstimator):
 
     @property
     def _output(self) -> slice | int:
-        """The index along the last axis: a single output has none."""
+        """Return the index along the last axis, which a single output does not have."""
         return 0 if self._single_output else slice(None)
 
     @property

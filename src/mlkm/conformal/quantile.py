@@ -166,6 +166,7 @@ def _smoothed(axes: _Axes, z: Array, tau: float, penalty: float, start: Array) -
     scale = np.r_[1 / np.sqrt(density), 1 / np.sqrt(density * axes.moments + penalty)]
 
     def loss(v: Array) -> tuple[float, Array]:
+        """Return the smoothed, penalised check loss at scaled coefficients v, and its gradient."""
         W = scale * v
         r = z - U @ W[1:] - W[0]
         size = np.abs(r)

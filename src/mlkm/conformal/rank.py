@@ -1,4 +1,4 @@
-"""Which order statistic of the calibration scores bounds a new score: the ceil((1 - alpha)(m + 1))-th smallest, in
+"""The order statistic of the calibration scores that bounds a new score: the ceil((1 - alpha)(m + 1))-th smallest, in
 exact arithmetic.
 
 In floating point 0.9 x 10 or 0.7 x 110 may fall on the wrong side of a whole number, so levels are exact fractions
@@ -126,7 +126,8 @@ def row_shares(values: Array, y: Array, weights: RowWeights | None) -> Array:
 
 
 class Threshold:
-    """How far one end of a band in time order reaches, in units of the score: `value`, which every outcome moves.
+    """The distance to which one end of a band in time order reaches, in units of the score: `value`, which every
+    outcome moves.
 
     For exchangeable scores the share of misses is alpha from the first outcome on. The level of "adaptive" fluctuates
     around a mean below alpha, because a band that is far too wide misses no less often than one that is slightly too

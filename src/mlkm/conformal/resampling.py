@@ -86,10 +86,12 @@ class LeftOutBand(Band):
 
     @property
     def n_calibration(self) -> int:
+        """Return the number of calibration rows."""
         return len(self.fit_of_row)
 
     @property
     def n_outputs(self) -> int:
+        """Return the number of outputs."""
         return self.scores.n_outputs
 
     @abstractmethod

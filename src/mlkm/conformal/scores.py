@@ -69,8 +69,8 @@ class ObservedRows:
 
 @dataclass(frozen=True)
 class ScoreSettings:
-    """How a regressor and its score are fitted: the score by name, the highest level, the folds of out-of-fold
-    residuals, and a seed."""
+    """The settings by which a regressor and its score are fitted: the score by name, the highest level, the folds of
+    out-of-fold residuals, and a seed."""
 
     score: str
     level: Fraction
@@ -282,7 +282,7 @@ def prefit(model: Regressor, score: str) -> ScoredRegressor:
 
 @dataclass(frozen=True)
 class FittedRegressor:
-    """What `fit` made of an estimator: the model trained on a part of the rows, and how to train it on all of them.
+    """The result of `fit` of an estimator: the model trained on a part of the rows, and how to train it on all of them.
 
     `fit(X, y)` trains on a part of its rows and calibrates on the others. Where `conformalize` is then given other
     rows, none need be set aside, and the model it calibrates is one trained on all rows of `fit`: it is fitted then,

@@ -159,6 +159,8 @@ class ScoreName(str):
         return word
 
     def __call__(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return the coefficient of determination of the mean; for rows in files or on a cluster it is that of the
+        regressor inside."""
         source = as_rows(X, y, sample_weight)
         if source is not None:
             check_is_fitted(self.regressor, "estimator_")
@@ -181,7 +183,8 @@ class ScoreParameter:
 
 
 class ConformalEstimator(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """What all estimators around a regressor share: the parameter `score`, the default regressor and the mean."""
+    """The base class of all estimators around a regressor: it has the parameter `score`, the default regressor and the
+    mean."""
 
     score = ScoreParameter()
     estimator: Regressor | None

@@ -1,1 +1,1 @@
-"""From what the user asked for to fitted machines."""
+"""The fit: it turns the parameters that the user gave and the training rows into fitted machines."""

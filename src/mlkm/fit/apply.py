@@ -72,6 +72,7 @@ class OfTables:
     model: Any
 
     def predict(self, rows: Any, **settings: Any) -> Any:
+        """Return the predictions of the regressor, which is given the rows in the form that it takes."""
         return self.model.predict(taken(self.model, rows), **settings)
 
 
@@ -89,13 +90,14 @@ def taken(model: Any, table: Any) -> Any:
 
 
 def _as_pandas_reads(column: Any) -> Any:
-    """Missing words are NaN, as pandas has them from a file: before version 3 it would leave None as it is, which
-    encoders take for another value."""
+    """Return a column with NaN for missing words, as pandas reads them from a file: before version 3 it would leave
+    None as it is, which encoders take for another value."""
     return np.where(column == None, np.nan, column) if is_words(column) else column  # noqa: E711, elementwise
 
 
 def names_of(model: Any) -> tuple[str, ...] | None:
-    """The columns that a model, or that inside a band, was fitted to, if it knows their names."""
+    """Return the names of the columns that a model, or that inside a band, was fitted to, or None where it knows
+    none."""
     inner = getattr(model, "estimator_", model)
     found = getattr(model, "feature_names_in_", getattr(inner, "feature_names_in_", None))
     return None if found is None else tuple(map(str, found))
@@ -123,6 +125,8 @@ class ErrorsOf:
     model: Any
 
     def __call__(self, block: Block[Any]) -> Stats | None:
+        """Return the statistics of the targets and of the errors of their predictions over the rows of a block that
+        have a weight, or None where there are none."""
         counted = block.weights > 0
         if not block.Y.shape[1]:
             raise ValueError("A score needs targets; name them, as in open_table(path, target='price'), or pass y.")
@@ -134,7 +138,7 @@ class ErrorsOf:
 
 
 def r2(rows: Rows[Any], model: Any) -> float:
-    """The coefficient of determination, averaged over outputs, as scikit-learn has it."""
+    """Return the coefficient of determination, averaged over outputs, as scikit-learn defines it."""
     found = new_rows(rows, model).map_reduce(ErrorsOf(sendable(model)), merged_if_any)
     if found is None:
         raise ValueError(NO_WEIGHT)
@@ -147,7 +151,7 @@ def r2(rows: Rows[Any], model: Any) -> float:
 
 
 def finite_score(share: float) -> float:
-    """A coefficient of determination that is a number."""
+    """Return a coefficient of determination, or raise an error where it is not finite."""
     if not np.isfinite(share):
         raise ValueError(
             "The score is below -1.8e308, where float64 ends: predictions are over 1e150 standard deviations of the"
@@ -204,6 +208,7 @@ def predict_table(model: Any, source: Any, out: Any, *, confidence_level: float 
 
 
 def _columns(model: Any, rows: Any, level: float | None) -> dict[str, Any]:
+    """Return the columns to write for a block of rows: predictions, and for a model with a band its ends."""
     if not hasattr(model, "predict_interval"):
         return _named("prediction", np.asarray(model.predict(taken(model, rows))))
     mean, interval = model.predict_interval(taken(model.estimator_, rows), level)
@@ -223,6 +228,7 @@ def _named(name: str, values: Any) -> dict[str, Any]:
 
 
 def _writer(file: IO[bytes], schema: Any, kind: str) -> Any:
+    """Return a writer of Parquet or CSV, which is closed by the caller."""
     if kind == ".parquet":
         from pyarrow.parquet import ParquetWriter
 

@@ -1,4 +1,6 @@
-"""Where training starts: feature maps of the deeper layers, and initial weights.
+"""Hidden layers: their feature maps and initial weights, and how they are fitted.
+
+They stand alone where they were asked for, or beside the kernels with the weight that held-out rows give.
 
 Hidden layers: alone where they were asked for, or beside the kernels with the weight that rows held out give.
 """
@@ -27,7 +29,7 @@ from .first_layer import first_layer
 
 
 def deeper_maps(plan: Plan) -> list[FeatureMap]:
-    """phi_2..phi_L, each on the D_l outputs of the layer below."""
+    """Return phi_2..phi_L, each on the D_l outputs of the layer below."""
     layers = zip((plan.widths or ())[1:], plan.kernels[1:], plan.scales[1:], strict=True)
     return [
         draw_features(generator(plan.seed, Purpose.LAYERS, layer), D, D, kernel, 1.0 if scale is None else scale)
@@ -38,7 +40,7 @@ def deeper_maps(plan: Plan) -> list[FeatureMap]:
 def uniform_starts(
     maps: Sequence[Any], n_outputs: int, n_runs: int, plan: Plan, initial: tuple[float, float]
 ) -> tuple[Machine, ...]:
-    """One machine per rotation with uniform initial weights, as the paper initialises; biases zero."""
+    """Return one machine per rotation with uniform initial weights, as the paper initialises, and biases of zero."""
     shapes = layer_shapes(maps, n_outputs, plan.residual, linear=plan.linear)
     return tuple(
         Machine(
@@ -52,6 +54,7 @@ def uniform_starts(
 
 
 def _uniform(rng: np.random.Generator, shapes: list[list[tuple[int, int]]], initial: tuple[float, float]) -> Layers:
+    """Draw uniform weights of every layer, with biases of zero in the last rows."""
     layers = []
     for layer in shapes:
         matrices = [rng.uniform(*initial, shape) for shape in layer]
@@ -62,8 +65,8 @@ def _uniform(rng: np.random.Generator, shapes: list[list[tuple[int, int]]], init
 
 
 def starts_near(one_layer: Machine, maps: Sequence[Any], X: Array, n_runs: int, plan: Plan) -> tuple[Machine, ...]:
-    """One machine per rotation whose hidden outputs have unit variance, the first being the one-layer fit; second
-    matrices of residual blocks are zero. The last layer also sees phi_1."""
+    """Return one machine per rotation whose hidden outputs have unit variance, the first output being the one-layer
+    fit; second matrices of residual blocks are zero. The last layer also sees phi_1."""
     W = one_layer.layers[0][0]
     shapes = layer_shapes(maps, W.shape[1], plan.residual, skip=True, linear=plan.linear, n_inputs=X.shape[1])
     F = maps[0].features(X[:2000])
@@ -80,6 +83,8 @@ def starts_near(one_layer: Machine, maps: Sequence[Any], X: Array, n_runs: int, 
 
 
 def _near(fitted: Array, shapes: list[list[tuple[int, int]]], rng: np.random.Generator, F: Array) -> Layers:
+    """Draw the weights of `starts_near`, given the coefficients of the one-layer fit and the features F of phi_1 at
+    training rows."""
     layers = []
     for number, layer in enumerate(shapes):
         matrices = [rng.standard_normal(layer[0]) / np.sqrt(layer[0][0])] + [np.zeros(shape) for shape in layer[1:]]
@@ -103,7 +108,8 @@ class Hidden:
 
 
 def deep(problem: Problem, plan: Plan) -> tuple[Solution, Prior]:
-    """Hidden layers from the one-layer solution; without parts, only where rows held out say that they pay."""
+    """Train hidden layers from the one-layer solution; without parts, they are used only where they pay on held-out
+    rows."""
     found = hidden_layers(problem, plan)
     solution, prior, fit = found.solution, found.prior, found.one_layer
     if not found.pays:
@@ -113,7 +119,7 @@ def deep(problem: Problem, plan: Plan) -> tuple[Solution, Prior]:
 
 
 def hidden_layers(problem: Problem, plan: Plan) -> Hidden:
-    """Hidden layers from the one-layer solution."""
+    """Train hidden layers from the one-layer solution, and decide whether they pay."""
     rows, prior = problem.rows, first_layer(problem.rows, plan)
     fit = one_layer(prior, rows, problem.penalty)
     alone = prior.machine(fit.coefficients, fit.intercept)
@@ -125,7 +131,7 @@ def hidden_layers(problem: Problem, plan: Plan) -> Hidden:
 
 
 def with_hidden(fit: KernelFit, rows: Block, plan: Plan) -> tuple[tuple[Machine, ...], float]:
-    """Machines whose plain average is the kernels beside hidden layers, and the share of these.
+    """Return machines whose plain average is the kernels beside hidden layers, and the share of these.
 
     It is chosen by the last of the rows solved on: the kernels' predictions there are those of a fit to others, and
     hidden layers are trained on the first ones.
@@ -146,7 +152,7 @@ def with_hidden(fit: KernelFit, rows: Block, plan: Plan) -> tuple[tuple[Machine,
 
 
 def _trained(rows: Block, plan: Plan) -> Machine:
-    """Hidden layers fitted to a few rows."""
+    """Fit hidden layers to a few rows."""
     widths = plan.policy.hidden_widths
     scales = (None, np.array(1 / np.sqrt(widths[1])))
     solver = VariableProjection(plan.policy.hidden_steps, max_rows=len(rows))
@@ -158,8 +164,8 @@ def _trained(rows: Block, plan: Plan) -> Machine:
 
 
 def _pays(solution: Solution, prior: Prior, penalty: float, rows: Block, plan: Plan) -> bool:
-    """Whether hidden layers do better than one on the rows held out from their training, by more than their choice by
-    these rows explains."""
+    """Return whether hidden layers do better than one on the rows held out from their training, by more than their
+    choice by these rows explains."""
     some = rows.take(slice(0, min(len(rows), getattr(plan.solver, "max_rows", len(rows)))))
     if len(some) < 2 or not np.isfinite(plan.policy.worth_depth):
         return True
@@ -173,7 +179,7 @@ def _pays(solution: Solution, prior: Prior, penalty: float, rows: Block, plan: P
 
 
 def with_one_layer(machine: Machine, alone: Machine) -> Machine:
-    """The deep machine whose last layer is the one-layer fit, on phi_1 and x, and takes nothing from the hidden
+    """Return the deep machine whose last layer is the one-layer fit, on phi_1 and x, and takes nothing from the hidden
     layers."""
     W = alone.layers[0][0]
     above = np.zeros((len(machine.layers[-1][0]) - len(W), W.shape[1]))

@@ -80,7 +80,8 @@ def fit_kernel(
 
 
 def _kernels(rows: Block, plan: Plan, found: LearnedKernel | None, workers: Workers | None = None) -> KernelFit:
-    """For the targets as they are and, where it differs, for those on another scale; weighed by the last rows."""
+    """Fit kernels for the targets as they are and, where these are far from normal, for targets on another scale, with
+    shares by the last rows."""
     found, power = search_kernels(rows, plan) if found is None else found, _power(rows, plan.policy)
     if power is None:
         with stage("weigh", plan.policy.weigh_steps):
@@ -114,7 +115,8 @@ def _with_transform(learned: LearnedKernel, rows: Block, plan: Plan) -> LearnedK
 def _on_both_scales(
     raw: Solved, other: Solved, power: TargetTransform, rows: Block, there: Block, plan: Plan
 ) -> KernelFit:
-    """By predictions of the last rows without them; `there` has the targets on the other scale."""
+    """Combine the fits on both scales by leave-one-out predictions of the last rows; `there` has the targets on the
+    other scale."""
     m = min(len(raw.missed), len(other.missed))
     last, on_other = rows.take(slice(len(rows) - m, None)), there.Y[-m:] - other.missed[-m:]
     link = fit_back_transform(power, other.missed[-m:], last.weights)
@@ -133,14 +135,15 @@ def _on_both_scales(
 
 
 def _fit_of(raw: Solved, rows: Block) -> KernelFit:
-    """One kernel alone."""
+    """Return the fit of one kernel alone."""
     weights = rows.weights[len(rows) - len(raw.missed) :]
     error = weights @ raw.missed**2 / weights.sum()
     return KernelFit((raw.machine,), raw.kernel, raw.noise, error, len(rows), raw.missed, seen=raw.seen)
 
 
 def _power(rows: Block, policy: Policy) -> TargetTransform | None:
-    """A scale on which targets are nearly normal, where they are not on theirs."""
+    """Return a transform to a scale on which targets are nearly normal, or None where that is nearly linear or rows are
+    too few."""
     if len(rows) < policy.least_transformed:
         return None
     power = fit_target_transform(rows.Y, rows.weights)
@@ -149,6 +152,7 @@ def _power(rows: Block, policy: Policy) -> TargetTransform | None:
 
 
 def _solved(learned: LearnedKernel, rows: Block, workers: Workers | None) -> Solved:
+    """Solve a learned kernel on the rows."""
     fit = solve_dual(learned.kernel, rows, learned.noise, workers)
     advance()
     machine = learned.kernel.machine(rows.X, fit.alpha, fit.intercept, fit.single)
@@ -156,20 +160,22 @@ def _solved(learned: LearnedKernel, rows: Block, workers: Workers | None) -> Sol
 
 
 def _mean(rows: Block) -> tuple[SumKernel, Machine]:
-    """Where there is nothing to learn from."""
+    """Return the mean as a sum of no kernels and as a machine, for rows with nothing to learn from."""
     kernel = SumKernel((), np.zeros(rows.X.shape[1]))
     return kernel, kernel.machine(rows.X, np.zeros_like(rows.Y), rows.weights @ rows.Y / len(rows))
 
 
 def _only_mean(rows: Block) -> KernelFit:
+    """Return the fit that predicts the mean, with the sample variance as its error."""
     kernel, machine = _mean(rows)
     error = rows.weights @ (rows.Y - rows.weights @ rows.Y / len(rows)) ** 2 / max(len(rows) - 1, 1)
     return KernelFit((machine,), kernel, 1.0, error, len(rows), np.zeros((0, rows.Y.shape[1])))
 
 
 def _linear(rows: Block, plan: Plan) -> tuple[Machine, float]:
-    """Ridge on the inputs that are numbers, and its penalty, by leave-one-out; without a linear term the mean. On texts
-    it would tell levels apart by directions of which a new level says nothing."""
+    """Fit ridge to the inputs that are numbers, and return it with its penalty, chosen by leave-one-out; without a
+    linear term return the mean. On coordinates of texts it would tell levels apart by directions that say nothing of a
+    new level."""
     mean, seen = _mean(rows)[1], rows.inputs.numbers
     if not plan.linear or not seen.any():
         return mean, 0.0
@@ -210,7 +216,7 @@ def mean_square(rows: Block, at: IntArray, predictions: Array) -> Array:
 
 
 def _stacked(rows: Block, plan: Plan, fit: KernelFit, held: tuple[IntArray, Array]) -> KernelFit:
-    """The convex combination of kernels, ridge and mean that predicts rows held out best."""
+    """Return the convex combination of kernels, ridge and mean that predicts held-out rows best."""
     at, predictions = held
     Y, weights, rng = rows.Y[at], rows.weights[at], generator(plan.seed, Purpose.STACK)
     shares = convex_weights(predictions, Y, weights, rng, plan.policy.bootstraps)
@@ -239,7 +245,7 @@ def _fifths(n: int, plan: Plan) -> list[IntArray]:
 
 
 def _combined(kernel: Machine, linear: Machine, mean: Machine, shares: tuple[float, float]) -> Machine:
-    """One machine: the linear member joins the linear term of the first, the mean its intercept."""
+    """Return one machine, in which the linear member joins the linear term of the first, and the mean its intercept."""
     (W,), (V,), (U,) = kernel.layers[0], linear.layers[0], mean.layers[0]
     d, total = len(V) - 1, W.copy()
     if not kernel.linear:

@@ -14,7 +14,8 @@ from ..search.plan import Plan
 
 
 def first_layer(rows: Block, plan: Plan) -> Prior:
-    """What the plan asks for layer 1. Orders between one and all inputs are drawn, with the inputs' learned scales."""
+    """Return layer 1 as the plan asks for it. Orders between one and all inputs are drawn, with the inputs' learned
+    scales."""
     d = rows.X.shape[1]
     if not plan.learned or len(rows) < plan.policy.least_rows or not rows.X.any():
         return _drawn(rows, plan, np.ones(d))
@@ -24,8 +25,8 @@ def first_layer(rows: Block, plan: Plan) -> Prior:
 
 
 def drawn_features(rows: Block, plan: Plan, D: int, relative: Array) -> tuple[FeatureMap, Array]:
-    """D features at the given scale, or at one for all inputs, times their relative ones, with the least leave-one-out
-    error; and that scale."""
+    """Draw D features at the given scale, or else at the scale with the least leave-one-out error, one for all inputs
+    times their relative ones; return them with that scale."""
     scale = plan.scales[0]
     if scale is None:
         scale = scale_by_leave_one_out(rows, plan, relative)
@@ -34,14 +35,15 @@ def drawn_features(rows: Block, plan: Plan, D: int, relative: Array) -> tuple[Fe
 
 
 def _held(phi: FeatureMap, plan: Plan) -> FeatureMap:
-    """Where the scale is given, the features of the inputs as they are, wherever their mean is: rows that come or go
-    leave them alone."""
+    """Shift the phases by the mean of the inputs, where the scale is given, so that features are functions of the
+    uncentred inputs: rows that come or go leave them alone."""
     if plan.origin is None or plan.scales[0] is None:
         return phi
     return replace(phi, phases=np.mod(phi.phases + plan.origin @ phi.frequencies, 2 * np.pi))
 
 
 def _drawn(rows: Block, plan: Plan, relative: Array) -> Prior:
+    """Return drawn features, beside a linear term where the plan has one, as a prior."""
     n, d = rows.X.shape
     phi, _ = drawn_features(rows, plan, plan.n_features or plan.policy.width(plan.n_rows or n), relative)
     given = plan.scales[0] if plan.origin is not None else None
@@ -50,8 +52,8 @@ def _drawn(rows: Block, plan: Plan, relative: Array) -> Prior:
 
 
 def scale_of(first: Prior) -> Array:
-    """The scales of the first layer's inputs: those of its kernels, or root mean square frequencies over the features
-    that see them."""
+    """Return the scales of the first layer's inputs, which are those of its kernels, or root mean square frequencies
+    over the features that see them."""
     for part in first.parts:
         if isinstance(part, SumPart):
             return scale_of_kernel(part.kernel, part.points.shape[1])

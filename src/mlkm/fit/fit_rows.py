@@ -1,4 +1,4 @@
-"""From training rows to a fit: scan them, prepare them, and train in memory or block by block."""
+"""The fit to training rows: they are scanned and prepared, and machines are trained in memory or block by block."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -52,7 +52,7 @@ def fit_rows(rows: Rows[Table], plan: Plan, categorical: Sequence[bool], seed: i
 
 @contextmanager
 def _timed(plan: Plan, begin: float, n: int, d: int, *, in_memory: bool) -> Iterator[None]:
-    """Announce what the fit inside takes, where that is long and can be estimated, and end it by its deadline."""
+    """Report the cost of the fit inside, where that is long and can be estimated, and end the fit by its deadline."""
     if plan.closed_form:
         announce(lambda: plan.cost(n, d, in_memory=in_memory).announcement)
     with ending(plan.deadline(begin, n, d, in_memory=in_memory)):

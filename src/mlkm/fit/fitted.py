@@ -46,7 +46,7 @@ class NoRowsError(ValueError, AttributeError):
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What a fit has found.
+    """The result of a fit.
 
     Attributes
     ----------

@@ -37,7 +37,7 @@ class FittedInBlocks:
 
 
 def features_summed(plan: Plan, d: int, n_rows: int) -> int:
-    """How many features have their products summed up: those of one layer, or what the last layer sees."""
+    """Return how many features have their products summed up: those of one layer, or what the last layer sees."""
     widths = plan.widths or ()
     if isinstance(plan.solver, GradientDescent):
         return widths[-1]
@@ -62,7 +62,7 @@ def train_in_blocks(training: Training, plan: Plan, units: Standardiser) -> Fitt
 
 
 def _one_layer(prior: Prior, sample: Block, of_all: Block, rows: Rows, plan: Plan) -> FittedInBlocks:
-    """Sums over all rows, and the penalty by leave-one-out at some of them."""
+    """Fit one layer by sums over all rows, with the penalty by leave-one-out at the last rows of the sample."""
     left_out = _last_rows(of_all, plan)
     sums = rows.map_reduce(sums_of(prior, left_out.X), add_in_place)
     with stage("solve"):
@@ -74,7 +74,7 @@ def _one_layer(prior: Prior, sample: Block, of_all: Block, rows: Rows, plan: Pla
 def _one_layer_by_parts(
     prior: Prior, sample: Block, of_all: Block, rows: Rows, plan: Plan, n_parts: int
 ) -> FittedInBlocks:
-    """One fit per part."""
+    """Fit one layer to every part."""
     layers, parts = [prior] * n_parts, list(range(n_parts))
     found = sums_by_part(layers, parts, rows, of_all.X[-plan.policy.left_out_rows :])
     fits = [
@@ -87,8 +87,8 @@ def _one_layer_by_parts(
 
 
 def _deep(sample: Block, of_all: Block, rows: Rows, plan: Plan, n_parts: int) -> FittedInBlocks:
-    """Hidden layers by the sample, then last layers on all rows, or with parts on all rows of the last part of every
-    rotation: where one layer does as well, that one on all rows."""
+    """Train hidden layers on the sample, then last layers on all rows, or with parts on all rows of the last part of
+    every rotation. Where one layer does as well, it is fitted to all rows instead."""
     parts = parts_of(sample, plan) if n_parts else None
     found = hidden_layers(Problem(sample, (), parts, plan.penalty, seed=plan.seed, n_jobs=plan.n_jobs), plan)
     solution, widths, scales = found.solution, plan.widths or (), (scale_of(found.prior), *plan.scales[1:])
@@ -119,7 +119,7 @@ def _deep(sample: Block, of_all: Block, rows: Rows, plan: Plan, n_parts: int) ->
 def _by_descent(
     sample: Block, of_all: Block, rows: Rows, plan: Plan, solver: GradientDescent, units: Standardiser, n_parts: int
 ) -> FittedInBlocks:
-    """The paper's method on all rows; errors of rows left out are those of all of them."""
+    """Fit to all rows by the paper's method; leave-one-out errors are averaged over all of them."""
     starts, scales = descent_starts(sample, plan, solver, max(n_parts, 1))
     solution = solver.descend(starts, rows, n_parts, plan.penalty, units, plan.seed)
     layers = [LastInputs(machine) for machine in solution.machines]
@@ -133,7 +133,7 @@ def _by_descent(
 
 
 def _averaged(fitted: Fitted, layers: Sequence[Features], sums: Sequence[Sums], rows: Rows) -> FittedInBlocks:
-    """With the error of the average, where there are several machines."""
+    """Return the fit with the error of the average on all rows, where there are several machines."""
     error = None if len(layers) == 1 else mean_errors(fitted.solution.machines, [], rows)[0]
     return FittedInBlocks(fitted, tuple(layers), tuple(sums), error)
 

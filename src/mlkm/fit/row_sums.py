@@ -39,8 +39,8 @@ def solved_sums(prior: Prior, sums: Sums, penalty: float) -> SolvedSums:
 
 
 def in_units(sums: Sums, theirs: Standardiser, ours: Standardiser, moved: Array) -> Sums:
-    """Sums of targets standardised by `theirs` as those of targets standardised by `ours`, and of features that are
-    more by `moved`: with y' = a y + b and F' = F + m."""
+    """Convert sums of targets standardised by `theirs` to those of targets standardised by `ours` and of features that
+    are larger by `moved`: with y' = a y + b and F' = F + m."""
     a, b = theirs.sd / ours.sd, (theirs.mean - ours.mean) / ours.sd
     FY = sums.FY * a + np.outer(sums.F, b)
     YY = a**2 * sums.YY + 2 * a * b * sums.Y + sums.weight * b**2

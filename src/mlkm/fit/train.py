@@ -1,4 +1,4 @@
-"""From a plan to fitted machines: the first layer, where training starts, the solver, and what it found."""
+"""Training in memory: a plan and standardised rows become fitted machines."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,8 +28,8 @@ from .first_layer import drawn_features, first_layer, scale_of
 
 @dataclass(frozen=True)
 class Fitted:
-    """What the solver found, on standardised inputs and targets, with the sizes and scales in use. `prior` belongs to
-    one layer in closed form, whose ridge is on features of unit prior variance, `stack` to the default's kernels."""
+    """The solution on standardised inputs and targets, with the sizes and scales in use. `prior` belongs to one layer
+    in closed form, whose ridge is on features of unit prior variance, `stack` to the default's kernels."""
 
     solution: Solution
     widths: tuple[int, ...]
@@ -84,7 +84,7 @@ def by_kernels(rows: Block, plan: Plan, found: LearnedKernel | None = None, work
 
 
 def _less(fit: KernelFit, factor: float) -> KernelFit:
-    """With shares times a factor, the rest being that of hidden layers."""
+    """Return the fit with its shares times a factor, the rest being the share of hidden layers."""
     warped = None if fit.warped is None else replace(fit.warped, share=factor * fit.warped.share)
     return replace(fit, shares=(factor * fit.shares[0], 0.0, 0.0), warped=warped)
 
@@ -103,7 +103,8 @@ def train_again(rows: Block, plan: Plan, first: LearnedKernel | Prior) -> Fitted
 
 
 def penalty_by_folds(rows: Block, plan: Plan, units: Standardiser, n_folds: int = 5) -> float:
-    """The candidate with the least squared error on rows left out, as in the paper's five-fold cross-validation."""
+    """Return the candidate with the least squared error on rows left out, as in the paper's five-fold
+    cross-validation."""
     if len(rows) < n_folds:
         raise ValueError(f"penalty='cv' needs at least {n_folds} distinct rows; got n_samples={len(rows)}.")
     folds = random_parts(generator(plan.seed, Purpose.FOLDS), len(rows), n_folds)
@@ -121,8 +122,8 @@ def penalty_by_folds(rows: Block, plan: Plan, units: Standardiser, n_folds: int 
 
 
 def _fold_error(rows: Block, plan: Plan, units: Standardiser, penalty: float, test: IntArray) -> float:
-    """Squared errors at the rows left out, weighted, relative to the unit of the largest output; infinite where descent
-    diverges."""
+    """Return the weighted sum of squared errors at the rows left out, relative to the unit of the largest output;
+    infinite where descent diverges."""
     own = rows.take(np.setdiff1d(np.arange(len(rows)), test))
     try:
         machines = _trained(own, replace(plan.with_penalty(penalty), n_jobs=None), units).solution.machines
@@ -133,20 +134,20 @@ def _fold_error(rows: Block, plan: Plan, units: Standardiser, penalty: float, te
 
 
 def one_layer(problem: Problem, plan: Plan, prior: Prior | None = None) -> Fitted:
-    """The closed form, with a first layer of its own unless it is given."""
+    """Fit one layer in closed form, with a first layer of its own unless it is given."""
     prior = first_layer(problem.rows, plan) if prior is None else prior
     solution = plan.solver.solve(replace(problem, prior=prior))
     return fitted_one(problem.rows, solution, (prior.width,), (scale_of(prior),), prior)
 
 
 def _deep(problem: Problem, plan: Plan) -> Fitted:
-    """Hidden layers."""
+    """Fit hidden layers."""
     solution, prior = deep(problem, plan)
     return fitted_one(problem.rows, solution, plan.widths or (), (scale_of(prior), *plan.scales[1:]))
 
 
 def _by_descent(problem: Problem, plan: Plan, solver: GradientDescent) -> Fitted:
-    """The paper's method as written: joint gradient descent, or ADDS on the given parts."""
+    """Fit by the paper's method as written: joint gradient descent, or ADDS on the given parts."""
     starts, scales = descent_starts(problem.rows, plan, solver, 1 if problem.parts is None else len(problem.parts))
     solution = solver.solve(replace(problem, starts=starts))
     return fitted_one(problem.rows, solution, plan.widths or (), scales)
@@ -155,7 +156,7 @@ def _by_descent(problem: Problem, plan: Plan, solver: GradientDescent) -> Fitted
 def descent_starts(
     rows: Block, plan: Plan, solver: GradientDescent, n_runs: int
 ) -> tuple[tuple[Machine, ...], tuple[Any, ...]]:
-    """One machine per rotation with the paper's initial weights, and the scales of all layers."""
+    """Return one machine per rotation with the paper's initial weights, and the scales of all layers."""
     widths = plan.widths or ()
     phi, scale = drawn_features(rows, plan, widths[0], np.ones(rows.X.shape[1]))
     starts = uniform_starts((phi, *deeper_maps(plan)), rows.Y.shape[1], n_runs, plan, solver.initial_range())
@@ -163,7 +164,7 @@ def descent_starts(
 
 
 def parts_of(rows: Block, plan: Plan) -> tuple[IntArray, ...]:
-    """The subsamples I_1..I_K: the folds the caller gave, or a random split into L parts."""
+    """Return the subsamples I_1..I_K: the folds that the caller gave, or a random split into L parts."""
     if rows.fold is not None:
         return tuple(np.flatnonzero(rows.fold == k) for k in np.unique(rows.fold))
     if len(rows) < plan.depth:
@@ -175,7 +176,7 @@ def parts_of(rows: Block, plan: Plan) -> tuple[IntArray, ...]:
 
 
 def relevance_of(machines: Sequence[Machine], X: Array, n_outputs: int, most: int = RELEVANCE_ROWS[1]) -> Array:
-    """Mean squared gradient of the average fit along each standardised input, as shares of 1."""
+    """Return the mean squared gradient of the average fit along each standardised input, as shares of 1."""
     X = X[:most]  # rows are in an order unrelated to their values
     total = np.zeros(X.shape[1])
     for output in range(n_outputs):
@@ -185,8 +186,8 @@ def relevance_of(machines: Sequence[Machine], X: Array, n_outputs: int, most: in
 
 
 def relevance_of_kernels(machines: Sequence[Machine], X: Array, n_outputs: int) -> Array:
-    """The same for kernels on ranks. Ranks of close values are steep, and a gradient there would say nothing about the
-    fit: they are looked at with coarser steps."""
+    """Return the relevances of `relevance_of` for kernels on ranks. Ranks of close values are steep, and a gradient
+    there would say nothing about the fit, so it is taken with coarser steps."""
     most = _relevance_rows(machines)
     return relevance_of([_coarser(machine) for machine in machines], X, n_outputs, most)
 
@@ -197,13 +198,14 @@ def _relevance_rows(machines: Sequence[Machine]) -> int:
 
 
 def _coarser(machine: Machine) -> Machine:
+    """Return the machine with coarser steps of its ranks."""
     maps = tuple((None if ranks is None else ranks.coarser(), phi) for ranks, phi in machine.maps[0].parts)
     return replace(machine, maps=(JointMap(maps),))
 
 
 def relevance_by_exchange(machines: Sequence[Machine], rows: Block) -> Array:
-    """Mean squared change of the average fit when a row takes all inputs of a column from the next row, as shares of 1,
-    given to the column's first input: what numbers and levels have in common."""
+    """Return the mean squared change of the average fit when a row takes all inputs of a column from the row before, as
+    shares of 1, given to the column's first input: this is defined for numbers and levels alike."""
     most = _relevance_rows(machines)
     X, owners = rows.X[:most], rows.inputs.owners  # rows are in an order unrelated to their values
     total = np.zeros(len(owners))
@@ -224,6 +226,7 @@ def relevance_by_exchange(machines: Sequence[Machine], rows: Block) -> Array:
 
 
 def _shares(total: Array, X: Array) -> Array:
+    """Return relevances as shares of 1, equal where all are zero; inputs that do not vary have none."""
     total[~X.any(axis=0)] = 0  # an input that does not vary
     share = total.sum()
     return total / share if share > 0 else np.full(len(total), 1 / len(total))
@@ -232,8 +235,8 @@ def _shares(total: Array, X: Array) -> Array:
 def fitted_one(
     rows: Block, solution: Solution, widths: tuple[int, ...], scales: tuple[Any, ...], prior: Prior | None = None
 ) -> Fitted:
-    """What was found, with relevances by the gradient of the fit at some rows; of a table whose columns have several
-    inputs each, by exchange."""
+    """Return the solution with relevances by the gradient of the fit at the first rows; where columns of the table have
+    several inputs each, relevances are by exchange."""
     owners = rows.inputs.owners
     several = len(np.unique(owners)) < len(owners)
     relevance = (

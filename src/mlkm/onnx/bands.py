@@ -57,6 +57,7 @@ def _split(band: Band, regressor: ConformalRegressor) -> SplitBand:
 
 @_split.register
 def _without_groups(band: SplitBand, regressor: ConformalRegressor) -> SplitBand:
+    """Return the band itself, or refuse one that was calibrated by groups."""
     if band.scores.labels is not None:
         raise ValueError(
             "A band that was calibrated by groups is not exported, since its interval needs the group of every row;"
@@ -186,6 +187,7 @@ def _inner_products(kernel: InnerProducts, graph: Graph, X: Array, F: str) -> tu
 
 @_kernel.register
 def _sum_of_terms(kernel: SumKernel, graph: Graph, X: Array, F: str) -> tuple[str, str]:
+    """Add a sum of kernels between the rows F and the points X to the graph, and return it with its diagonal at F."""
     matrices, diagonals, constant = [], [], 0.0
     for term in kernel.terms:
         at_rows = term.at(X, np.float64).graph(graph, on_ranks(graph, F, term.ranks), double=True)

@@ -1,4 +1,4 @@
-"""From a fitted estimator to a model of the package onnx."""
+"""The export of a fitted estimator to a model of the package onnx."""
 
 from functools import singledispatch
 from os import PathLike

@@ -71,7 +71,7 @@ class ConvertedNode:
 
 @dataclass(frozen=True)
 class Body:
-    """What a Scan does with one row: it maps a vector of `size` numbers to a vector of any length, in float64."""
+    """The body of a Scan, which maps one row, a vector of `size` numbers, to a vector of any length, in float64."""
 
     nodes: tuple[Node, ...]
     row: str

@@ -1,4 +1,4 @@
-"""From the inputs of an exported model to the inputs of a fit, and from a table to the inputs of an exported model.
+"""The inputs of an exported model: how its graph turns them into the inputs of a fit, and how a table becomes them.
 
 The graph has one matrix "X" where all columns are numbers, else one input per column. Numbers are floats with NaN where
 missing; words are strings, `missing_word` where missing; dates are microseconds since 1970 in int64, missing where they
@@ -29,7 +29,7 @@ from .graph import ML, Graph
 
 @dataclass(frozen=True)
 class Source:
-    """Where rows come from: the inputs of the graph, or a tensor (n, d) in float64 that an earlier step has made.
+    """The rows of a graph: its inputs, or a tensor (n, d) in float64 that an earlier step has made.
 
     `dtype` is that of numbers that go in and out.
     """
@@ -185,6 +185,7 @@ def _fed_to_band(model: ConformalRegressor, X: object, dtype: str) -> dict[str, 
 
 @_fed.register
 def _fed_to_machine(model: KernelMachine, X: object, dtype: str) -> dict[str, NDArray[np.generic]]:
+    """Return the inputs of an exported regressor of this package: one matrix of numbers, or one input per column."""
     reader, cells = model.fitted_.preparation.reader, model.read_table(X).columns
     if is_numeric(reader):
         return {"X": _as_floats(np.stack(cells, axis=1), dtype)}

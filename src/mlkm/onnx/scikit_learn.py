@@ -135,6 +135,7 @@ def _converter(result: Callable[[BaseEstimator, Source], str]) -> Converter:
     """Return a function that adds the operations of `result`, under new names, to a container of skl2onnx."""
 
     def convert(scope: "Scope", operator: "Operator", container: "ModelComponentContainer") -> None:
+        """Add the operations, and the name of their result, to the container."""
         onnx, types = package("onnx"), package("skl2onnx.common.data_types")
         dtype = "float64" if isinstance(operator.outputs[0].type, types.DoubleTensorType) else "float32"
         graph = Graph(prefix=scope.get_unique_variable_name("mlkm") + "/")

@@ -348,6 +348,7 @@ def named_parameters(call: Callable[Concatenate[S, P], R]) -> Callable[Concatena
 
     @wraps(call)
     def checked(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the constructor, or raise a TypeError that names the class and the nearest parameter."""
         try:
             own.bind(self, *args, **kwargs)
         except TypeError as wrong:

@@ -1,4 +1,4 @@
-"""Which training rows the choices of a fit have seen: the rows whose targets a choice depends on.
+"""The training rows that the choices of a fit have seen, which are the rows whose targets a choice depends on.
 
 Training rows are in an order unrelated to their values, and searches look at rows that lie next to each other in it, so
 that a few ranges tell it all. Coefficients depend on every row and are no choice.

@@ -130,7 +130,7 @@ class VariableProjection(Solver):
         return [machine], trace
 
     def _sweeps(self, problem: Problem, parts: Sequence[IntArray]) -> tuple[list[Machine], list[float]]:
-        """Sweep over the layers of all rotations until the overall loss has not fallen for `patience` sweeps."""
+        """Update the layers of all rotations in turn until the overall loss has not fallen for `patience` sweeps."""
         m, phi = min(len(problem.rows), self.max_rows), problem.starts[0].maps[0]
         data = training_rows(problem.rows.take(slice(0, m)), phi, m * phi.n_features)
         parts, penalty, n_jobs = [part[part < m] for part in parts], self._penalty(problem), problem.n_jobs
