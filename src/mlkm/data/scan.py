@@ -120,7 +120,7 @@ def as_form_of(column: RawColumn, other: RawColumn) -> RawColumn:
 
 
 @dataclass(frozen=True)
-class Seen:
+class ColumnSummary:
     """The form of a column (words, levels, dates or numbers, or nothing so far), its words, and whether any value is
     missing."""
 
@@ -136,7 +136,7 @@ class Scan:
 
     n: int
     weight: float
-    columns: tuple[Seen, ...]
+    columns: tuple[ColumnSummary, ...]
     numbers: Stats | None
     targets: Stats | None
     sample: Sample
@@ -195,20 +195,20 @@ def _merged(a: Scan | None, b: Scan | None, names: tuple[str, ...] | None) -> Sc
                    sample=sample)  # fmt: skip
 
 
-def _seen(column: RawColumn, as_level: bool) -> Seen:
+def _seen(column: RawColumn, as_level: bool) -> ColumnSummary:
     """Return what a column of a block holds; `as_level` says that its values are levels whatever they look like."""
     if as_level or is_words(column):
         words = distinct(as_words(column))[0]
         form = "" if nothing_there(column) else "words" if is_words(column) else "levels"
-        return Seen(form, frozenset(word for word in words if word is not None), None in words)
+        return ColumnSummary(form, frozenset(word for word in words if word is not None), None in words)
     gone = np.isnat(column) if is_dates(column) else np.isnan(column)
-    return Seen("dates" if is_dates(column) else "numbers", frozenset(), bool(gone.any()))
+    return ColumnSummary("dates" if is_dates(column) else "numbers", frozenset(), bool(gone.any()))
 
 
-def _both(a: Seen, b: Seen, name: str) -> Seen:
+def _both(a: ColumnSummary, b: ColumnSummary, name: str) -> ColumnSummary:
     if a.form and b.form and a.form != b.form:
         raise ValueError(f"Column {name} holds {a.form} in some blocks and {b.form} in others; give it one type.")
-    return Seen(a.form or b.form, a.words | b.words, a.missing or b.missing)
+    return ColumnSummary(a.form or b.form, a.words | b.words, a.missing or b.missing)
 
 
 def joined_columns(parts: list[RawColumn]) -> RawColumn:
