@@ -45,11 +45,9 @@ TERMS = ("tests/model/test_terms.py", "tests/model/test_table_kernels.py")
 MODULES: dict[str, tuple[str, ...]] = {
     "model.features": ("tests/model/test_features.py", "tests/model/test_kernels.py"),
     "model.machine": ("tests/model/test_machine.py",),
-    "model.terms.additive": TERMS,
+    "model.terms.main_effects": TERMS,
     "model.terms.gaussian": TERMS,
     "model.terms.laplace": TERMS,
-    "model.terms.level_effects": TERMS,
-    "model.terms.linear": TERMS,
     "model.terms.term": TERMS,
     "solve.descent": ("tests/solve/test_descent.py",),
     "solve.smoother": ("tests/solve/test_smoother.py", "tests/solve/test_variance.py"),
@@ -66,7 +64,11 @@ ONE = "there is one entry, which is the first and the last"
 
 # a module, the line as it is mutated, and why no test can or need notice it
 EQUIVALENT: tuple[tuple[str, str, str], ...] = (
-    ("model.terms.linear", 'result = [Parameter("slope", np.full(d, -h / 2 - 1), place= 5)]', ORDER_OF_PARAMETERS),
+    (
+        "model.terms.main_effects",
+        'result = [Parameter("slope", np.full(d, -h / 2 - 1), place= 5)]',
+        ORDER_OF_PARAMETERS,
+    ),
     ("model.terms.term", "place: int = -1", ORDER_OF_PARAMETERS),
     ("model.terms.term", "return Prepared(rows, np.zeros(( 1, 0)))", EMPTY),
     ("model.terms.term", "few, tall = sizes <= _FEW, max( 2, _PIECE // max(len(b), 1))", SIZE_OF_BLOCK),

@@ -56,8 +56,8 @@ def model():
 def rates():
     """Of one thread: seconds per row of the scan and of making it, products, cosines and added bytes per second, and
     the seconds of a solve."""
+    from mlkm.data.preparation import ArrayRows
     from mlkm.data.scan import scan
-    from mlkm.data.training import ArrayRows
 
     F = np.random.default_rng(0).standard_normal((2048, D), dtype=np.float32)
     G = np.zeros((D, D))

@@ -18,7 +18,7 @@ import numpy as np
 from mlkm import MLKMRegressor, RandomFeatureRidge
 from mlkm.datasets import make_example1, make_example2, make_example3, make_example4
 from mlkm.explain import effects as module
-from mlkm.runtime.seeds import Purpose, generator
+from mlkm.runtime.resources import Purpose, generator
 
 
 def components1(X):

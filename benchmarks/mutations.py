@@ -50,7 +50,7 @@ NAMES = (
     "sklearn.preprocessing._function_transformer.FunctionTransformer", "sklearn.pipeline.Pipeline",
     "sklearn.ensemble._stacking.StackingRegressor", "sklearn.linear_model._ridge.Ridge",
     "sklearn.feature_extraction.text.CountVectorizer",
-    "mlkm.model.machine.Machine", "mlkm.model.features.FeatureMap", "mlkm.data.distinct.Rows", "mlkm.cli.main",
+    "mlkm.model.machine.Machine", "mlkm.model.features.FeatureMap", "mlkm.data.scan.Rows", "mlkm.cli.main",
     "mlkm.model.transforms.RankTransform", "mlkm.data.tables.columns.TextBasis", "mlkm.solve.sums.Sums", "",
 )  # fmt: skip
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from .model.scales import Geometric
     from .onnx import to_onnx
     from .random_features import RandomFeatures
-    from .runtime.memory import config_context
     from .runtime.progress import Event
+    from .runtime.resources import config_context
 
 __all__ = [
     "ConformalRegressor",
@@ -64,7 +64,7 @@ _HOMES = {
     "RKMRegressor": "estimators",
     "RandomFeatureRidge": "estimators",
     "RandomFeatures": "random_features",
-    "config_context": "runtime.memory",
+    "config_context": "runtime.resources",
     "load": "files",
     "merge": "incremental",
     "open_table": "data.table_files",

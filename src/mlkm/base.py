@@ -1,5 +1,6 @@
 """The base class of all regressors: it checks the parameters, fits to the rows, and stores one `Fit`."""
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Self
@@ -12,23 +13,22 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._types import Array, RandomState
 from .data import Standardiser, checked_weights
+from .data.preparation import as_rows, given_rows, table_rows
 from .data.rows import Rows
-from .data.tables.frames import Table
+from .data.tables.cells import Table
 from .data.tables.reading import category_mask, checked_table, set_names
-from .data.training import as_rows, table_rows
 from .explain import Contributions, Effects
-from .fit.apply import NO_WEIGHT, Predictions, finite_score, given_rows, new_rows, r2
+from .fit.apply import NO_WEIGHT, Predictions, finite_score, new_rows, r2
 from .fit.fit_rows import fit_rows
 from .fit.fitted import Fit
 from .model.machine import Machine
 from .report import Reporting
-from .runtime.atomic import all_or_nothing
-from .runtime.callbacks import CallbackSupportMixin, listening, tasks_of, with_callbacks
-from .runtime.checks import as_targets, check_given, whole, yes_no
-from .runtime.seeds import root_seed
+from .runtime.callbacks import CallbackSupportMixin, reported, with_callbacks
+from .runtime.checks import all_or_nothing, as_targets, check_given, whole, yes_no
+from .runtime.resources import root_seed
 from .search.cost import Cost
 from .search.plan import Plan
-from .solve.uncertainty import LeftOut
+from .solve.smoother import LeftOut
 
 
 class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
@@ -64,14 +64,18 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
     @with_callbacks
     def _fit(self, plan: Plan, X: Any, y: Any, sample_weight: ArrayLike | None) -> Self:
         """Read the rows, fit and store: all of it or nothing, as a task that callbacks are notified of."""
-        tasks, begin = tasks_of(self, X, y, sample_weight), perf_counter()
-        with all_or_nothing(self), listening(getattr(self, "verbose", 0), tasks):
+        begin = perf_counter()
+        with self._reported(X, y, sample_weight), all_or_nothing(self):
             rows, seed = self._rows(X, y, sample_weight), root_seed(self.random_state)
             categorical = category_mask(self.categorical_features, rows.names, rows.n_columns)
             self.fitted_ = fit_rows(rows, plan, categorical, seed, begin)
-        if tasks is not None:
-            tasks.finish()
         return self
+
+    def _reported(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> AbstractContextManager[None]:
+        """Report the progress of the fit inside, if anybody is to be told of it."""
+        verbose = getattr(self, "verbose", 0)
+        quiet = type(verbose) in (bool, int) and not verbose and not getattr(self, "_skl_callbacks", None)
+        return nullcontext() if quiet else reported(self, X, y, sample_weight, verbose)
 
     def _rows(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Rows[Table]:
         """Return the rows of a fit, and store the names of their columns."""
@@ -255,7 +259,9 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         yes_no("return_std", return_std)
         preparation = self.fitted_.preparation
         shape = () if preparation.single_output else (preparation.n_outputs,)
-        results = new_rows(X, self).apply(MachinePredictions(self, return_std), [shape] * (1 + return_std))
+        given = given_rows(X)
+        rows = given if given.in_memory else new_rows(given, self)
+        results = rows.apply(MachinePredictions(self, return_std), [shape] * (1 + return_std))
         return results if return_std else results[0]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:

@@ -8,8 +8,7 @@ import numpy as np
 from ._types import Array, RandomState
 from .runtime.checks import number, one_of, whole
 from .runtime.download import fetch_sml2010, fetch_year_prediction
-from .runtime.memory import check_memory
-from .runtime.seeds import Purpose, generator, root_seed
+from .runtime.resources import Purpose, check_memory, generator, root_seed
 from .runtime.sizes import LARGEST_FACTOR
 
 __all__ = ["fetch_sml2010", "fetch_year_prediction", "make_example1", "make_example2", "make_example3", "make_example4"]

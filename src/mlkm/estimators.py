@@ -10,14 +10,14 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from ._types import RandomState
 from .base import KernelMachine
 from .data import checked_weights
-from .fit.apply import given_rows
+from .data.preparation import given_rows
 from .incremental import Incremental
 from .kernels import KernelLike
 from .model.features import Interactions
 from .model.scales import Geometric
 from .runtime.callbacks import listening
 from .runtime.checks import as_targets, brief, is_auto, named_parameters, whole
-from .runtime.seeds import root_seed
+from .runtime.resources import root_seed
 from .search.plan import Plan
 from .solve import BY_NAME, GradientDescent, Solver
 

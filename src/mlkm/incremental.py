@@ -20,15 +20,14 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from ._types import Array
 from .base import KernelMachine
 from .data import checked_weights
-from .data.inputs import NO_TARGET, checked_targets
+from .data.preparation import as_rows
 from .data.rows import Block, MemoryRows, Rows
-from .data.tables.frames import Table
-from .data.training import as_rows
+from .data.scaling import NO_TARGET, checked_targets
+from .data.tables.cells import Table
 from .fit.apply import new_rows, sendable
 from .fit.row_sums import Span, in_units, wider
 from .model.prior import Prior
-from .runtime.atomic import all_or_nothing
-from .runtime.checks import as_targets, brief, check_given
+from .runtime.checks import all_or_nothing, as_targets, brief, check_given
 from .solve.sums import Sums, SumsOf
 
 _SAME = 1e-6  # by which features of two models may differ

@@ -11,9 +11,8 @@ from scipy.stats import beta
 
 from ._types import Array, BoolArray
 from .runtime.checks import array_of, finite_array, number, whole
-from .runtime.levels import exact_level, groups_of
-from .runtime.memory import check_memory
-from .runtime.seeds import Purpose, generator, root_seed
+from .runtime.confidence import exact_level, groups_of
+from .runtime.resources import Purpose, check_memory, generator, root_seed
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import metrics
 from ._types import Array, BoolArray
-from .data.tables.cells import RawColumn
-from .data.tables.frames import as_words
+from .data.tables.cells import RawColumn, as_words
 from .explain import Effects
 from .runtime.checks import array_of, brief, finite_array, place_of, whole
-from .runtime.levels import exact_level, exact_levels
+from .runtime.confidence import exact_level, exact_levels
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -13,7 +13,7 @@ from .kernels import Kernel, KernelLike, as_kernel
 from .model.features import Interactions, Sampling, draw_features
 from .model.scales import check_scale
 from .runtime.checks import as_numbers, brief, check_different_names, named_parameters
-from .runtime.seeds import Purpose, generator, root_seed
+from .runtime.resources import Purpose, generator, root_seed
 
 
 class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

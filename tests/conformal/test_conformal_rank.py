@@ -19,7 +19,7 @@ from mlkm.conformal.rank import (
     shares_up_to,
     weighted_quantiles,
 )
-from mlkm.runtime.levels import exact_level, exact_levels
+from mlkm.runtime.confidence import exact_level, exact_levels
 
 LEVELS = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99]
 

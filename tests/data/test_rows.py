@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from mlkm.data import Block, distinct_rows
-from mlkm.data.distinct import merged_in_order
+from mlkm.data.scan import merged_in_order
 
 
 @st.composite

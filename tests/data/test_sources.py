@@ -14,10 +14,10 @@ from source_rows import FEW, mixed, numbers, write
 
 import mlkm
 from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, config_context, open_table
+from mlkm.data.preparation import ArrayRows
 from mlkm.data.scan import PartOf, scan
-from mlkm.data.tables.frames import Table
-from mlkm.data.training import ArrayRows
-from mlkm.runtime.memory import memory_budget
+from mlkm.data.tables.cells import Table
+from mlkm.runtime.resources import memory_budget
 from mlkm.search.policy import policy_context
 
 

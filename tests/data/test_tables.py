@@ -13,10 +13,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from mlkm.data import LEVEL, NUMBER, TEXT, Inputs
-from mlkm.data.levels import numbers_in_memory
+from mlkm.data.level_encoding import numbers_in_memory
 from mlkm.data.tables import TableEncoder
+from mlkm.data.tables.cells import read_frame
 from mlkm.data.tables.columns import cycles_of, days, encode, fit_columns, inputs_of, on_circle
-from mlkm.data.tables.frames import read_frame
 
 
 def test_what_columns_become():

@@ -14,11 +14,11 @@ from sklearn.model_selection import KFold, PredefinedSplit
 import mlkm
 from mlkm import ConformalRegressor, MLKMRegressor, RKMRegressor, config_context, open_table
 from mlkm.data import plain_rows
+from mlkm.data.preparation import ArrayRows
 from mlkm.data.scan import parts, row_hashes
-from mlkm.data.tables.frames import Table
-from mlkm.data.training import ArrayRows
+from mlkm.data.tables.cells import Table
 from mlkm.model.machine import positions
-from mlkm.runtime.seeds import Purpose, generator
+from mlkm.runtime.resources import Purpose, generator
 from mlkm.search.policy import Policy, policy_context
 from mlkm.solve import GradientDescent, VariableProjection
 from mlkm.solve.closed_form import last_layer

@@ -40,7 +40,7 @@ def by_hand(model, X, y, rates, steps, penalty):
     """One sweep of Algorithm 1 from the initial machines: layer l of rotation j moves on part j + l - 1 alone, on
     centred targets in their own units."""
     from mlkm.data import distinct_rows
-    from mlkm.runtime.seeds import Purpose, generator
+    from mlkm.runtime.resources import Purpose, generator
     from mlkm.solve.descent import random_parts
 
     rows = distinct_rows(X, y[:, None])

@@ -12,9 +12,8 @@ from mlkm.data.scaling import stats_of
 from mlkm.datasets import make_example1, make_example2
 from mlkm.model.machine import predict
 from mlkm.model.terms import GaussianMap, Term
-from mlkm.search.evidence import KernelEvidence, refined, start
-from mlkm.search.input_selection import winsorised
-from mlkm.search.kernel_variances import best_noise, convex_weights, leave_one_out, weigh
+from mlkm.search.evidence import KernelEvidence, best_noise, convex_weights, leave_one_out, refined, start, weigh
+from mlkm.search.kernel_search import winsorised
 from mlkm.search.policy import Policy, policy_context
 from mlkm.solve import dual
 from mlkm.solve.stack import StackUncertainty
@@ -204,7 +203,7 @@ def test_convex_weights_do_not_need_nnls_to_succeed(error, monkeypatch):
     Y = rng.standard_normal((200, 1))
     members = np.stack([Y + 0.5 * rng.standard_normal(Y.shape), 1 + Y, -Y, np.zeros_like(Y)])
     expected = convex_weights(members, Y, np.ones(200), np.random.default_rng(1), 20)
-    monkeypatch.setattr("mlkm.search.kernel_variances.nnls", fails)
+    monkeypatch.setattr("mlkm.search.evidence.nnls", fails)
     found = convex_weights(members, Y, np.ones(200), np.random.default_rng(1), 20)
     np.testing.assert_allclose(found, expected, atol=1e-6)
 

@@ -12,10 +12,11 @@ from mlkm.data import LEVEL, NUMBER, TEXT, Inputs
 from mlkm.model.features import PointMap
 from mlkm.model.machine import predict
 from mlkm.model.sum_kernel import SumKernel
-from mlkm.model.terms import Parameter, Placement, Prepared, SearchRows, SearchTerm, Term, Values, default_terms
+from mlkm.model.terms import Parameter, Placement, Prepared, SearchRows, SearchTerm, Term, Values
 from mlkm.model.terms.term import fewer_directions, less_unlike, minus_half_squares
 from mlkm.model.transforms import fit_rank_transform
 from mlkm.search.evidence import refined, start
+from mlkm.search.policy import default_terms
 
 OMEGA = 12.0
 

@@ -14,7 +14,7 @@ from mlkm.data.rows import in_order
 from mlkm.datasets import make_example2
 from mlkm.runtime import progress
 from mlkm.runtime.callbacks import Bars, Lines, RichBars, listening, words_of
-from mlkm.runtime.threads import side_by_side
+from mlkm.runtime.resources import side_by_side
 from mlkm.search.policy import Policy, policy_context
 from mlkm.solve import GradientDescent
 
@@ -100,7 +100,7 @@ def test_a_stage_inside_another_is_part_of_it():
 
 def test_steps_of_two_threads_are_told_one_at_a_time(monkeypatch):
     """Who listens is known in threads, and none of their steps is lost or told while another one is."""
-    monkeypatch.setattr("mlkm.runtime.threads.blas_threads", lambda: 2)
+    monkeypatch.setattr("mlkm.runtime.resources.blas_threads", lambda: 2)
     monkeypatch.setattr("mlkm.data.rows.blas_threads", lambda: 4)
     events, inside, threads = [], threading.Lock(), set()
 
@@ -126,7 +126,7 @@ def test_steps_of_two_threads_are_told_one_at_a_time(monkeypatch):
 
 
 def test_a_fit_in_threads_has_the_same_bits(monkeypatch):
-    monkeypatch.setattr("mlkm.runtime.threads.blas_threads", lambda: 2)
+    monkeypatch.setattr("mlkm.runtime.resources.blas_threads", lambda: 2)
     events: list[Event] = []
     with policy_context(SMALL):
         silent = MLKMRegressor(random_state=0).fit(X, SKEWED).predict(X)

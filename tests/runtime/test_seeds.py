@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from mlkm.runtime.seeds import Purpose, generator, root_seed
+from mlkm.runtime.resources import Purpose, generator, root_seed
 
 KEYS = [
     (5, Purpose.FEATURES),

@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from mlkm.runtime import threads as _threads
-from mlkm.runtime.threads import Stopped, blas_threads, limited, side_by_side, stop_if_asked
+from mlkm.runtime import resources as _threads
+from mlkm.runtime.resources import Stopped, blas_threads, limited, side_by_side, stop_if_asked
 
 LONG = 20.0  # seconds after which a wait has failed
 

@@ -6,7 +6,7 @@ from time import perf_counter, process_time
 import numpy as np
 import pytest
 
-import mlkm.runtime.deadline as deadline
+import mlkm.runtime.progress as deadline
 from mlkm import MLKMRegressor
 from mlkm.datasets import make_example2
 from mlkm.search.cost import cost_of_default, within

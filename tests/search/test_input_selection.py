@@ -13,7 +13,7 @@ from mlkm.datasets import make_example1, make_example2, make_example3, make_exam
 from mlkm.model.terms import Additive, Placement, SearchRows
 from mlkm.model.transforms import fit_rank_transform
 from mlkm.search.evidence import gaussian_evidence
-from mlkm.search.input_selection import select_inputs, still_telling, telling_inputs
+from mlkm.search.kernel_search import select_inputs, still_telling, telling_inputs
 from mlkm.search.plan import Plan
 from mlkm.search.policy import Policy, policy_context
 

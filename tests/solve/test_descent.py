@@ -13,7 +13,7 @@ from mlkm.data import plain_rows
 from mlkm.data.rows import tree_sum
 from mlkm.datasets import make_example1
 from mlkm.model.machine import flatten, positions, predict, with_layers
-from mlkm.runtime.seeds import Purpose, generator
+from mlkm.runtime.resources import Purpose, generator
 from mlkm.solve import GradientDescent
 from mlkm.solve.descent import OneBlock, Step, census, copied, part_number, random_parts, train
 from mlkm.solve.training_rows import loss, loss_gradient, training_rows

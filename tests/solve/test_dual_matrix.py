@@ -8,7 +8,7 @@ from kernel_rows import kernel_and_rows, solved_exactly
 
 from mlkm.data import plain_rows
 from mlkm.model.machine import predict
-from mlkm.runtime import threads as _threads
+from mlkm.runtime import resources as _threads
 from mlkm.solve import dual
 from mlkm.solve.dual_matrix import ArrayBlocks, Pairs, Strips, pair
 

@@ -10,7 +10,7 @@ from .._version import __version__
 from ..data.table_files import is_hidden
 from ..files import load
 from ..runtime.atomic import check_writable
-from ..runtime.levels import exact_level
+from ..runtime.confidence import exact_level
 from .console import UsageError, sentence
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from ..data.rows import Block
-from ..data.tables.frames import Table
+from ..data.tables.cells import Table
 from ..fit.apply import names_of, new_rows, predict_table
 from ..onnx import to_onnx
 from ..report.facts import FitRecord, ReportedModel, fit_facts, reported_model

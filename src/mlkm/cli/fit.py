@@ -19,7 +19,7 @@ from ..report.facts import FitRecord, fit_facts
 from ..report.held_out import score
 from ..report.page import make_report, plotly_script
 from ..report.words import number, percent, plural, seconds
-from ..runtime.levels import exact_level
+from ..runtime.confidence import exact_level
 from ..search.cost import said
 from ..search.policy import EFFORTS, check_effort
 from .app import Json, check_level, check_output

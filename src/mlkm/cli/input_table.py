@@ -11,10 +11,10 @@ import numpy as np
 from .._types import Array, BoolArray, IntArray
 from ..data.rows import block_rows
 from ..data.table_files import FileRows, open_table
-from ..data.tables.frames import read_frame
+from ..data.tables.cells import read_frame
 from ..fit.apply import names_of
 from ..report.words import plural
-from ..runtime.memory import check_memory
+from ..runtime.resources import check_memory
 from .console import Console, UsageError
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from .._types import Array, IntArray
-from ..data.inputs import scale_of
+from ..data.scaling import scale_of
 from ..exceptions import warn
 from ..runtime.checks import brief, one_of
-from ..runtime.levels import groups_of
+from ..runtime.confidence import groups_of
 from .rank import RowWeights, counts_up_to, quantiles, rank, rows_needed, shares_up_to, weighted_quantiles
 from .scores import ScoredRegressor
 from .wrapped_estimator import Regressor

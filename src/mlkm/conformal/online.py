@@ -22,10 +22,10 @@ from sklearn.utils import column_or_1d, indexable
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from .._types import Array, IntArray, RandomState
-from ..data.inputs import checked_weights
+from ..data.scaling import checked_weights
 from ..runtime import checks as check
-from ..runtime.levels import exact_level
-from ..runtime.seeds import root_seed
+from ..runtime.confidence import exact_level
+from ..runtime.resources import root_seed
 from .bands import calibration_rows
 from .rank import Threshold
 from .scores import (

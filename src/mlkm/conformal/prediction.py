@@ -21,10 +21,11 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from .._types import Array
 from ..data import GivenRows, Rows, given_weights
-from ..data.tables.frames import Table
-from ..fit.apply import Predictions, given_rows, new_rows
+from ..data.preparation import given_rows
+from ..data.tables.cells import Table
+from ..fit.apply import Predictions, new_rows
 from ..runtime.checks import as_float, as_numbers, brief, yes_no
-from ..runtime.levels import are_several, exact_levels
+from ..runtime.confidence import are_several, exact_levels
 from .bands import Band, Request
 from .wrapped_estimator import ConformalEstimator, warn_outside
 

@@ -20,12 +20,12 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 
 from .._types import Array, BoolArray
-from ..data.levels import LevelNumbers, numbers_in_memory
+from ..data.level_encoding import LevelNumbers, numbers_in_memory
 from ..data.scaling import Standardiser, standardiser
 from ..data.tables import TableEncoder
 from ..kernels import Gaussian
 from ..model.features import FeatureMap, draw_features
-from ..runtime.seeds import Purpose, generator
+from ..runtime.resources import Purpose, generator
 from ..runtime.sizes import QUANTILE_STEPS, WEAK_MOMENT
 from ..solve.ridge import eigen
 

@@ -2,7 +2,7 @@
 exact arithmetic.
 
 In floating point 0.9 x 10 or 0.7 x 110 may fall on the wrong side of a whole number, so levels are exact fractions
-(`mlkm.runtime.levels`). In time order the bound is a `Threshold` that moves with every outcome.
+(`mlkm.runtime.confidence`). In time order the bound is a `Threshold` that moves with every outcome.
 """
 
 from bisect import bisect_left, insort
@@ -28,7 +28,7 @@ class RowWeights(NamedTuple):
 def rank(m: int, level: Fraction) -> int:
     """Return ceil(level (m + 1)): which of m scores in increasing order bounds a new one; m + 1 stands for infinity.
 
-    >>> from mlkm.runtime.levels import exact_level
+    >>> from mlkm.runtime.confidence import exact_level
     >>> rank(19, exact_level(0.95)), rank(18, exact_level(0.95))
     (19, 19)
     """
@@ -38,7 +38,7 @@ def rank(m: int, level: Fraction) -> int:
 def rows_needed(level: Fraction) -> int:
     """Return the least m with rank(m, level) <= m.
 
-    >>> from mlkm.runtime.levels import exact_level
+    >>> from mlkm.runtime.confidence import exact_level
     >>> rows_needed(exact_level(0.95))
     19
     """

@@ -14,16 +14,16 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from .._types import Array, IntArray, RandomState
 from ..base import KernelMachine
-from ..data.inputs import checked_weights, given_weights
+from ..data.preparation import as_rows
 from ..data.rows import Rows
+from ..data.scaling import checked_weights, given_weights
 from ..data.scan import PartOf
-from ..data.training import as_rows
 from ..estimators import MLKMRegressor
 from ..fit.apply import new_rows
 from ..report import Reporting
 from ..runtime.checks import as_targets, brief, check_some_rows, named_parameters, one_of
-from ..runtime.levels import exact_levels, groups_of
-from ..runtime.seeds import root_seed
+from ..runtime.confidence import exact_levels, groups_of
+from ..runtime.resources import root_seed
 from .bands import Band, CalibrationScores, Request, SplitBand, calibration_rows
 from .calibration import calibrate
 from .prediction import Levels, PredictsBand

@@ -28,12 +28,12 @@ from sklearn.utils.validation import _num_samples
 
 from .._types import Array, IntArray
 from ..base import KernelMachine
-from ..data.tables.frames import Table
-from ..data.training import keeps_groups_together, splits_of
+from ..data.folds import keeps_groups_together, splits_of
+from ..data.tables.cells import Table
 from ..exceptions import warn
 from ..fit.apply import sendable
 from ..runtime.checks import brief
-from ..runtime.seeds import Purpose, generator
+from ..runtime.resources import Purpose, generator
 from ..runtime.sizes import BAND_ENTRIES
 from .bands import Band, CalibrationScores, CalibrationWeights, Request, RowsOfGroup, check_weights
 from .rank import RowWeights, row_quantiles, row_shares

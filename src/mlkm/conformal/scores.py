@@ -25,10 +25,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array, IntArray
 from ..data import GivenRows
-from ..data.training import as_splitter, groups_for, keeps_groups_together
+from ..data.folds import groups_for, keeps_groups_together
 from ..exceptions import warn
 from ..fit.apply import sendable
-from ..runtime.checks import one_of
+from ..runtime.checks import as_splitter, one_of
 from ..runtime.sizes import NEGLIGIBLE_UNIT
 from .quantile import QuantileBand, check_rows, check_table, fit_quantiles
 from .wrapped_estimator import (

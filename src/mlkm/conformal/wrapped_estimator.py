@@ -19,10 +19,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array, RandomState
 from ..base import KernelMachine
-from ..data.training import as_rows
+from ..data.preparation import as_rows, given_rows
 from ..estimators import MLKMRegressor
 from ..exceptions import OutsideWarning, warn
-from ..fit.apply import given_rows, r2
+from ..fit.apply import r2
 from ..runtime.checks import brief, one_of
 
 

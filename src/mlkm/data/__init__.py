@@ -1,10 +1,22 @@
 """The data of a fit: tables, rows in blocks, and their preparation to distinct, standardised rows."""
 
-from .distinct import distinct_rows, midranks, plain_rows, tie_numbers
-from .inputs import LEVEL, NUMBER, TEXT, Inputs, checked_weights, given_weights, scale_of
+from ..runtime.checks import as_splitter
+from .folds import splits_of
 from .rows import Block, GivenRows, RowFunction, Rows, Workers, blocks
-from .scaling import InputRange, Standardiser, check_near, standardiser
-from .training import as_splitter, splits_of
+from .scaling import (
+    LEVEL,
+    NUMBER,
+    TEXT,
+    InputRange,
+    Inputs,
+    Standardiser,
+    check_near,
+    checked_weights,
+    given_weights,
+    scale_of,
+    standardiser,
+)
+from .scan import distinct_rows, midranks, plain_rows, tie_numbers
 
 __all__ = [
     "LEVEL",

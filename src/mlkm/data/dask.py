@@ -16,12 +16,11 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from .._types import Array
-from ..runtime.memory import current_client
-from ..runtime.threads import limited
-from .inputs import checked_block_weights, checked_targets
+from ..runtime.resources import current_client, limited
 from .rows import FAN, Block, RowFunction, Rows, Workers, block_rows, blocks, is_dask
+from .scaling import checked_block_weights, checked_targets
 from .scan import joined_columns
-from .tables.frames import Table, is_frame, read_array, read_frame
+from .tables.cells import Table, is_frame, read_array, read_frame
 
 _RETRIES = 3  # of a task that fails, as by a file that could not be read just then
 _OWN = (None, "dask.distributed", "distributed")  # names of a scheduler that is a cluster

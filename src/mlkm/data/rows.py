@@ -20,8 +20,8 @@ from sklearn.utils.validation import _num_samples
 
 from .._types import Array, BoolArray, IntArray
 from ..runtime.progress import stage
-from ..runtime.threads import blas_threads, limited, stopping, submitted
-from .inputs import Inputs
+from ..runtime.resources import blas_threads, limited, stopping, submitted
+from .scaling import Inputs
 from .tables.reading import one_warning
 
 if TYPE_CHECKING:

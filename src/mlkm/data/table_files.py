@@ -14,8 +14,8 @@ import numpy as np
 from .._types import Array
 from ..runtime.checks import brief, file_path
 from ..runtime.progress import is_listened_to
-from .inputs import checked_block_weights, checked_targets
 from .rows import Block, LocalRows, block_rows
+from .scaling import checked_block_weights, checked_targets
 from .schemas import (
     as_text,
     check_goes_with,
@@ -27,7 +27,7 @@ from .schemas import (
     told_with,
     unified,
 )
-from .tables.frames import check_names, read_frame
+from .tables.cells import check_names, read_frame
 
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".arrow": "feather", ".csv": "csv"}
 

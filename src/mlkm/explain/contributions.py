@@ -20,8 +20,8 @@ import numpy as np
 
 from .._types import Array, BoolArray, IntArray
 from ..data import blocks
-from ..data.tables.frames import Table
-from ..runtime.seeds import Purpose, generator
+from ..data.tables.cells import Table
+from ..runtime.resources import Purpose, generator
 from .effects import Effects, main_effect
 from .partial_dependence import DETAIL, Background, FittedModel, PartialDependence
 

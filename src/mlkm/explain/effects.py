@@ -26,9 +26,9 @@ import numpy as np
 
 from .._types import Array, IntArray
 from ..data import blocks
-from ..data.tables.frames import Table
+from ..data.tables.cells import Table
 from ..runtime.checks import number
-from ..runtime.seeds import Purpose, generator
+from ..runtime.resources import Purpose, generator
 from ..solve.smoother import Functionals
 from .partial_dependence import DETAIL, Knots, PartialDependence
 

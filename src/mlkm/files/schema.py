@@ -25,10 +25,9 @@ from ..conformal.regressor import ConformalRegressor
 from ..conformal.resampling import BootstrapBand, CrossBand, JackknifeBand
 from ..conformal.scores import FittedRegressor, ScoredRegressor, ScoreSettings
 from ..data import Block
-from ..data.inputs import Inputs
-from ..data.levels import LevelNumbers, LevelValues
+from ..data.level_encoding import LevelNumbers, LevelValues
 from ..data.preparation import Preparation
-from ..data.scaling import InputRange, Standardiser
+from ..data.scaling import InputRange, Inputs, Standardiser
 from ..data.tables.columns import CategoryColumn, DateColumn, NumberColumn, TextBasis
 from ..data.tables.reading import Reader, TableEncoder
 from ..estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
@@ -41,14 +40,13 @@ from ..model.scales import Geometric
 from ..model.sum_kernel import SumKernel, TransformedKernel
 from ..model.terms.gaussian import GaussianMap
 from ..model.terms.laplace import LaplaceMap
-from ..model.terms.level_effects import LevelMap
-from ..model.terms.linear import LinearMap
+from ..model.terms.main_effects import LevelMap, LinearMap
 from ..model.terms.term import Term
 from ..model.transforms import BackTransform, RankTransform, TargetTransform
 from ..random_features import RandomFeatures
 from ..runtime.records import RefusedError, check_values, record
 from ..search.kernel_search import LearnedKernel
-from ..search.seen import Seen
+from ..search.policy import Seen
 from ..solve.closed_form import Kernels, Ridge
 from ..solve.gradient import GradientDescent
 from ..solve.projection import VariableProjection

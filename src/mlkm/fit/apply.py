@@ -13,26 +13,16 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array
-from ..data.dask import Collection
-from ..data.inputs import check_predicted
-from ..data.rows import Block, GivenRows, Rows, is_dask
-from ..data.scaling import Stats, merged_if_any, stats_of
+from ..data.preparation import given_rows
+from ..data.rows import Block, Rows
+from ..data.scaling import Stats, check_predicted, merged_if_any, stats_of
 from ..data.table_files import FileRows, open_table
-from ..data.tables.frames import Table, is_words
+from ..data.tables.cells import Table, is_words
 from ..data.tables.reading import one_warning
 from ..runtime.atomic import atomic_write
 from ..runtime.checks import brief, file_path
 
 NO_WEIGHT = "All sample weights are zero, so there is no row to score; give a row a positive weight."
-
-
-def given_rows(X: object) -> Rows[Any]:
-    """Return inputs as rows: an opened table, a collection of dask, or an array or a frame in memory."""
-    if isinstance(X, Rows):
-        return X
-    if is_dask(X):
-        return Collection(X)
-    return GivenRows(X)
 
 
 def new_rows(X: object, model: Any) -> Rows[Any]:

@@ -17,8 +17,8 @@ from ..kernels import Gaussian
 from ..model.features import FeatureMap, draw_features
 from ..model.machine import Layers, Machine, averaged, layer_shapes, predict, with_last
 from ..model.prior import Prior
-from ..runtime.seeds import Purpose, generator
-from ..search.kernel_variances import convex_weights
+from ..runtime.resources import Purpose, generator
+from ..search.evidence import convex_weights
 from ..search.plan import Plan
 from ..solve import Problem, Solution, VariableProjection
 from ..solve.closed_form import one_layer

@@ -22,16 +22,13 @@ from ..model.transforms import (
     share_of_spread,
     straightness,
 )
-from ..runtime.deadline import search_is_late
-from ..runtime.progress import advance, stage
-from ..runtime.seeds import Purpose, generator
+from ..runtime.progress import advance, search_is_late, stage
+from ..runtime.resources import Purpose, generator, side_by_side
 from ..runtime.sizes import MATRIX_ALONE
-from ..runtime.threads import side_by_side
+from ..search.evidence import convex_weights, shared_weights
 from ..search.kernel_search import LearnedKernel, search_kernels, weighed
-from ..search.kernel_variances import convex_weights, shared_weights
 from ..search.plan import Plan
-from ..search.policy import Policy
-from ..search.seen import Seen
+from ..search.policy import Policy, Seen
 from ..solve.dual import solvable_rows, solve_dual, usual_steps
 from ..solve.ridge import ridge
 

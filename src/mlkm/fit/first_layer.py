@@ -8,8 +8,8 @@ from .._types import Array
 from ..data import Block
 from ..model.features import FeatureMap, draw_features
 from ..model.prior import Part, Prior, SumPart
-from ..runtime.seeds import Purpose, generator
-from ..search.kernel_features import learn_first_layer, relevant_scales, scale_by_leave_one_out, scale_of_kernel
+from ..runtime.resources import Purpose, generator
+from ..search.kernel_features import learn_first_layer, relevant_scales, scale_by_leave_one_out
 from ..search.plan import Plan
 
 
@@ -56,7 +56,7 @@ def scale_of(first: Prior) -> Array:
     over the features that see them."""
     for part in first.parts:
         if isinstance(part, SumPart):
-            return scale_of_kernel(part.kernel, part.points.shape[1])
+            return part.kernel.scales(part.points.shape[1])
     frequencies = next(phi.frequencies for part in first.parts for _, phi in part.maps if isinstance(phi, FeatureMap))
     seen = np.maximum((frequencies != 0).sum(axis=1), 1)
     return np.asarray(np.sqrt((frequencies**2).sum(axis=1) / seen))

@@ -6,16 +6,21 @@ from contextlib import contextmanager
 import numpy as np
 
 from .._types import Array
-from ..data.preparation import Preparation, Standardised, TrainingInputs, Unscaled, fit_preparation
+from ..data.preparation import (
+    Preparation,
+    Standardised,
+    TrainingInputs,
+    Unscaled,
+    fit_preparation,
+    in_blocks,
+    in_memory,
+)
 from ..data.rows import Block, Rows
 from ..data.scan import Scan, scan
-from ..data.tables.frames import Table
-from ..data.training import in_blocks, in_memory
+from ..data.tables.cells import Table
 from ..exceptions import warn
-from ..runtime.deadline import ending
-from ..runtime.memory import check_memory, memory_budget
-from ..runtime.progress import announce
-from ..runtime.seeds import Purpose, generator
+from ..runtime.progress import announce, ending
+from ..runtime.resources import Purpose, check_memory, generator, memory_budget
 from ..runtime.sizes import EXACT_ROWS, MATRICES_HELD, ROW_COPIES, SAMPLE_ROWS
 from ..search.plan import Plan
 from ..solve.uncertainty import RidgeUncertainty

@@ -28,11 +28,11 @@ from ..runtime.records import from_record, to_record
 from ..runtime.sizes import SAMPLE_ROWS
 from ..search.kernel_search import LearnedKernel
 from ..search.plan import Plan
-from ..search.policy import Policy
-from ..search.seen import Seen
+from ..search.policy import Policy, Seen
+from ..solve.smoother import LeftOut, places
 from ..solve.stack import StackUncertainty
 from ..solve.sums import Sums
-from ..solve.uncertainty import LeftOut, RidgeUncertainty, places
+from ..solve.uncertainty import RidgeUncertainty
 from .row_sums import Span, averaging_to_one, in_units, solved_sums, units_for, wider
 from .train import Fitted, train_again
 

@@ -12,11 +12,10 @@ from ..data import Block, Standardiser, Workers
 from ..model.features import JointMap
 from ..model.machine import Machine, input_gradient, predict_average
 from ..model.prior import Prior
-from ..runtime.deadline import fit_is_late, without_search_end
-from ..runtime.progress import stage
-from ..runtime.seeds import Purpose, generator
+from ..runtime.progress import fit_is_late, stage, without_search_end
+from ..runtime.resources import Purpose, generator
 from ..runtime.sizes import EXCHANGED_COLUMNS, RELEVANCE_ENTRIES, RELEVANCE_ROWS
-from ..search.kernel_features import features_of, scale_of_kernel
+from ..search.kernel_features import features_of
 from ..search.kernel_search import LearnedKernel, weighed
 from ..search.plan import Plan
 from ..solve import GradientDescent, Problem, Solution
@@ -74,7 +73,7 @@ def by_kernels(rows: Block, plan: Plan, found: LearnedKernel | None = None, work
         fit = replace(_less(fit, 1 - share), seen=fit.seen.by("kernels", 0, len(rows)).by("shares", 0, len(rows)))
     error = fit.loo_error
     solution = Solution(machines, [], float(error.sum()), 1, fit.noise / len(rows), 0.0, error)
-    widths, scales = (machines[0].maps[0].n_features,), (scale_of_kernel(fit.kernel, rows.X.shape[1]),)
+    widths, scales = (machines[0].maps[0].n_features,), (fit.kernel.scales(rows.X.shape[1]),)
     relevance = (
         relevance_of_kernels(fit.machines, rows.X, rows.Y.shape[1])
         if rows.inputs.plain

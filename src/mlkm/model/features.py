@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike
 from .._types import Array, IntArray
 from ..kernels import Kernel
 from ..runtime.checks import brief, one_of, whole
-from ..runtime.memory import check_memory
+from ..runtime.resources import check_memory
 from .transforms import RankTransform
 
 Order: TypeAlias = int | Literal["full"]

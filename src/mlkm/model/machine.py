@@ -22,8 +22,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from .._types import Array, BoolArray
+from ..runtime.resources import side_by_side
 from ..runtime.sizes import PARALLEL_ENTRIES
-from ..runtime.threads import side_by_side
 from .transforms import BackTransform
 
 Weights: TypeAlias = tuple[Array, ...]

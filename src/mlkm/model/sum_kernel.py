@@ -14,8 +14,8 @@ import numpy as np
 
 from .._types import Array
 from ..data import blocks
+from ..runtime.resources import stop_if_asked
 from ..runtime.sizes import PIECE_COLUMNS, PIECE_ROWS
-from ..runtime.threads import stop_if_asked
 from .features import JointMap, ProductMap
 from .machine import Machine
 from .terms import Term
@@ -150,12 +150,12 @@ class SumKernel:
         """Return the kernel with no more directions of texts than the rows X tell apart."""
         return replace(self, terms=tuple(term.with_short_texts(X) for term in self.terms))
 
-    def squared_scales(self, d: int) -> Array:
-        """Return the mean squared scale of every input over the terms that have scales, by their variances."""
+    def scales(self, d: int) -> Array:
+        """Return the root mean square, weighted by variances, of every input's scale over the terms that have one."""
         scales = [(term.variance, term.phi.squared_scales()) for term in self.terms]
         seen = [(variance, squares) for variance, squares in scales if squares is not None]
         total = sum(variance for variance, _ in seen)
-        return np.asarray(sum(variance * squares for variance, squares in seen) / total) if total else np.zeros(d)
+        return np.sqrt(sum(variance * squares for variance, squares in seen) / total) if total else np.zeros(d)
 
     def machine(self, X: Array, alpha: Array, intercept: Array, single: bool = False) -> Machine:
         """Return sum_i alpha_i K(x, x_i) + a as a machine of one layer; alpha is (n, k). Kernels are in float32 if

@@ -14,9 +14,9 @@ from ..base import KernelMachine
 from ..conformal.regressor import ConformalRegressor
 from ..runtime.atomic import atomic_write
 from ..runtime.checks import file_path, one_of
-from .bands import band_ends
 from .graph import Graph, package
 from .inputs import Source
+from .intervals import band_ends
 from .machines import machine_mean
 from .scikit_learn import before_last
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .._types import Array, IntArray
-from ..runtime.sizes import INDICATOR_LEVELS
+from ..runtime.sizes import EXPORTED_INDICATOR_LEVELS
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
@@ -278,7 +278,7 @@ class Graph:
         comparisons."""
         seen, P = np.flatnonzero(weights), self.points(points)
         levels_of = {c: np.unique(points[:, c]).astype(np.float64) for c in seen}
-        few = [c for c in seen if len(levels_of[c]) <= INDICATOR_LEVELS]
+        few = [c for c in seen if len(levels_of[c]) <= EXPORTED_INDICATOR_LEVELS]
         parts = []
         if few:
             at = np.repeat(few, [len(levels_of[c]) for c in few])
@@ -286,7 +286,7 @@ class Graph:
             left = self.cast(self("Equal", self.columns(Z, at), levels), dtype)
             right = self.cast(self("Equal", self("Gather", P, at, axis=0), levels[:, None]), dtype)
             parts.append(self("MatMul", left, self("Mul", right, weights[at, None].astype(dtype))))
-        for c in (c for c in seen if len(levels_of[c]) > INDICATOR_LEVELS):
+        for c in (c for c in seen if len(levels_of[c]) > EXPORTED_INDICATOR_LEVELS):
             same = self("Equal", self.columns(Z, np.array([c])), self("Gather", P, np.array([c]), axis=0))
             parts.append(self("Where", same, weights[c].astype(dtype), np.zeros((), dtype)))
         if not parts:

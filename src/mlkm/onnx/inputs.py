@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._types import Array
 from ..base import KernelMachine
 from ..conformal.regressor import ConformalRegressor
-from ..data.levels import LevelNumbers
+from ..data.level_encoding import LevelNumbers
 from ..data.scaling import Standardiser
 from ..data.tables.cells import RawColumn
 from ..data.tables.columns import CYCLES, DIGITS, CategoryColumn, Column, DateColumn, NumberColumn

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._types import Array
-from ..data.tables.cells import RawColumn
-from ..data.tables.frames import Table
+from ..data.tables.cells import RawColumn, Table
 from ..explain import Effects
 from ..fit.fitted import Fit
 from ..runtime.checks import as_targets

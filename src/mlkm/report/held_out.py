@@ -15,8 +15,7 @@ from threadpoolctl import threadpool_limits
 from .. import metrics
 from .._types import Array, BoolArray, IntArray
 from ..data import Block
-from ..data.tables.cells import RawColumn
-from ..data.tables.frames import as_words
+from ..data.tables.cells import RawColumn, as_words
 from ..explain import Effects
 from ..metrics import Coverage
 

@@ -133,27 +133,3 @@ def interrupted_by_sigterm() -> Iterator[None]:
     finally:
         if ours:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-@contextmanager
-def all_or_nothing(model: Any) -> Iterator[None]:
-    """Restore the attributes of the model if the block inside fails or is interrupted.
-
-    >>> from types import SimpleNamespace
-    >>> model = SimpleNamespace(fitted=1)
-    >>> with all_or_nothing(model):
-    ...     model.fitted, model.half = 2, True
-    ...     raise RuntimeError("the cluster was lost")
-    Traceback (most recent call last):
-    ...
-    RuntimeError: the cluster was lost
-    >>> model
-    namespace(fitted=1)
-    """
-    before = dict(vars(model))
-    try:
-        yield
-    except BaseException:
-        vars(model).clear()
-        vars(model).update(before)
-        raise

@@ -9,8 +9,8 @@ no flicker, and the remaining time is shown for stages of more than five seconds
 """
 
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from numbers import Integral
 from time import perf_counter
@@ -33,7 +33,7 @@ except ImportError:  # before 1.9
         return method
 
 
-__all__ = ["CallbackSupportMixin", "Everyone", "Tasks", "tasks_of", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "Everyone", "Tasks", "reported", "with_callbacks"]
 
 
 def with_callbacks(method: F) -> F:
@@ -79,9 +79,14 @@ class Tasks:
             task.call_on_fit_task_end(estimator=self.model)
 
 
-def tasks_of(model: Any, X: Any, y: Any, sample_weight: Any) -> Tasks | None:
-    """Return the tasks of a fit if the model has callbacks, else None."""
-    return Tasks(model, X, y, sample_weight) if getattr(model, "_skl_callbacks", None) else None
+@contextmanager
+def reported(model: Any, X: Any, y: Any, sample_weight: Any, verbose: Any) -> Iterator[None]:
+    """Report the progress of the fit inside as `verbose` asks for, and to the callbacks of the model, if it has any."""
+    tasks = Tasks(model, X, y, sample_weight) if getattr(model, "_skl_callbacks", None) else None
+    with listening(verbose, tasks):
+        yield
+    if tasks is not None:
+        tasks.finish()
 
 
 class Everyone:

@@ -3,7 +3,8 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import wraps
 from inspect import signature
@@ -361,3 +362,44 @@ def named_parameters(call: Callable[Concatenate[S, P], R]) -> Callable[Concatena
         return call(self, *args, **kwargs)
 
     return checked
+
+
+@contextmanager
+def all_or_nothing(model: Any) -> Iterator[None]:
+    """Restore the attributes of the model if the block inside fails or is interrupted.
+
+    >>> from types import SimpleNamespace
+    >>> model = SimpleNamespace(fitted=1)
+    >>> with all_or_nothing(model):
+    ...     model.fitted, model.half = 2, True
+    ...     raise RuntimeError("the cluster was lost")
+    Traceback (most recent call last):
+    ...
+    RuntimeError: the cluster was lost
+    >>> model
+    namespace(fitted=1)
+    """
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(before)
+        raise
+
+
+def as_splitter(cv: Any, others: str) -> Any:
+    """Return `cv` as a number of folds, a splitter or a list of splits; messages name `others` as allowed, too."""
+    if isinstance(cv, Integral) and not isinstance(cv, (bool, np.bool_)):
+        return whole("cv as a number of folds", cv, 2)
+    if hasattr(cv, "split") and hasattr(cv, "get_n_splits"):
+        return cv
+    try:
+        pairs = [] if isinstance(cv, (str, bytes)) else list(cv)
+    except TypeError:  # no iterable, or an array without a dimension
+        pairs = []
+    if not pairs or not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in pairs):
+        raise ValueError(
+            f"cv must be {others}, a number of folds, a splitter or an iterable of splits; got {brief(cv)}."
+        )
+    return pairs

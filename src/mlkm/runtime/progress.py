@@ -1,12 +1,15 @@
-"""The progress of a fit, reported in stages to a listener.
+"""The progress of a fit, reported in stages to a listener, and its deadline.
 
     with stage("search", total=30) as step:
         step()
 
 Functions called inside count steps of the open stage with `advance()`. A stage inside another is part of it and reports
 nothing itself. The listener and the open stage are context variables, which are copied into the threads of a fit
-(`mlkm.runtime.threads`); events are sent one at a time, from whichever thread. Without a listener a step costs one
+(`mlkm.runtime.resources`); events are sent one at a time, from whichever thread. Without a listener a step costs one
 look-up of a variable.
+
+A fit that was given a number of seconds has a deadline, and an optimisation that is late stops where it is. A search
+ends earlier than the fit, so that there is time for what comes after it. Without a deadline nothing is ever late.
 """
 
 import threading
@@ -14,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from math import inf
 from time import perf_counter
 from typing import Protocol
 
@@ -139,3 +143,43 @@ def telling(listener: Listener | None) -> Iterator[None]:
 
 def _uncounted(steps: int = 1) -> None:
     pass
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """The times, by `perf_counter`, at which the search and the whole fit should be over."""
+
+    search: float = inf
+    fit: float = inf
+
+
+_CURRENT: ContextVar[Deadline] = ContextVar("deadline", default=Deadline())  # noqa: B039, a frozen dataclass
+
+
+@contextmanager
+def ending(deadline: Deadline) -> Iterator[None]:
+    """Set the deadline of the work inside."""
+    token = _CURRENT.set(deadline)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
+@contextmanager
+def without_search_end() -> Iterator[None]:
+    """Give a search inside all the time that is left of the fit."""
+    with ending(Deadline(_CURRENT.get().fit, _CURRENT.get().fit)):
+        yield
+
+
+def search_is_late() -> bool:
+    """Return whether a search should end with what it has."""
+    end = _CURRENT.get().search
+    return end < inf and perf_counter() > end
+
+
+def fit_is_late() -> bool:
+    """Return whether no optional work should be started."""
+    end = _CURRENT.get().fit
+    return end < inf and perf_counter() > end

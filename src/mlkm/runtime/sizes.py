@@ -20,7 +20,7 @@ RELEVANCE_ROWS = (100, 1000)  # rows of them, at least and at most
 BLOCK_ENTRIES = 2**20  # numbers in a block of features of layer 1 in training: 8 MB in float64
 EPOCHS_AHEAD = 50  # epochs at most that a rotation in a process of its own runs ahead of the stopping rule
 WEIGHTS_AHEAD = 2**22  # weights that it returns of them, at most
-INDICATOR_LEVELS = 32  # levels of a column up to which ONNX compares levels by a product of indicators
+EXPORTED_INDICATOR_LEVELS = 32  # levels of a column up to which ONNX compares levels by a product of indicators
 EXPORTED_SIDE = 2000  # rows or features of a factor that an ONNX model stores, at most: 32 MB
 BAND_ENTRIES = 2**22  # numbers in a block of new rows by training rows, for bands of method="cross": 32 MB
 PRODUCT_TASKS = 64  # tasks of a cluster per product with a kernel matrix

@@ -26,9 +26,8 @@ import numpy as np
 
 from ..data.rows import block_rows
 from ..runtime import sizes
-from ..runtime.memory import memory_budget
+from ..runtime.resources import blas_threads, limited, memory_budget
 from ..runtime.sizes import DIRECT_ROWS, EXACT_ROWS
-from ..runtime.threads import blas_threads, limited
 from ..solve.dual import landmarks, usual_steps
 from .policy import EFFORTS, LEAST, Policy, between, with_sizes
 

@@ -22,7 +22,7 @@ from ..model.features import FeatureMap, Role, draw_features
 from ..model.prior import Part, Prior, SumPart
 from ..model.sum_kernel import SumKernel
 from ..model.terms import GaussianMap, Term
-from ..runtime.seeds import Purpose, generator
+from ..runtime.resources import Purpose, generator
 from ..runtime.sizes import LANDMARK_FLOORS, PRECISE_NOISE
 from ..solve.ridge import ridge
 from .kernel_search import LearnedKernel, learn_kernel, with_residual_search
@@ -85,14 +85,9 @@ def relevant_scales(rows: Block, plan: Plan) -> Array:
     learned alone."""
     d = rows.X.shape[1]
     learned = learn_kernel(rows, replace(plan, orders=(d,), policy=replace(plan.policy, draws=1)))
-    scales = scale_of_kernel(learned.kernel, d)
+    scales = learned.kernel.scales(d)
     size = float(np.sqrt(np.mean(scales**2)))
     return scales / size if size > 0 else np.ones(len(scales))
-
-
-def scale_of_kernel(kernel: SumKernel, d: int) -> Array:
-    """Return the root mean square of the scales of the Gaussian terms, by their variances."""
-    return np.sqrt(kernel.squared_scales(d))
 
 
 def _leading(term: Term, most: int) -> FeatureMap:

@@ -26,8 +26,8 @@ from ..model.features import Interactions, as_orders
 from ..model.scales import Geometric, check_scale
 from ..runtime import checks as check
 from ..runtime.checks import brief, is_auto
-from ..runtime.deadline import Deadline
-from ..runtime.memory import check_memory
+from ..runtime.progress import Deadline
+from ..runtime.resources import check_memory
 from ..runtime.sizes import LARGEST_ANGLE
 from ..solve import BY_NAME, GradientDescent, Kernels, Ridge, Solver, VariableProjection
 from ..solve.solver import as_solver
@@ -142,7 +142,8 @@ class Plan:
         widths = _widths(asked["widths"]) or (policy.descent_widths if by_descent else None)
         depth = 1 if widths is None else len(widths)
         solver = named or (Ridge() if depth == 1 else VariableProjection())
-        solver.check(depth)
+        if named is not None:
+            named.check(depth)
         scales, kernels, interactions = _per_layer(asked["scales"], depth), asked["kernels"], asked["interactions"]
         relevance, linear = (check.yes_no_auto(name, asked[name]) for name in ("relevance", "linear"))
         learned = is_auto(scales[0]) and bool(relevance) and not by_descent

@@ -14,20 +14,30 @@ A fit takes the policy in force when it begins. An ablation is the default with 
 
 Sizes of blocks, tolerances, bounds that keep a climb from overflowing, the grid of penalties and the sizes from which
 another way to compute the same fit is cheaper are in `mlkm.runtime.sizes`.
+
+`Seen` stores which training rows a choice has seen, that is, whose targets it depends on. Training rows are in an order
+unrelated to their values, and searches look at rows that lie next to each other in it, so that a few ranges tell it
+all. Coefficients depend on every row and are no choice.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from ..model.terms import SearchTerm, default_terms
+from .._types import BoolArray
+from ..model.terms import Additive, GaussianTerm, Laplace, Levels, Linear, SearchTerm
 from ..runtime.checks import number
 
 __all__ = ["EFFORTS", "LEAST", "Policy", "between", "check_effort", "current_policy", "policy_context", "with_effort"]
+
+
+def default_terms(n_frequencies: int) -> tuple[SearchTerm, ...]:
+    """Return the terms that the default's search learns, in the order of their sum."""
+    return Additive(n_frequencies), GaussianTerm(), Laplace(), Levels(), Linear()
 
 
 @dataclass(frozen=True)
@@ -241,3 +251,46 @@ def policy_context(policy: Policy) -> Iterator[None]:
         yield
     finally:
         _CURRENT.reset(token)
+
+
+Choice = Literal["inputs", "kernels", "variances", "noise", "transform", "shares"]
+
+
+CHOICES: tuple[Choice, ...] = get_args(Choice)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Ranges of the distinct training rows, in their order, that each kind of choice has seen.
+
+    Where rows are out of memory, they are ranges of the sample that the search is given; a range that goes beyond it is
+    that of all rows. `noise` is the noise variance, or the penalty that stands for it.
+
+    Examples
+    --------
+    >>> seen = Seen().by("kernels", 0, 3).by("noise", 4, 9)
+    >>> seen.mask(6)
+    array([ True,  True,  True, False,  True,  True])
+    >>> seen.mask(6, "noise")
+    array([False, False, False, False,  True,  True])
+    """
+
+    ranges: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+
+    def by(self, choice: Choice, begin: int, end: int) -> "Seen":
+        """Return the ranges with one more, which this kind of choice has seen."""
+        return self.joined(Seen({choice: ((begin, end),)}))
+
+    def joined(self, other: "Seen") -> "Seen":
+        """Return the ranges of both."""
+        names = {**self.ranges, **other.ranges}
+        both = {name: self.ranges.get(name, ()) + other.ranges.get(name, ()) for name in names}
+        return Seen({name: tuple(dict.fromkeys(ranges)) for name, ranges in both.items()})
+
+    def mask(self, n: int, *choices: Choice) -> BoolArray:
+        """Return which of n rows any of these kinds of choice has seen; of all kinds, if none is named."""
+        mask = np.zeros(n, bool)
+        for choice in choices or CHOICES:
+            for begin, end in self.ranges.get(choice, ()):
+                mask[begin:end] = True
+        return mask

@@ -31,9 +31,8 @@ from ..data.rows import Block, Rows, in_order
 from ..model.features import Map
 from ..model.machine import Machine, flatten, positions, with_layers
 from ..runtime.progress import advance, stage
-from ..runtime.seeds import Purpose, generator
+from ..runtime.resources import Purpose, generator, limited, stop_if_asked
 from ..runtime.sizes import EPOCHS_AHEAD, WEIGHTS_AHEAD
-from ..runtime.threads import limited, stop_if_asked
 from .training_rows import TrainingRows, loss_gradient, n_rows, part_of, squared_error, training_rows
 
 T = TypeVar("T")

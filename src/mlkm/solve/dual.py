@@ -32,8 +32,8 @@ from scipy.linalg import get_lapack_funcs, lapack
 from .._types import Array
 from ..data import Block, Workers, blocks
 from ..model.sum_kernel import SumKernel
-from ..runtime.memory import memory_budget
 from ..runtime.progress import advance
+from ..runtime.resources import memory_budget, stop_if_asked
 from ..runtime.sizes import (
     CONJUGATE_STEPS,
     CONJUGATE_TOLERANCE,
@@ -51,7 +51,6 @@ from ..runtime.sizes import (
     ROWS_PER_LANDMARK,
     STORED_BYTES,
 )
-from ..runtime.threads import stop_if_asked
 from .dual_matrix import ArrayBlocks, Pairs, Strips
 
 Solved = tuple[Array, Array, Array]  # alpha (n, k), the intercept (k,), and Y - K alpha (n, k)

@@ -22,8 +22,8 @@ import numpy as np
 from .._types import Array
 from ..data import Workers, blocks
 from ..model.sum_kernel import SumKernel
+from ..runtime.resources import side_by_side, stop_if_asked
 from ..runtime.sizes import PAIR_ROWS, PIECE_ROWS, PRODUCT_TASKS
-from ..runtime.threads import side_by_side, stop_if_asked
 
 _SINGLE: Any = np.float32
 

@@ -18,9 +18,8 @@ from joblib import Parallel, delayed
 from .._types import Array, IntArray
 from ..model.machine import Machine, backward, flatten, forward, gradients, positions, with_last, with_layers
 from ..runtime import checks as check
-from ..runtime.deadline import fit_is_late
-from ..runtime.progress import advance, stage
-from ..runtime.threads import limited
+from ..runtime.progress import advance, fit_is_late, stage
+from ..runtime.resources import limited
 from .closed_form import last_layer
 from .descent import part_number
 from .solver import Problem, Solution, Solver

@@ -28,8 +28,7 @@ from ..model.machine import Columns, Machine, predict, predict_linked
 from ..model.sum_kernel import SumKernel, TransformedKernel
 from ..model.transforms import BackTransform
 from ..runtime.sizes import FLOAT64_FACTOR_ROWS, POSTERIOR_ROWS, USUAL_ROWS
-from .smoother import Dual, Functionals, Primal, Smoother, loo_residuals, primal_of_rows
-from .uncertainty import Uncertainty
+from .smoother import Dual, Functionals, Primal, Smoother, Uncertainty, loo_residuals, primal_of_rows
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 from .._types import Array
 from ..data import Block
 from ..model.machine import Factors, Features, Machine, forward, output_factors
-from ..runtime.seeds import Purpose, generator
+from ..runtime.resources import Purpose, generator
 from ..runtime.sizes import DAMPED_PENALTY, FACTOR_SIDE, LEAST_PENALTY
 from .smoother import Dual, Primal, primal_of_rows
 

@@ -17,130 +17,20 @@ Where rows are out of memory or distributed, F are the inputs of the last layer,
 taken as known: their part of the leverage is about their number over N, and N is large.
 """
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
 
 import numpy as np
 
-from .._types import Array, IntArray
+from .._types import Array
 from ..data import Block
 from ..model.machine import Features, Machine, predict_average
 from ..model.prior import Prior
-from ..model.sum_kernel import SumKernel
 from ..runtime.sizes import EXACT_ROWS, LEAST_DEGREES, LEAST_PENALTY, LOST_RESIDUALS, STORED_SUM_FEATURES
 from .ridge import Spectrum, decomposed
-from .smoother import Functionals, Primal, Smoother, primal
+from .smoother import Functionals, Primal, Smoother, Uncertainty, primal
 from .sums import Sums, sums_of_rows
 from .tangent import Flat, OuterProducts, Tangent, factorised
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """Leave-one-out of given rows.
-
-    Attributes
-    ----------
-    residuals : array of shape (n, k)
-        y - f_{-i}(x_i).
-    std : array of shape (n, k)
-        sigma_y(x_i) by the fit without row i.
-    place : array of shape (n,)
-        The index of each row in `left_out_predictions`, -1 for a row that the fit has not seen.
-    """
-
-    residuals: Array
-    std: Array
-    place: IntArray
-
-
-def places(rows: Block, X: Array, Y: Array) -> IntArray:
-    """Return the index of each row (x, y) among distinct rows, -1 where it is not one of them."""
-    known = {row.tobytes(): place for place, row in enumerate(_joined(rows.X, rows.Y))}
-    return np.array([known.get(row.tobytes(), -1) for row in _joined(X, Y)], dtype=np.intp)
-
-
-def _joined(X: Array, Y: Array) -> Array:
-    return np.hstack([X, Y]) + 0.0  # adding 0.0 makes one of the two zeros
-
-
-class Uncertainty(ABC):
-    """The errors of a fitted model, on standardised inputs and targets: noise, variance of the fit, and
-    leave-one-out."""
-
-    machines: tuple[Machine, ...]
-    rows: Block | None
-    loo_error: Array
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the fields alone: what was factorised is computed again when it is needed."""
-        return {field.name: self.__dict__[field.name] for field in fields(self)}  # type: ignore[arg-type]
-
-    @property
-    @abstractmethod
-    def noise(self) -> Array:
-        """Return sigma^2 of every output, on average over x."""
-
-    @abstractmethod
-    def std(self, X: Array) -> Array:
-        """Return sigma_y at every row of X, (n, k)."""
-
-    @abstractmethod
-    def covariance(self, functionals: Functionals) -> Array:
-        """Return the covariances of linear functionals of f given the rows, (k, c, c)."""
-
-    @property
-    @abstractmethod
-    def has_left_out(self) -> bool:
-        """Return whether the fit without each of the rows is known in closed form."""
-
-    @property
-    @abstractmethod
-    def left_out_rows(self) -> Block:
-        """Return the distinct rows that leave-one-out is about."""
-
-    @property
-    @abstractmethod
-    def left_out_residuals(self) -> Array:
-        """Return y_i - f_{-i}(x_i), (distinct rows, k)."""
-
-    @property
-    @abstractmethod
-    def left_out_std(self) -> Array:
-        """Return sigma_y at every distinct training row by the fit without it."""
-
-    @abstractmethod
-    def left_out_changes(self, X: Array) -> Array:
-        """Return f - f_{-i} at X without one copy of each distinct training row i, (rows of X, distinct rows, k)."""
-
-    @property
-    @abstractmethod
-    def training_rows(self) -> Block | None:
-        """Return all rows of the fit with their targets, where they are in memory."""
-
-    @property
-    @abstractmethod
-    def background(self) -> Block | None:
-        """Return rows of the fit over which effects are averaged, where there are any."""
-
-    @abstractmethod
-    def without_rows(self) -> Self | None:
-        """Return a description without the table of rows, or None if sigma_y(x) cannot be computed without it."""
-
-    @abstractmethod
-    def to_send(self) -> Self:
-        """Return a description with the same sigma_y(x) that is as small as possible."""
-
-    @property
-    def learned(self) -> tuple[SumKernel, float] | Prior | None:
-        """Return what a fit of one layer has learned of its inputs: the kernel with the noise variance of its solve, or
-        the features that stand for it."""
-        return None
-
-    def predict(self, X: Array) -> tuple[Array, Array]:
-        """Return f and sigma_y at every row of X, both (n, k)."""
-        return predict_average(self.machines, X), self.std(X)
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,8 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from ..._types import Array, IntArray
-from ..inputs import LEVEL, NUMBER, TEXT, Inputs
-from .cells import Odd, RawColumn, as_dates, as_levels, as_numbers, word_of
-from .frames import Table, as_words, is_dates, is_words
+from ..scaling import LEVEL, NUMBER, TEXT, Inputs
+from .cells import Odd, RawColumn, Table, as_dates, as_levels, as_numbers, as_words, is_dates, is_words, word_of
 
 CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # in days
 DIGITS = 9  # of a place on a circle: the same hour of two days differs in later ones, and ranks would tell them apart

@@ -20,9 +20,9 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from ..._types import Array
 from ...exceptions import warn
 from ...runtime.checks import as_numbers, brief, check_table, named_parameters
-from ..inputs import Inputs, checked_weights
+from ..scaling import Inputs, checked_weights
+from .cells import Table, cells_of, check_finite, check_names, is_frame, is_words, read_array, read_frame
 from .columns import CategoryColumn, Column, DateColumn, encode, fit_columns, inputs_of
-from .frames import Table, cells_of, check_finite, check_names, is_frame, is_words, read_array, read_frame
 
 _SHOWN = 40  # letters of a cell in a message
 

@@ -1,11 +1,9 @@
-"""The kernels of the default, one file each. A new one is a file with its map and its term of the search, and a line in
-`default_terms`."""
+"""The kernels of the default. A new one is a file with its map and its term of the search, and a line in
+`search.policy.default_terms`."""
 
-from .additive import Additive
 from .gaussian import GaussianMap, GaussianTerm
 from .laplace import Laplace, LaplaceMap
-from .level_effects import LevelMap, Levels
-from .linear import Linear, LinearMap
+from .main_effects import Additive, LevelMap, Levels, Linear, LinearMap
 from .term import Parameter, Parameters, Placement, Prepared, ProductKernelMap, SearchRows, SearchTerm, Term, Values
 
 __all__ = [
@@ -27,16 +25,4 @@ __all__ = [
     "SearchTerm",
     "Term",
     "Values",
-    "default_terms",
 ]
-
-
-def default_terms(n_frequencies: int) -> tuple[SearchTerm, ...]:
-    """Return the terms that the default's search learns, in the order of their sum."""
-    return (
-        Additive(n_frequencies),
-        GaussianTerm(),
-        Laplace(),
-        Levels(),
-        Linear(),
-    )

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._types import Array, IntArray
-from .distinct import content_hashes
-from .inputs import Inputs
+from .scaling import Inputs
+from .scan import content_hashes
 
 _FEW = 8  # levels that get an indicator each
 FOLDS = 5
