@@ -28,9 +28,8 @@ from .fit.apply import new_rows, sendable
 from .fit.row_sums import Span, in_units, wider
 from .model.prior import Prior
 from .runtime.checks import all_or_nothing, as_targets, brief, check_given
+from .runtime.sizes import SAME_FEATURES
 from .solve.sums import Sums, SumsOf
-
-_SAME = 1e-6  # by which features of two models may differ
 
 
 @dataclass(frozen=True)
@@ -232,7 +231,7 @@ def _moved(first: Incremental, other: Incremental, ours: Sums, theirs: Sums) -> 
         unit = np.where(np.isfinite(first.x_scaler_.sd), first.x_scaler_.sd, 1.0)
         probes = first.x_scaler_.mean + unit * np.vstack([np.zeros(d), np.eye(d), -np.ones(d)])
         apart = _shifted(first, probes, ours.shift) - _shifted(other, probes, theirs.shift)
-        if np.abs(apart - apart[0]).max() < _SAME:
+        if np.abs(apart - apart[0]).max() < SAME_FEATURES:
             return np.asarray(apart.mean(axis=0))
     raise ValueError(
         "The models have different features, whose sums cannot be added: give all of them the same scale, number of"

@@ -19,6 +19,7 @@ from scipy.special import gammaln, kve, log_ndtr
 
 from ._types import Array
 from .runtime.checks import brief, finite_array, number
+from .runtime.sizes import LEAST_ORDER, LONGEST_FREQUENCY
 
 __all__ = ["Cauchy", "Gaussian", "Kernel", "KernelLike", "Laplacian", "Matern", "as_kernel"]
 
@@ -38,10 +39,6 @@ class Kernel(Protocol):
 
 
 KernelLike: TypeAlias = str | Kernel
-
-# A longer frequency has a random phase at any two points, as this one has, and would overflow in float32.
-_LONGEST = 1e30
-_TINY = 1e-300
 
 
 class _Callable:
@@ -95,7 +92,7 @@ class Matern(_Callable):
 
     def matrix(self, X: Array, Y: Array) -> Array:
         """Return the Matérn kernel of the distances, by Bessel functions where nu has no simple formula."""
-        nu = max(self.nu, _TINY)  # of smaller orders SciPy's Bessel functions differ by version
+        nu = max(self.nu, LEAST_ORDER)
         s: Array = np.sqrt(2 * nu) * cdist(X, Y)
         if self.nu == 0.5:
             return np.exp(-s)
@@ -112,7 +109,7 @@ class Matern(_Callable):
         """Return draws of the multivariate t distribution with 2 nu degrees of freedom."""
         squares = rng.chisquare(2 * self.nu, size=normal.shape[1])  # rounded to 0 for a small nu
         with np.errstate(divide="ignore", over="ignore"):
-            lengths: Array = np.minimum(np.sqrt(2 * self.nu / squares), _LONGEST)
+            lengths: Array = np.minimum(np.sqrt(2 * self.nu / squares), LONGEST_FREQUENCY)
         return normal * lengths
 
 

@@ -58,7 +58,7 @@ def published(cls=MLKMRegressor, cv=None, **settings):
 
 @pytest.fixture
 def small_pieces(monkeypatch):
-    monkeypatch.setattr("mlkm.data.rows._MOST_ROWS", 2048)
+    monkeypatch.setattr("mlkm.data.rows.PART_ROWS", 2048)
 
 
 @pytest.mark.parametrize("cls", [MLKMRegressor, RKMRegressor])

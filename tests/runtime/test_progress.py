@@ -185,8 +185,8 @@ def test_a_short_fit_leaves_nothing_in_a_terminal(monkeypatch, with_rich):
 
 
 def test_bars_without_other_packages(monkeypatch):
-    monkeypatch.setattr("mlkm.runtime.callbacks._QUIET", 0.0)
-    monkeypatch.setattr("mlkm.runtime.callbacks._OFTEN", 0.0)
+    monkeypatch.setattr("mlkm.runtime.callbacks.QUIET_SECONDS", 0.0)
+    monkeypatch.setattr("mlkm.runtime.callbacks.DRAWING_SECONDS", 0.0)
     out = Terminal()
     bars = Bars(out)
     bars.say("about 2 GB", Event("estimate", 0, None, 0.0, 9.0))
@@ -203,7 +203,7 @@ def test_bars_of_rich(monkeypatch):
     pytest.importorskip("rich")
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr("mlkm.runtime.callbacks._QUIET", 0.0)
+    monkeypatch.setattr("mlkm.runtime.callbacks.QUIET_SECONDS", 0.0)
     bars = RichBars()
     for event in (Event("search", 0, 4, 0.0, None), Event("search", 2, 4, 9.0, 9.0), Event("rows", 3, None, 1.0, None)):
         bars.tell(event)

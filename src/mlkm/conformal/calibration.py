@@ -18,12 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 from .._types import Array, IntArray
 from ..data.rows import Block, Rows
 from ..data.scaling import check_predicted
+from ..runtime.sizes import MOST_SCORES, SCORE_BITS
 from .bands import Band, CalibrationScores, CalibrationWeights, Request, ScoredBand, SplitBand, warn_infinite
 from .rank import rank
 from .scores import ScoredRegressor, UncalibratedBand
 
-MOST_SCORES = 2_000_000  # rows whose scores are all stored
-_BITS = 20  # of a score that give its bin: sign, exponent and eight bits of its digits
 _SIDES = ("both", "lower", "upper")
 
 
@@ -162,7 +161,7 @@ def ordered(scores: Array) -> NDArray[np.uint64]:
 
 def _bins(scores: Array) -> IntArray:
     """Return the bin of every score, by its leading bits."""
-    return (ordered(scores) >> np.uint64(64 - _BITS)).astype(np.intp)
+    return (ordered(scores) >> np.uint64(64 - SCORE_BITS)).astype(np.intp)
 
 
 @dataclass(frozen=True)
@@ -184,7 +183,7 @@ class CountsOf:
     scores_of: SideScoresOf
 
     def __call__(self, block: Block[Any]) -> NDArray[np.int64]:
-        return np.stack([np.bincount(bins, minlength=2**_BITS) for bins in _bins(self.scores_of(block)).T], axis=1)
+        return np.stack([np.bincount(bins, minlength=2**SCORE_BITS) for bins in _bins(self.scores_of(block)).T], axis=1)
 
 
 @dataclass(frozen=True)

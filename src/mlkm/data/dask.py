@@ -17,12 +17,12 @@ import numpy as np
 
 from .._types import Array
 from ..runtime.resources import current_client, limited
-from .rows import FAN, Block, RowFunction, Rows, Workers, block_rows, blocks, is_dask
+from ..runtime.sizes import FAN, TASK_RETRIES
+from .rows import Block, RowFunction, Rows, Workers, block_rows, blocks, is_dask
 from .scaling import checked_block_weights, checked_targets
 from .scan import joined_columns
 from .tables.cells import Table, is_frame, read_array, read_frame
 
-_RETRIES = 3  # of a task that fails, as by a file that could not be read just then
 _OWN = (None, "dask.distributed", "distributed")  # names of a scheduler that is a cluster
 
 
@@ -36,7 +36,7 @@ def compute(task: Any) -> Any:
             raise ValueError("The Dask client is asynchronous, and this waits for its results; give one that is not.")
         future = None
         try:
-            future = client.compute(task, retries=_RETRIES)
+            future = client.compute(task, retries=TASK_RETRIES)
             return future.result()
         except BaseException as problem:
             raised = future is not None and future.status == "error"

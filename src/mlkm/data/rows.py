@@ -21,6 +21,7 @@ from sklearn.utils.validation import _num_samples
 from .._types import Array, BoolArray, IntArray
 from ..runtime.progress import stage
 from ..runtime.resources import blas_threads, limited, stopping, submitted
+from ..runtime.sizes import BLOCK, FAN, PART_ENTRIES, PART_ROWS, PART_THREADS
 from .scaling import Inputs
 from .tables.reading import one_warning
 
@@ -37,12 +38,7 @@ T = TypeVar("T")
 S = TypeVar("S")
 Others = TypeVar("Others")
 
-BLOCK = 2048  # rows whose products are taken in one go, in the precision of their features
-FAN = 8  # results that are added one after the other before they count as one
 ROWS = 20_000  # as many as kernels are solved on
-_ENTRIES = 2**22  # numbers of a block: 32 MB
-_MOST_ROWS = 8 * BLOCK
-_MOST_THREADS = 8
 
 
 @dataclass(frozen=True)
@@ -121,7 +117,7 @@ def joined(several: list[Block[Array]]) -> Block[Array]:
 
 def block_rows(n_columns: int) -> int:
     """Return how many rows are one block."""
-    return max(1, min(_MOST_ROWS, _ENTRIES // max(n_columns, 1)) // BLOCK) * BLOCK
+    return max(1, min(PART_ROWS, PART_ENTRIES // max(n_columns, 1)) // BLOCK) * BLOCK
 
 
 class Workers(Protocol):
@@ -408,7 +404,7 @@ class Tree(Generic[T]):
 def in_order(f: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
     """Yield f of every item, in their order, on as many threads as BLAS may use, each with one thread for its products.
     No more items are looked at than are worked on, and one more."""
-    n_threads = min(blas_threads(), _MOST_THREADS)
+    n_threads = min(blas_threads(), PART_THREADS)
     if n_threads == 1:
         yield from map(f, items)
         return

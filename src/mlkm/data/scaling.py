@@ -28,10 +28,7 @@ from sklearn.utils import check_array
 
 from .._types import Array, BoolArray, IntArray
 from ..runtime.checks import as_numbers
-
-_LARGEST = 1e300  # magnitude up to which differences, limits and intervals do not overflow
-_FURTHEST = 1e100  # standard deviations up to which sums of squares of inputs do not overflow
-ROUNDING = 64 * float(np.finfo(np.float64).eps)  # variation, relative to the largest magnitude, that is rounding error
+from ..runtime.sizes import FURTHEST_INPUT, LARGEST_NUMBER, LARGEST_WEIGHT, LEAST_WEIGHT, LOST_WEIGHT, ROUNDING
 
 
 @dataclass(frozen=True)
@@ -49,10 +46,10 @@ class Standardiser:
     def __post_init__(self) -> None:
         """Refuse columns of a size beyond 1e300."""
         size = np.where(np.isinf(self.sd), np.abs(self.mean), np.maximum(np.abs(self.mean), self.sd)).max(initial=0.0)
-        if not size <= _LARGEST:
+        if not size <= LARGEST_NUMBER:
             raise ValueError(
-                f"Inputs and targets must be of a size up to {_LARGEST:.0e}, since sums of larger numbers overflow;"
-                f" got one of {size:.3g}: rescale it."
+                f"Inputs and targets must be of a size up to {LARGEST_NUMBER:.0e}, since sums of larger numbers"
+                f" overflow; got one of {size:.3g}: rescale it."
             )
 
     def forward(self, X: Array, out: Array | None = None) -> Array:
@@ -71,7 +68,7 @@ class Standardiser:
 
 def check_near(Z: Array, why: str) -> Array:
     """Return standardised inputs, or refuse them where one is so large that the squares in kernels would overflow."""
-    if (far := max(Z.max(initial=0.0), -Z.min(initial=0.0))) > _FURTHEST:
+    if (far := max(Z.max(initial=0.0), -Z.min(initial=0.0))) > FURTHEST_INPUT:
         raise ValueError(f"X has a number {far:.3g} standard deviations away from the mean of its column, {why}.")
     return Z
 
@@ -240,12 +237,6 @@ def _ranges_beyond(X: Array, low: Array, high: Array) -> Array:
 NUMBER, LEVEL, TEXT = 0, 1, 2
 
 
-_LARGEST_WEIGHT, _LEAST_WEIGHT = 2.0**53, 1e-100  # of the largest weight, outside which all are divided by it
-
-
-_NOTHING = 2.0**-100  # of the largest weight: below it a row changes no sum, in single precision not even as a number
-
-
 @dataclass(frozen=True)
 class Inputs:
     """The kind of every input, and the column that it belongs to."""
@@ -296,7 +287,9 @@ def checked_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
     [1.0, 0.5, 0.0]
     """
     weights = given_weights(sample_weight, n)
-    return None if weights is None else np.where(weights < _NOTHING * weights.max(), 0.0, weights / scale_of(weights))
+    return (
+        None if weights is None else np.where(weights < LOST_WEIGHT * weights.max(), 0.0, weights / scale_of(weights))
+    )
 
 
 def given_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
@@ -318,7 +311,7 @@ def scale_of(weights: Array) -> float:
     """Return the number by which weights are divided to be of an ordinary size: the largest, or 1 where that is
     ordinary or zero."""
     largest = float(weights.max(initial=0.0))
-    return 1.0 if largest == 0 or _LEAST_WEIGHT <= largest <= _LARGEST_WEIGHT else largest
+    return 1.0 if largest == 0 or LEAST_WEIGHT <= largest <= LARGEST_WEIGHT else largest
 
 
 def checked_targets(Y: ArrayLike) -> Array:

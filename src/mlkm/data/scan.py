@@ -15,7 +15,7 @@ independent of the order in which rows were given, and of the units and origins 
 
 Values of a column that differ by rounding errors alone are tied, for their ranks and for merging equal rows. The same
 quantity computed in two ways differs in its last digits, and so does every column that went through floating point
-arithmetic. The rank of a value is therefore a continuous function of all values of its column: values within `TIE`
+arithmetic. The rank of a value is therefore a continuous function of all values of its column: values within `RANK_TIE`
 times the mean absolute deviation of the column are tied, values more than twice as far apart are not, and in between a
 part of the other value's weight counts as tied.
 """
@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Array, IntArray
+from ..runtime.sizes import RANK_TIE
 from .rows import ROWS, Block, Rows
 from .scaling import Inputs, Stats, merged_stats, stats_of
 from .tables.cells import RawColumn, Table, as_words, check_finite, is_dates, is_words
@@ -129,9 +130,6 @@ def _copies(total: Array) -> Array:
     return np.ones(len(total))
 
 
-TIE = 1e-9  # in units of the mean absolute deviation
-
-
 def midranks(x: Array, weights: Array) -> tuple[Array, Array, IntArray]:
     """Return the distinct values in increasing order, their midranks (the weight below and half of the tied weight, as
     a share of the total weight), and the index of every x among them.
@@ -182,7 +180,7 @@ def _scaled(points: Array) -> Array:
 def _width(v: Array, mass: Array) -> float:
     """Return how far apart tied values may be."""
     share = mass / mass.sum()
-    return TIE * float(share @ np.abs(v - share @ v))
+    return RANK_TIE * float(share @ np.abs(v - share @ v))
 
 
 Hashes = NDArray[np.uint64]

@@ -15,6 +15,8 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+from ..runtime.sizes import LARGEST_PART_BYTES, PART_BYTES
+
 
 def schemas_of(dataset: Any) -> list[Any]:
     """Return the schema of a dataset, which includes the columns that names of folders give, and those of its files."""
@@ -135,7 +137,6 @@ def _is_number(kind: Any) -> bool:
 
 
 _SEPARATORS = ",;\t|"
-_PART, _LARGEST_PART = 2**20, 2**31 - 1  # bytes of a file that are read at once
 
 
 def csv_format(files: Sequence[Path]) -> Any:
@@ -159,15 +160,15 @@ def _types_of(files: Sequence[Path], parse: Any) -> tuple[list[Any], Any]:
     where a row is longer than that."""
     from pyarrow import csv
 
-    largest, size = max(file.stat().st_size for file in files) + 1, _PART
+    largest, size = max(file.stat().st_size for file in files) + 1, PART_BYTES
     while True:
         read = csv.ReadOptions(block_size=size)
         try:
             return [_types(file, parse, read) for file in files], read
         except ValueError as problem:
-            if "straddling" not in str(problem) or size >= min(largest, _LARGEST_PART):
+            if "straddling" not in str(problem) or size >= min(largest, LARGEST_PART_BYTES):
                 raise
-            size = min(16 * size, largest, _LARGEST_PART)
+            size = min(16 * size, largest, LARGEST_PART_BYTES)
 
 
 def text_columns(dataset: Any) -> set[str]:

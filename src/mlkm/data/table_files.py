@@ -14,6 +14,7 @@ import numpy as np
 from .._types import Array
 from ..runtime.checks import brief, file_path
 from ..runtime.progress import is_listened_to
+from ..runtime.sizes import NUMBER_BYTES, WORD_BYTES
 from .rows import Block, LocalRows, block_rows
 from .scaling import checked_block_weights, checked_targets
 from .schemas import (
@@ -93,9 +94,6 @@ def is_hidden(file: Path, folder: Path) -> bool:
     )
 
 
-_NUMBER, _WORD = 8, 64  # bytes of a cell in memory
-
-
 @dataclass(frozen=True)
 class FileRows(LocalRows[Any]):
     """A PyArrow dataset, the types of its columns in all files, the columns that are inputs, targets, none where there
@@ -148,7 +146,7 @@ class FileRows(LocalRows[Any]):
         if n is None:
             return float(sum(Path(file).stat().st_size for file in getattr(self.dataset, "files", ())))
         plain = (pa.types.is_primitive(self.types.field(name).type) for name in wanted)
-        return float(n * sum(_NUMBER if is_number else _WORD for is_number in plain))
+        return float(n * sum(NUMBER_BYTES if is_number else WORD_BYTES for is_number in plain))
 
     def narrowed(self, names: tuple[str, ...] | None) -> "FileRows":
         """Return the rows with these columns alone, for a model that needs no others."""

@@ -16,6 +16,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ..runtime.records import RefusedError
+from ..runtime.sizes import READ_BYTES
 
 NOTE, DESCRIPTION = "mlkm.json", "model.json"
 _ARRAY = re.compile(r"[0-9]{1,6}\.npy")
@@ -26,7 +27,6 @@ _SIDES = 8
 _ARRAYS = 2**26, 20  # bytes that the arrays of a file may take, plus so many for each byte of the file
 _WORDS = 2**20, 5  # bytes that a description may take, plus so many for each of its compressed bytes
 _LISTS = 2**17  # lists that a description may have: two bytes of text can become a list of 70 bytes in memory
-_PIECE = 2**20  # bytes that are read at a time
 _LARGEST = 0x10FFFF  # largest code point of Unicode
 _DATES = [f"M8[{unit}]" for unit in ("D", "h", "m", "s", "ms", "us", "ns")]
 PLAIN: dict[str, np.dtype[Any]] = {
@@ -125,8 +125,8 @@ class Archive:
                 raise RefusedError("its arrays take far more memory than a file of this size may")
             array = np.empty(shape, dtype, "F" if header[2] == b"True" else "C")
             flat = array.reshape(-1, order="A").view(np.uint8)
-            for at in range(0, flat.size, _PIECE):
-                flat[at : at + _PIECE] = np.frombuffer(file.read(min(_PIECE, flat.size - at)), np.uint8)
+            for at in range(0, flat.size, READ_BYTES):
+                flat[at : at + READ_BYTES] = np.frombuffer(file.read(min(READ_BYTES, flat.size - at)), np.uint8)
         _check_content(array, k)
         return array
 

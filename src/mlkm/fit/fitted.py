@@ -25,7 +25,7 @@ from ..explain import Explainer, PartialDependence
 from ..model.machine import Machine, predict_average
 from ..model.prior import Prior
 from ..runtime.records import from_record, to_record
-from ..runtime.sizes import SAMPLE_ROWS
+from ..runtime.sizes import LARGEST_LOSS, SAMPLE_ROWS
 from ..search.kernel_search import LearnedKernel
 from ..search.plan import Plan
 from ..search.policy import Policy, Seen
@@ -37,7 +37,6 @@ from .row_sums import Span, averaging_to_one, in_units, solved_sums, units_for, 
 from .train import Fitted, train_again
 
 _SAVED_WITHOUT = "needs the training rows, which this model was saved without; save it with keep_rows=True."
-_MOST_LOST = 1e6  # largest ratio of the earlier sums of squares to those after rows are taken away
 
 
 class NoRowsError(ValueError, AttributeError):
@@ -302,7 +301,7 @@ class Fit:
                 "Only rows that the model has can be forgotten, with the weights that they had; the sums without these"
                 " are not those of any rows: call fit with the rows that are to stay."
             )
-        if rest.lost() > _MOST_LOST:
+        if rest.lost() > LARGEST_LOSS:
             raise ValueError(
                 "These rows cannot be forgotten: rows far beyond those that would remain have been added, and rounding"
                 " errors of their sums are too large for the remaining sums; call fit with the rows that are to stay."

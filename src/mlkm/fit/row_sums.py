@@ -8,11 +8,11 @@ from .._types import Array
 from ..data import Standardiser
 from ..model.machine import Machine
 from ..model.prior import Prior
+from ..runtime.sizes import FURTHEST_TARGET
 from ..solve.smoother import primal
 from ..solve.sums import Sums
 
 Span = tuple[Array, Array]  # the least and the largest target of every output
-_FAR = 1e100  # standard deviations of y beyond which targets are measured in larger units
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def wider(a: Span, b: Span) -> Span:
 def units_for(units: Standardiser, span: Span) -> Standardiser | None:
     """Return larger units for targets so far beyond those of the fit that squares would overflow, else None."""
     reach = np.abs(np.stack(span) / 4 - units.mean / 4).max(axis=0)
-    far = reach / _FAR > units.sd
+    far = reach / FURTHEST_TARGET > units.sd
     return replace(units, sd=np.where(far, reach, units.sd)) if far.any() else None
 
 

@@ -21,9 +21,10 @@ from ..conformal.regressor import ConformalRegressor
 from ..data.level_encoding import LevelNumbers
 from ..data.scaling import Standardiser
 from ..data.tables.cells import RawColumn
-from ..data.tables.columns import CYCLES, DIGITS, CategoryColumn, Column, DateColumn, NumberColumn
+from ..data.tables.columns import CYCLES, CategoryColumn, Column, DateColumn, NumberColumn
 from ..data.tables.reading import Reader
 from ..runtime.checks import as_numbers, brief, one_of
+from ..runtime.sizes import CIRCLE_DIGITS
 from .graph import ML, Graph
 
 
@@ -159,7 +160,7 @@ def _numbers(graph: Graph, X: str, columns: Sequence[NumberColumn]) -> str:
 
 
 def _rounded(graph: Graph, x: str) -> str:
-    shift = 10.0**DIGITS
+    shift = 10.0**CIRCLE_DIGITS
     return graph("Div", graph("Round", graph("Mul", x, shift)), shift)
 
 

@@ -18,6 +18,7 @@ from typing import Any, TextIO, TypeVar, cast
 
 from .checks import brief
 from .progress import Event, Listener, telling
+from .sizes import BAR_CHARACTERS, DRAWING_SECONDS, QUIET_SECONDS, TOLD_SECONDS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -111,12 +112,6 @@ class Everyone:
             listener.close()
 
 
-_QUIET = 1.0  # seconds before anything is drawn
-_WORTH = 5.0  # seconds of a stage from which on it is said what is left
-_OFTEN = 0.1  # seconds between two drawings
-_WIDE = 24  # characters of a bar
-
-
 def listening(verbose: Any, tasks: Tasks | None = None) -> AbstractContextManager[None]:
     """Report the progress of the work inside as `verbose` asks for: not at all (0), as stages on stderr (1), or as
     events that a function gets; and as tasks, if there are callbacks."""
@@ -184,7 +179,7 @@ def words_of(event: Event) -> str:
 
 def left_in_words(event: Event) -> str:
     """Return the time that is left of a stage in words; nothing for a short stage."""
-    worth = event.left is not None and event.seconds + event.left >= _WORTH
+    worth = event.left is not None and event.seconds + event.left >= TOLD_SECONDS
     return f"about {event.left:.0f} s left" if worth else ""
 
 
@@ -218,13 +213,13 @@ class Bars(Lines):
     def __init__(self, out: TextIO) -> None:
         super().__init__(out)
         self.begin = perf_counter()
-        self.last, self.drawn = self.begin + _QUIET - _OFTEN, 0
+        self.last, self.drawn = self.begin + QUIET_SECONDS - DRAWING_SECONDS, 0
 
     def tell(self, event: Event) -> None:
         """Draw a bar, or write a line when a long stage is over."""
-        if event.left == 0 and event.seconds >= _QUIET:
+        if event.left == 0 and event.seconds >= QUIET_SECONDS:
             self._write(words_of(event))
-        elif perf_counter() - self.last >= _OFTEN:
+        elif perf_counter() - self.last >= DRAWING_SECONDS:
             self.last = perf_counter()
             self._draw(f"mlkm: {_bar(event)}{words_of(event)}")
 
@@ -246,8 +241,8 @@ class Bars(Lines):
 def _bar(event: Event) -> str:
     if event.total is None:
         return ""
-    full = _WIDE * event.done // max(event.total, 1)
-    return f"[{'#' * full}{' ' * (_WIDE - full)}] "
+    full = BAR_CHARACTERS * event.done // max(event.total, 1)
+    return f"[{'#' * full}{' ' * (BAR_CHARACTERS - full)}] "
 
 
 class RichBars:
@@ -269,7 +264,7 @@ class RichBars:
     def tell(self, event: Event) -> None:
         """Update the bar of a stage, which appears after the first second."""
         if not self.started:
-            if perf_counter() - self.begin < _QUIET or event.left == 0:
+            if perf_counter() - self.begin < QUIET_SECONDS or event.left == 0:
                 return
             self.progress.start()
             self.started = True

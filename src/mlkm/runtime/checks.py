@@ -18,12 +18,11 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array
 
 from .._types import Array
+from .sizes import MOST_STEPS
 
 P = ParamSpec("P")
 S = TypeVar("S")
 R = TypeVar("R")
-
-MOST_STEPS = 10**9  # at a tenth of a millisecond each, about the least that a pass takes, more than a day
 
 
 class _Brief(Repr):

@@ -34,6 +34,7 @@ from threadpoolctl import ThreadpoolController
 
 from .._types import RandomState
 from .checks import brief, whole
+from .sizes import MEMORY_SHARE, UNKNOWN_MEMORY
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -197,12 +198,6 @@ _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
 
-_SHARE = 0.5  # of the free memory that is taken where nothing is said
-
-
-_UNKNOWN = 2 * 10**9  # where the system does not say what is free
-
-
 @dataclass(frozen=True)
 class Config:
     """Bytes, and a client of `distributed`; None leaves them open."""
@@ -254,7 +249,7 @@ def memory_budget() -> int:
         return given
     if text := os.environ.get("MLKM_MAX_MEMORY"):
         return as_bytes(text)
-    return int(_SHARE * _free()) or _UNKNOWN
+    return int(MEMORY_SHARE * _free()) or UNKNOWN_MEMORY
 
 
 def check_memory(needed: float, what: str, instead: str) -> None:

@@ -12,8 +12,21 @@ MATRICES_HELD = 6  # matrices of features, or of their products, that a fit hold
 ROW_COPIES = 4  # copies of the rows that a fit in memory holds at the same time, about
 LIBRARY_BYTES = 250e6  # bytes of the imported libraries
 MATRIX_ALONE = 20_000  # rows above which a kernel matrix, of 2 n^2 bytes, is the only one in memory
+MEMORY_SHARE = 0.5  # share of the free memory that is taken where nothing is said
+UNKNOWN_MEMORY = 2 * 10**9  # bytes that are taken where the system does not say what is free
+NUMBER_BYTES, WORD_BYTES = 8, 64  # bytes of a cell of a table in memory, about
+MOST_SCORES = 2_000_000  # rows out of memory whose scores of a band are all stored; of more, quantiles are
 
 # --- blocks of work
+BLOCK = 2048  # rows whose products are taken in one go, in the precision of their features
+FAN = 8  # results that are added one after the other before they count as one
+PART_ENTRIES = 2**22  # numbers of a part of all rows that is read at once: 32 MB
+PART_ROWS = 8 * BLOCK  # rows of it at most
+PART_THREADS = 8  # threads at most that work on parts at the same time
+PART_BYTES, LARGEST_PART_BYTES = 2**20, 2**31 - 1  # bytes of a text file that are read at once, at first and at most
+READ_BYTES = 2**20  # bytes of a model file that are read at a time
+TASK_RETRIES = 3  # repetitions of a task of a cluster that fails, as by a file that could not be read just then
+SCORE_BITS = 20  # bits of a score that give its bin: sign, exponent and eight bits of its digits
 EXCHANGED_COLUMNS = 20  # columns whose values are exchanged in one call of predict, for relevances
 RELEVANCE_ENTRIES = 4_000_000  # features times rows at which the gradient of a fit is evaluated, for relevances
 RELEVANCE_ROWS = (100, 1000)  # rows of them, at least and at most
@@ -62,6 +75,19 @@ PENALTY_DECADES = (-14, 2)  # powers of ten of the candidates, relative to the l
 PENALTIES_PER_DECADE = 4  # candidates per power of ten; a parabola through three of them gives the minimum
 
 # --- tolerances
+LARGEST_NUMBER = 1e300  # magnitude of inputs and targets up to which differences, limits and intervals do not overflow
+FURTHEST_INPUT = 1e100  # standard deviations up to which sums of squares of inputs do not overflow
+FURTHEST_TARGET = 1e100  # standard deviations of y beyond which targets are measured in larger units
+ROUNDING = 64 * 2.0**-52  # variation of a column, relative to its largest magnitude, that is rounding error
+LEAST_WEIGHT, LARGEST_WEIGHT = 1e-100, 2.0**53  # largest weight of a row, outside which all are divided by it
+LOST_WEIGHT = 2.0**-100  # share of the largest weight below which a row changes no sum, nor is a number in float32
+RANK_TIE = 1e-9  # mean absolute deviations within which values of a column have the same rank
+CIRCLE_DIGITS = 9  # digits of a place on a circle: later ones tell the same hour of two days apart, and ranks would
+LARGEST_LOSS = 1e6  # largest ratio of the earlier sums of squares to those after rows are taken away
+SAME_FEATURES = 1e-6  # difference of the features of two models that are the same
+LONGEST_FREQUENCY = 1e30  # a longer one has a random phase at any two points, as this has, and overflows in float32
+LEAST_ORDER = 1e-300  # order of a Matern kernel: of smaller ones SciPy's Bessel functions differ by version
+MOST_STEPS = 10**9  # steps of a solver: at a tenth of a millisecond each, about the least of a pass, more than a day
 LARGEST_ANGLE = 1e100  # inputs times scale: cosines lose all digits far below (1e16), squares overflow above (1e154)
 EXPORT_ERROR = 1e-4  # bound on the error of an ONNX model in float32, y having variance 1; signs leave much less
 LARGEST_FACTOR = 1e300  # factor of simulated noise and inputs, at most: a few times this number is still finite
@@ -106,3 +132,10 @@ INPUTS_LEFT = 20  # inputs of many that are left after a search, about
 STEP_EVALUATIONS = 1.2  # evaluations of the evidence per step of a climb
 SOLVES_PER_FIT = 1.4  # solves per fit, as some targets are solved on two scales
 EFFORT_STEPS = 8  # sizes that are tried between two efforts
+
+# --- what is shown
+QUIET_SECONDS = 1.0  # seconds before progress is drawn
+TOLD_SECONDS = 5.0  # seconds of a stage from which on it is said what is left
+DRAWING_SECONDS = 0.1  # seconds between two drawings
+BAR_CHARACTERS = 24  # characters of a bar
+SHOWN_LETTERS = 40  # letters of a cell in a message

@@ -8,11 +8,11 @@ import numpy as np
 
 from .._types import Array
 from ..data import blocks
-from ..data.rows import BLOCK, Block, Rows
+from ..data.rows import Block, Rows
 from ..model.machine import LastInputs, Machine, predict_average
 from ..model.prior import Prior
 from ..runtime import checks as check
-from ..runtime.sizes import EXACT_ROWS, FLOAT64_WORK
+from ..runtime.sizes import BLOCK, EXACT_ROWS, FLOAT64_WORK
 from .ridge import RidgeFit, ridge, system_of_rows
 from .smoother import Primal, primal_without_rounding
 from .solver import Problem, Solution, Solver

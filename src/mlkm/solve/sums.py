@@ -18,10 +18,10 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from .._types import Array
-from ..data.rows import BLOCK, Block, Rows
+from ..data.rows import Block, Rows
 from ..model.machine import Features
 from ..runtime.resources import side_by_side, stop_if_asked
-from ..runtime.sizes import SHIFT_ROWS, SUM_ROUNDING
+from ..runtime.sizes import BLOCK, SHIFT_ROWS, SUM_ROUNDING
 
 
 @dataclass(frozen=True)

@@ -29,11 +29,11 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from ..._types import Array, IntArray
+from ...runtime.sizes import CIRCLE_DIGITS
 from ..scaling import LEVEL, NUMBER, TEXT, Inputs
 from .cells import Odd, RawColumn, Table, as_dates, as_levels, as_numbers, as_words, is_dates, is_words, word_of
 
 CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # in days
-DIGITS = 9  # of a place on a circle: the same hour of two days differs in later ones, and ranks would tell them apart
 
 
 def days(column: RawColumn) -> Array:
@@ -64,7 +64,7 @@ def _by_the_day(day: Array) -> bool:
 def on_circle(day: Array, cycle: str) -> tuple[Array, Array]:
     """Return the cosine and sine of the place in a cycle."""
     angle: Array = 2 * np.pi * np.fmod(day, CYCLES[cycle]) / CYCLES[cycle]
-    return np.asarray(np.cos(angle).round(DIGITS)), np.asarray(np.sin(angle).round(DIGITS))
+    return np.asarray(np.cos(angle).round(CIRCLE_DIGITS)), np.asarray(np.sin(angle).round(CIRCLE_DIGITS))
 
 
 Numeral = tuple[str, float]  # what stands before a number that is read, and the median of the numbers

@@ -20,11 +20,10 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from ..._types import Array
 from ...exceptions import warn
 from ...runtime.checks import as_numbers, brief, check_table, named_parameters
+from ...runtime.sizes import SHOWN_LETTERS
 from ..scaling import Inputs, checked_weights
 from .cells import Table, cells_of, check_finite, check_names, is_frame, is_words, read_array, read_frame
 from .columns import CategoryColumn, Column, DateColumn, encode, fit_columns, inputs_of
-
-_SHOWN = 40  # letters of a cell in a message
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ def tell_odd(cells: list[OddCells]) -> None:
     for name in dict.fromkeys(odd.name for odd in cells):
         every = [odd for odd in cells if odd.name == name]
         column, count, shown = every[0].column, sum(odd.count for odd in every), repr(every[0].example)
-        shown = shown if len(shown) <= _SHOWN else shown[: _SHOWN - 3] + "..."
+        shown = shown if len(shown) <= SHOWN_LETTERS else shown[: SHOWN_LETTERS - 3] + "..."
         level = isinstance(column, CategoryColumn)
         dates = isinstance(column, DateColumn) or (isinstance(column, CategoryColumn) and column.cells == "dates")
         kind = "date" if dates else "number"
