@@ -75,6 +75,7 @@ VARIANTS: dict[str, list[Any]] = {
     "penalties": [(1e-4, 1e-2)],
     "useless": [(10**9, 1.0)],
     "time_share": [0.5, 1.0],
+    "effort_steps": [2, 32],
 }
 WITH: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "layer_work": ({"kernel_rows": (0, 0)}, {}),
@@ -88,6 +89,7 @@ WITH: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "descent_widths": ({}, {"solver": "gradient"}),
     "penalties": ({}, {"widths": (200,), "penalty": "cv"}),
     "time_share": ({}, {"effort": 5.0}),
+    "effort_steps": ({}, {"effort": 5.0}),
     "scale_search": ({}, {"relevance": False}),
     "worth_depth": ({}, {"widths": (200, 8)}),
 }

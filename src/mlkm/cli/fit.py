@@ -20,6 +20,7 @@ from ..report.held_out import score
 from ..report.page import make_report, plotly_script
 from ..report.words import number, percent, plural, seconds
 from ..runtime.confidence import exact_level
+from ..runtime.rules import RULES
 from ..search.cost import said
 from ..search.policy import EFFORTS, check_effort
 from .app import Json, check_level, check_output
@@ -28,7 +29,6 @@ from .input_table import TargetRows, feature_names, open_input, read_target_rows
 
 CalibrationSplit = Literal["random", "time"]
 Effort = Literal["fast", "balanced", "best"] | float
-_N_FOLDS = 5
 
 
 def fit(
@@ -150,7 +150,7 @@ class FittedBand:
     def judged(self) -> tuple[TargetRows, Array, str]:
         """Return held-out rows, intervals that do not know their outcomes, and a sentence that says how."""
         at = np.flatnonzero(~np.isnan(self.intervals[:, 0]))
-        which, how = "", f"each of {_N_FOLDS} parts was judged by the other parts' band"
+        which, how = "", f"each of {RULES.judging_folds} parts was judged by the other parts' band"
         if self.split == "time":
             which, how = "the later half of ", "the earlier half calibrated the band"
         return (
@@ -214,8 +214,8 @@ def folds(n: int, split: CalibrationSplit) -> list[tuple[IntArray, IntArray]]:
     earlier."""
     if split == "time":
         return [(np.arange(n // 2), np.arange(n // 2, n))]
-    fold = np.arange(n) % _N_FOLDS
-    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(_N_FOLDS)]
+    fold = np.arange(n) % RULES.judging_folds
+    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(RULES.judging_folds)]
 
 
 def _write_result(console: Console, fitted: FittedBand, out: Path, report: Path | None) -> None:

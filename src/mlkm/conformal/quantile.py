@@ -26,10 +26,11 @@ from ..data.tables import TableEncoder
 from ..kernels import Gaussian
 from ..model.features import FeatureMap, draw_features
 from ..runtime.resources import Purpose, generator
-from ..runtime.sizes import QUANTILE_STEPS, WEAK_MOMENT
+from ..runtime.rules import RULES
+from ..runtime.sizes import WEAK_MOMENT
 from ..solve.ridge import eigen
 
-_PENALTIES = 10.0 ** np.arange(0, -6, -1)
+_PENALTIES = np.power(10.0, np.arange(*RULES.quantile_decades, -1))
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,6 @@ def _smoothed(axes: _Axes, z: Array, tau: float, penalty: float, start: Array) -
         start / scale,
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": QUANTILE_STEPS, "ftol": 1e-7, "gtol": 1e-6},
+        options={"maxiter": RULES.quantile_steps, "ftol": 1e-7, "gtol": 1e-6},
     )
     return np.asarray(scale * least.x)

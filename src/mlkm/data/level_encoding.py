@@ -11,11 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._types import Array, IntArray
+from ..runtime.rules import RULES
 from .scaling import Inputs
 from .scan import content_hashes
 
-_FEW = 8  # levels that get an indicator each
-FOLDS = 5
 _SALT = 1_000_003  # of the hash behind the folds, which are not those of a sample
 
 
@@ -76,8 +75,8 @@ class CrossedNumbers:
 
 @dataclass(frozen=True)
 class LevelSums:
-    """Sums over rows of every input with many levels, fold by fold: the weight of every level (FOLDS, L), the sums of
-    w y there (FOLDS, L, k), and of w y^2 over all levels (FOLDS, k); and the largest weight of a row."""
+    """Sums over rows of every input with many levels, fold by fold: the weight of every level (folds, L), the sums of
+    w y there (folds, L, k), and of w y^2 over all levels (folds, k); and the largest weight of a row."""
 
     inputs: tuple[tuple[Array, Array, Array], ...]
     largest: float
@@ -90,7 +89,9 @@ class LevelSums:
 
 def many_levels(n_levels: Mapping[int, int], n_rows: int) -> dict[int, int]:
     """Return the inputs whose levels get means of y, with their numbers of levels, of all inputs that are levels."""
-    return {} if n_rows < 2 * FOLDS else {j: size for j, size in n_levels.items() if size > _FEW}
+    return (
+        {} if n_rows < 2 * RULES.level_folds else {j: size for j, size in n_levels.items() if size > RULES.few_levels}
+    )
 
 
 def level_sums(X: Array, targets: Array, Y: Array, weights: Array, many: Mapping[int, int]) -> LevelSums:
@@ -108,10 +109,10 @@ def _sums(codes: Array, Y: Array, weights: Array, fold: IntArray, n_levels: int)
     known = codes >= 0
     at, w, Y = fold[known] * n_levels + codes[known].astype(np.intp), weights[known], Y[known]
     mass, *sums = [
-        np.bincount(at, values, FOLDS * n_levels).astype(np.float64).reshape(FOLDS, n_levels)
+        np.bincount(at, values, RULES.level_folds * n_levels).astype(np.float64).reshape(RULES.level_folds, n_levels)
         for values in (w, *(w[:, None] * Y).T)
     ]
-    squares = [np.bincount(fold[known], w * y**2, FOLDS) for y in Y.T]
+    squares = [np.bincount(fold[known], w * y**2, RULES.level_folds) for y in Y.T]
     return mass, np.stack(sums, axis=2), np.stack(squares, axis=1)
 
 
@@ -123,15 +124,15 @@ def fit_numbers(inputs: Inputs, n_levels: Mapping[int, int], sums: LevelSums | N
 
     def without(fold: int | None) -> LevelNumbers:
         """Return the numbers of the levels from the rows of all folds but one, or of all folds for None."""
-        others = [k for k in range(FOLDS) if k != fold]
+        others = [k for k in range(RULES.level_folds) if k != fold]
         means = (
             _shrunk_means(m[others].sum(axis=0), s[others].sum(axis=0), q[others].sum(axis=0), sums.largest)
             for m, s, q in sums.inputs
         )
-        values = [next(means) if size > _FEW else _indicators(size) for size in n_levels.values()]
+        values = [next(means) if size > RULES.few_levels else _indicators(size) for size in n_levels.values()]
         return LevelNumbers(inputs, tuple(values), True)
 
-    return CrossedNumbers(without(None), tuple(without(k) for k in range(FOLDS)))
+    return CrossedNumbers(without(None), tuple(without(k) for k in range(RULES.level_folds)))
 
 
 def numbers_in_memory(X: Array, Y: Array, inputs: Inputs, weights: Array | None) -> tuple[LevelNumbers, Array]:
@@ -144,7 +145,7 @@ def numbers_in_memory(X: Array, Y: Array, inputs: Inputs, weights: Array | None)
 
 
 def _folds(X: Array, Y: Array) -> IntArray:
-    return (content_hashes([*X.T, *Y.T], _SALT) % np.uint64(FOLDS)).astype(np.intp)
+    return (content_hashes([*X.T, *Y.T], _SALT) % np.uint64(RULES.level_folds)).astype(np.intp)
 
 
 def _indicators(n_levels: int) -> LevelValues:

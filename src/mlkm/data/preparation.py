@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._types import Array, IntArray
+from ..runtime.rules import RULES
 from .dask import Collection, dask_rows
 from .level_encoding import CrossedNumbers, LevelNumbers, LevelSums, fit_numbers, level_sums, many_levels
-from .rows import ROWS, Block, GivenRows, LocalRows, MemoryRows, Rows, block_rows, blocks, is_dask
+from .rows import Block, GivenRows, LocalRows, MemoryRows, Rows, block_rows, blocks, is_dask
 from .scaling import (
     NO_TARGET,
     InputRange,
@@ -32,8 +33,6 @@ from .scan import NO_WEIGHT, Scan, distinct_rows, merged_in_order, parts, row_ha
 from .tables.cells import Table
 from .tables.columns import CategoryColumn
 from .tables.reading import Reader
-
-_FEWEST = 4  # rows from which on an extreme value is winsorised
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,9 @@ class Preparation:
             raise ValueError(NO_WEIGHT)
         Y, numbers = targets.reshape(len(targets), -1), self.kinds.numbers
         of_x, of_y = (stats_of(own[counted], w[counted]) for own in (X, Y))
-        input_range = InputRange.from_ends(of_x.ends, self.automatic and int(counted.sum()) >= _FEWEST, numbers)
+        input_range = InputRange.from_ends(
+            of_x.ends, self.automatic and int(counted.sum()) >= RULES.winsorised_rows, numbers
+        )
         rows = distinct_rows(input_range.winsorise(X) if self.automatic else X, Y, w, None, self.kinds)
         why = "where the kernel that refit keeps has no value; correct it, or call fit"
         check_near(self.x_scaler.forward(rows.X, out=rows.X), why)
@@ -223,7 +224,7 @@ def fit_preparation(
         inputs = replace(inputs, levels=_fit_levels(rows, found.n, reader, y_scaler))
     numbers = inputs.kinds.numbers
     stats = found.numbers if found.numbers is not None and inputs.levels is None else _stats(rows, inputs)
-    input_range = InputRange.from_ends(stats.ends, automatic and found.n >= _FEWEST, numbers)
+    input_range = InputRange.from_ends(stats.ends, automatic and found.n >= RULES.winsorised_rows, numbers)
     extreme = (input_range.low > stats.low[0]) | (input_range.high < stats.high[1])
     if extreme[numbers].any():
         inputs = replace(inputs, winsorised=input_range)
@@ -399,7 +400,7 @@ class ArrayRows(LocalRows[Table]):
 
 def mapped_rows(X: NDArray[Any], y: ArrayLike | None, sample_weight: ArrayLike | None) -> ArrayRows | None:
     """Return an array of numbers in a file as rows, where it has many; a smaller one is read as a whole."""
-    if X.ndim != 2 or X.dtype.kind not in "fiub" or len(X) <= ROWS or y is None:
+    if X.ndim != 2 or X.dtype.kind not in "fiub" or len(X) <= RULES.sample_rows[1] or y is None:
         return None
     Y = checked_targets(y)
     if len(Y) != len(X):

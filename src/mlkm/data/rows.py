@@ -38,8 +38,6 @@ T = TypeVar("T")
 S = TypeVar("S")
 Others = TypeVar("Others")
 
-ROWS = 20_000  # as many as kernels are solved on
-
 
 @dataclass(frozen=True)
 class Block(Generic[Cells]):

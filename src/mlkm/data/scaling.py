@@ -28,6 +28,7 @@ from sklearn.utils import check_array
 
 from .._types import Array, BoolArray, IntArray
 from ..runtime.checks import as_numbers
+from ..runtime.rules import RULES
 from ..runtime.sizes import FURTHEST_INPUT, LARGEST_NUMBER, LARGEST_WEIGHT, LEAST_WEIGHT, LOST_WEIGHT, ROUNDING
 
 
@@ -152,11 +153,6 @@ def merged_if_any(a: Stats | None, b: Stats | None) -> Stats | None:
     return merged_stats(a, b) if a is not None and b is not None else a or b
 
 
-_OTHERS = 10.0  # ranges of the other values within which an extreme one is believed
-_BEYOND = 1.0  # ranges beyond the training values to which later ones are clipped
-OVERSHOOT = 0.5  # ranges by which predictions may exceed the targets where no input is beyond its range
-
-
 @dataclass(frozen=True)
 class InputRange:
     """The least and the largest training value of every input, extreme ones winsorised, and the limits to which later
@@ -176,12 +172,12 @@ class InputRange:
         least, most = low, high
         if winsorise:
             with np.errstate(over="ignore", invalid="ignore"):
-                reach = _OTHERS * (ends[2] - ends[1])
+                reach = RULES.believed_ranges * (ends[2] - ends[1])
             doubted = np.isfinite(reach) & (reach > 0)
             low = np.where(doubted, np.maximum(low, ends[1] - reach), low)
             high = np.where(doubted, np.minimum(high, ends[2] + reach), high)
         with np.errstate(over="ignore"):  # the standardiser refuses such values
-            beyond = _BEYOND * (high - low)
+            beyond = RULES.clipped_ranges * (high - low)
         clip_low, clip_high = np.where(low > least, low, low - beyond), np.where(high < most, high, high + beyond)
         if numbers is None or numbers.all():
             return cls(low, high, clip_low, clip_high)
@@ -218,7 +214,7 @@ class InputRange:
         """Return by how many ranges predictions at clipped and standardised inputs may exceed the training targets,
         (n, 1)."""
         far = _ranges_beyond(Z, *scaler.forward(np.stack([self.low, self.high])))
-        return np.asarray(OVERSHOOT + far.sum(axis=1, keepdims=True))
+        return np.asarray(RULES.overshoot + far.sum(axis=1, keepdims=True))
 
 
 def units_of(low: Array, high: Array) -> Array:

@@ -30,8 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._types import Array, IntArray
+from ..runtime.rules import RULES
 from ..runtime.sizes import RANK_TIE
-from .rows import ROWS, Block, Rows
+from .rows import Block, Rows
 from .scaling import Inputs, Stats, merged_stats, stats_of
 from .tables.cells import RawColumn, Table, as_words, check_finite, is_dates, is_words
 from .tables.columns import Column, column_of, distinct
@@ -228,13 +229,9 @@ def _of_word(word: str | None) -> int:
     return 0 if word is None else int.from_bytes(blake2b(word.encode(), digest_size=8).digest(), "little")
 
 
-_ENTRIES = 20_000_000
-_LEAST = 6000  # what a search looks at
-
-
 def sample_size(n_columns: int) -> int:
     """Return how many rows a sample has at most, fewer where there are many columns."""
-    return int(np.clip(_ENTRIES // max(n_columns, 1), _LEAST, ROWS))
+    return int(np.clip(RULES.sample_entries // max(n_columns, 1), *RULES.sample_rows))
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ from ..data.tables.cells import Table
 from ..exceptions import warn
 from ..runtime.progress import announce, ending
 from ..runtime.resources import Purpose, check_memory, generator, memory_budget
-from ..runtime.sizes import EXACT_ROWS, MATRICES_HELD, ROW_COPIES, SAMPLE_ROWS
+from ..runtime.rules import RULES
+from ..runtime.sizes import EXACT_ROWS, MATRICES_HELD, ROW_COPIES
 from ..search.plan import Plan
 from ..solve.uncertainty import RidgeUncertainty
 from .fitted import Fit, uncertainty_in_memory
@@ -103,7 +104,7 @@ def _fit_in_blocks(
     uncertainty = RidgeUncertainty(
         solution.machines, solution.penalty, solution.loo_error, training.kept, fitted.prior,
         features=trained.layers, sums=trained.sums, error=trained.error,
-        sample=sample.take(slice(0, SAMPLE_ROWS)),
+        sample=sample.take(slice(0, RULES.effect_rows)),
     )  # fmt: skip
     return Fit.of(fitted, plan, preparation, uncertainty, found.weight, rows.n)
 

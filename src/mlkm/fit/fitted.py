@@ -25,7 +25,8 @@ from ..explain import Explainer, PartialDependence
 from ..model.machine import Machine, predict_average
 from ..model.prior import Prior
 from ..runtime.records import from_record, to_record
-from ..runtime.sizes import LARGEST_LOSS, SAMPLE_ROWS
+from ..runtime.rules import RULES
+from ..runtime.sizes import LARGEST_LOSS
 from ..search.kernel_search import LearnedKernel
 from ..search.plan import Plan
 from ..search.policy import Policy, Seen
@@ -317,7 +318,7 @@ class Fit:
         uncertainty = RidgeUncertainty(
             (solved.machine,), self.penalty, solved.loo_error, prior=prior, features=(prior,),
             sums=(averaging_to_one(sums),),
-            sample=None if background is None or sums.n == 0 else background.take(slice(0, SAMPLE_ROWS)),
+            sample=None if background is None or sums.n == 0 else background.take(slice(0, RULES.effect_rows)),
         )  # fmt: skip
         error = error_in_units(solved.loo_error, self.y_scaler)
         return replace(

@@ -14,7 +14,8 @@ from ..model.machine import Machine, input_gradient, predict_average
 from ..model.prior import Prior
 from ..runtime.progress import fit_is_late, stage, without_search_end
 from ..runtime.resources import Purpose, generator
-from ..runtime.sizes import EXCHANGED_COLUMNS, RELEVANCE_ENTRIES, RELEVANCE_ROWS
+from ..runtime.rules import RULES
+from ..runtime.sizes import EXCHANGED_COLUMNS
 from ..search.kernel_features import features_of
 from ..search.kernel_search import LearnedKernel, weighed
 from ..search.plan import Plan
@@ -174,7 +175,7 @@ def parts_of(rows: Block, plan: Plan) -> tuple[IntArray, ...]:
     return tuple(random_parts(generator(plan.seed, Purpose.PARTS), len(rows), plan.depth))
 
 
-def relevance_of(machines: Sequence[Machine], X: Array, n_outputs: int, most: int = RELEVANCE_ROWS[1]) -> Array:
+def relevance_of(machines: Sequence[Machine], X: Array, n_outputs: int, most: int = RULES.relevance_rows[1]) -> Array:
     """Return the mean squared gradient of the average fit along each standardised input, as shares of 1."""
     X = X[:most]  # rows are in an order unrelated to their values
     total = np.zeros(X.shape[1])
@@ -193,7 +194,7 @@ def relevance_of_kernels(machines: Sequence[Machine], X: Array, n_outputs: int) 
 
 def _relevance_rows(machines: Sequence[Machine]) -> int:
     """Return how many rows relevances are computed at: fewer where there are many features."""
-    return int(np.clip(RELEVANCE_ENTRIES // max(machines[0].maps[0].n_features, 1), *RELEVANCE_ROWS))
+    return int(np.clip(RULES.relevance_entries // max(machines[0].maps[0].n_features, 1), *RULES.relevance_rows))
 
 
 def _coarser(machine: Machine) -> Machine:

@@ -22,7 +22,8 @@ from scipy.optimize import minimize_scalar
 
 from .._types import Array, BoolArray
 from ..data import midranks
-from ..runtime.sizes import LINK_ERRORS, LINK_KNOTS, RANK_KNOTS, RANK_SHIFT
+from ..runtime.rules import RULES
+from ..runtime.sizes import RANK_SHIFT
 
 
 @dataclass(frozen=True)
@@ -114,11 +115,11 @@ def fit_target_transform(Y: Array, weights: Array) -> TargetTransform:
 
 def fit_back_transform(transform: TargetTransform, errors: Array, weights: Array) -> BackTransform:
     """Return the back-transform of a fit with these leave-one-out residuals (m, k)."""
-    shares = (np.arange(LINK_ERRORS) + 0.5) / LINK_ERRORS
+    shares = (np.arange(RULES.link_errors) + 0.5) / RULES.link_errors
     E = np.stack([_quantiles(e, weights, shares) for e in errors.T], axis=1)
     low, high = transform.low + E[0], transform.high + E[-1]
     knots = np.linspace(
-        low, np.where(high > low, high, low + 1), LINK_KNOTS
+        low, np.where(high > low, high, low + 1), RULES.link_knots
     )  # an output that does not vary has a range, too
     values = np.stack([transform.backward(knots + e) for e in E])
     return BackTransform(knots, values.mean(axis=0), values.std(axis=0))
@@ -235,7 +236,7 @@ def fit_rank_transform(X: Array, weights: Array, numbers: BoolArray | None = Non
         spread = np.sqrt(max(float(weights @ (rank[place] - 0.5) ** 2 / weights.sum()), 1e-12))  # they average to 1/2
         n_distinct = 1 + int(np.count_nonzero(np.diff(rank)))
         # Ranks often lie on an even grid: which knots are chosen must not hang on the rounding of either.
-        wanted = np.linspace(rank[0], rank[-1], min(RANK_KNOTS, n_distinct)) - RANK_SHIFT
+        wanted = np.linspace(rank[0], rank[-1], min(RULES.rank_knots, n_distinct)) - RANK_SHIFT
         chosen = np.unique(np.searchsorted(rank, wanted))
         knots.append(points[chosen])
         values.append((rank[chosen] - 0.5) / spread)

@@ -11,9 +11,10 @@ import numpy as np
 from .._types import Array
 from ..base import KernelMachine
 from ..data.preparation import Preparation
-from ..data.scaling import OVERSHOOT, InputRange, units_of
+from ..data.scaling import InputRange, units_of
 from ..model.machine import Machine
 from ..model.transforms import BackTransform, RankTransform
+from ..runtime.rules import RULES
 from ..runtime.sizes import EXPORT_ERROR
 from .graph import Graph
 from .inputs import Source, level_numbers, standardised
@@ -68,7 +69,7 @@ def _prediction_room(graph: Graph, preparation: Preparation, Z: str) -> str:
     """Return by how many ranges predictions may exceed the targets, (n, 1), as `InputRange.room` does."""
     ends = preparation.x_scaler.forward(np.stack([preparation.input_range.low, preparation.input_range.high]))
     far = graph("Div", graph("Max", graph("Sub", ends[0], Z), graph("Sub", Z, ends[1])), units_of(*ends))
-    return graph("Add", graph.row_sums(graph("Max", far, 0.0)), OVERSHOOT)
+    return graph("Add", graph.row_sums(graph("Max", far, 0.0)), RULES.overshoot)
 
 
 def machine_output(graph: Graph, machine: Machine, Z: str, double: bool) -> str:

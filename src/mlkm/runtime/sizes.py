@@ -1,11 +1,8 @@
 """Sizes of blocks, tolerances of rounding, and what estimates of memory and time count with, each with its unit.
 
-They trade memory and time, or keep arithmetic within floating point. A few also say what is too small to be looked at,
-or at how many rows an error is taken, in rooms that lie below `mlkm.search.policy` and do not know it. Numbers that
-decide more of a model are fields of `Policy`.
+They trade memory and time, or keep arithmetic within floating point. Numbers that decide something of a model are
+fields of `mlkm.search.policy.Policy`, or of `mlkm.runtime.rules.Rules` for the rooms below.
 """
-
-from math import log
 
 # --- memory
 MATRICES_HELD = 6  # matrices of features, or of their products, that a fit holds at the same time, about
@@ -28,8 +25,6 @@ READ_BYTES = 2**20  # bytes of a model file that are read at a time
 TASK_RETRIES = 3  # repetitions of a task of a cluster that fails, as by a file that could not be read just then
 SCORE_BITS = 20  # bits of a score that give its bin: sign, exponent and eight bits of its digits
 EXCHANGED_COLUMNS = 20  # columns whose values are exchanged in one call of predict, for relevances
-RELEVANCE_ENTRIES = 4_000_000  # features times rows at which the gradient of a fit is evaluated, for relevances
-RELEVANCE_ROWS = (100, 1000)  # rows of them, at least and at most
 BLOCK_ENTRIES = 2**20  # numbers in a block of features of layer 1 in training: 8 MB in float64
 EPOCHS_AHEAD = 50  # epochs at most that a rotation in a process of its own runs ahead of the stopping rule
 WEIGHTS_AHEAD = 2**22  # weights that it returns of them, at most
@@ -65,14 +60,7 @@ PRECONDITIONER_ENTRIES = 2**28
 CONJUGATE_STEPS = 100  # steps of conjugate gradients at most: a factor takes less time than more of them
 
 # --- samples of rows and grids from which an estimate is computed: more take longer and are more precise
-LOO_ROWS = 1000  # rows, the last ones, at which leave-one-out errors of fits to many rows are computed
-SAMPLE_ROWS = 2000  # rows of a fit to many that are stored, for effects to be averaged over
-POSTERIOR_ROWS = 4000  # rows of the posterior of more rows than FLOAT64_FACTOR_ROWS: a prediction takes their square
-USUAL_ROWS = 1000  # the first of these, at which the usual variance of f is taken
 SHIFT_ROWS = 1000  # rows whose mean feature is subtracted before sums of products are formed
-RANK_KNOTS = 256  # knots of the map of an input to its ranks, linear in between
-PENALTY_DECADES = (-14, 2)  # powers of ten of the candidates, relative to the largest eigenvalue of the average product
-PENALTIES_PER_DECADE = 4  # candidates per power of ten; a parabola through three of them gives the minimum
 
 # --- tolerances
 LARGEST_NUMBER = 1e300  # magnitude of inputs and targets up to which differences, limits and intervals do not overflow
@@ -94,16 +82,12 @@ LARGEST_FACTOR = 1e300  # factor of simulated noise and inputs, at most: a few t
 WEIGHT_ROUNDING = 1e-12  # relative error of a sum of weights, by which it may miss a level that it reaches
 NEGLIGIBLE_UNIT = 1e-12  # share of the largest unit of a score that a unit of zero counts as
 WEAK_MOMENT = 1e-2  # share of the least penalty below which second moments are dropped from a quantile fit
-QUANTILE_STEPS = 60  # steps of L-BFGS of a quantile fit at each penalty, at most
 PRECISE_NOISE = 1e-3  # noise variance, y having 1, below which sums over many rows are in float64
 LANDMARK_FLOORS = (1e-4, 1e-7)  # shares of the mean variance added to landmarks' kernel matrices, float32 and float64
 SEARCH_GRID = 2.0**20  # steps per standard deviation to which the rows of a search are rounded
 UNIT_SUM_PENALTY = 1e3  # weight of the equation by which stacking weights sum to one, relative to the largest entry
-FACTOR_LOGS = (-9.0, 5.0)  # bounds on logarithms of factors of kernels' variances
-NOISE_VARIANCES = (1e-9, 10.0)  # bounds on the noise variance, y having 1
 LEAST_PENALTY = 1e-14  # penalty on standardised rows below which the ridge is lost in rounding
 DAMPED_PENALTY = 1e-8  # penalty from which more features than rows are no trouble to the primal
-PENALTY_TIE = 1e-4 / log(10)  # fall of the logarithm of the error that a penalty lower by a factor of e must bring
 FLOAT32_NOISE = 1e-4  # noise variance, relative to the kernel's, from which float32 is precise enough
 FLOAT32_LEVERAGE_ERROR = 1e-4  # largest relative error of a leverage + 1 that float32 may cause
 CONJUGATE_TOLERANCE = 0.02  # length of the remaining residual relative to that of the residuals of the fit
@@ -111,27 +95,18 @@ LOST_EIGENVALUES = 1e-6  # eigenvalues, relative to the largest, that are lost i
 GRAM_ROUNDING = 1e-5  # error of products of orthonormal columns in float32
 SUM_ROUNDING = 4 * 2.0**-52  # error of a sum of squares in float64, relative to its largest value so far
 LOST_RESIDUALS = 1e-5  # share of the variance of y that is lost in the rounding of float32
-LEAST_DEGREES = 1.0  # degrees of freedom left for the noise where a fit interpolates
 LEAST_NOISE = 1e-8  # noise variance, y having 1, with which a kernel matrix can be factorised in float64
 FAILED_VALUE = 1e3  # objective of a climb where a factorisation fails, in nats per row: the line search turns back
-LEAST_LOG_AMPLITUDE = -8.0  # logarithm of the least amplitude of a kernel, y having 1, which stands for none
-LARGEST_LOG = 4.0  # logarithm of the largest amplitude or scale of a kernel
-UNSEEN_SHARE = 1e-3  # share of the noise variance: an input that moves a product kernel by less is not looked at
-LEAST_LEVEL_VARIANCE = 1e-6  # variance of the effect of a level, y having 1, below which it is none
-LOST_TEXTS = 0.01  # share of the exponent of a product kernel that dropped directions of texts may have
 RANK_SHIFT = 1e-9  # share of all rows by which knots lie below ranks: far above rounding, far below a row's weight
 CONSTANT_TARGETS = 1e-12  # standard deviation relative to the mean below which targets have hardly a digit left
 # standard deviations of targets that descent takes in their units: products of as many weights as layers grow with them
 TARGET_SDS = (1e-30, 1e30)
-LINK_KNOTS = 400  # knots of the table of a back-transformed mean, linear in between
-LINK_ERRORS = 31  # quantiles of the errors over which a back-transformed mean is averaged
 
 # --- estimates of time
 SEARCH_TERMS = 4  # terms of the kernel of one search
 INPUTS_LEFT = 20  # inputs of many that are left after a search, about
 STEP_EVALUATIONS = 1.2  # evaluations of the evidence per step of a climb
 SOLVES_PER_FIT = 1.4  # solves per fit, as some targets are solved on two scales
-EFFORT_STEPS = 8  # sizes that are tried between two efforts
 
 # --- what is shown
 QUIET_SECONDS = 1.0  # seconds before progress is drawn

@@ -239,15 +239,15 @@ def cost_of_default(n: int, d: int, policy: Policy, in_memory: bool = True) -> C
 
 def within(seconds: float, policy: Policy, cost: Callable[[Policy], Cost]) -> Policy:
     """Return the policy with the largest sizes that the time allows; fields that were replaced stay as they are."""
-    tried = [with_sizes(policy, one) for one in _sizes()]
+    tried = [with_sizes(policy, one) for one in _sizes(policy.effort_steps)]
     affordable = [one for one in tried if cost(one).seconds <= policy.time_share * seconds]
     return affordable[-1] if affordable else tried[0]
 
 
-def _sizes() -> list[dict[str, Any]]:
+def _sizes(n_steps: int) -> list[dict[str, Any]]:
     """Return the sizes that are tried, from the least to the largest."""
     usual, names = Policy(), set(LEAST).union(*EFFORTS.values())
     every = {name: getattr(usual, name) for name in sorted(names)}
     ends = [every | effort for effort in (LEAST, *EFFORTS.values())]
-    steps = [k / sizes.EFFORT_STEPS for k in range(sizes.EFFORT_STEPS)]
+    steps = [k / n_steps for k in range(n_steps)]
     return [between(a, b, t) for a, b in pairwise(ends) for t in steps] + ends[-1:]

@@ -38,12 +38,10 @@ from ..model.terms import Linear, Parameter, Parameters, Placement, SearchRows, 
 from ..model.transforms import RankTransform
 from ..runtime.progress import advance, fit_is_late, search_is_late
 from ..runtime.resources import side_by_side, stop_if_asked
+from ..runtime.rules import RULES
 from ..runtime.sizes import (
-    FACTOR_LOGS,
     FAILED_VALUE,
-    LEAST_LOG_AMPLITUDE,
     LEAST_NOISE,
-    NOISE_VARIANCES,
     UNIT_SUM_PENALTY,
 )
 from ..solve.ridge import best_on_grid
@@ -150,8 +148,8 @@ class KernelEvidence:
         )
         self.bounds: list[tuple[float, float]] = []
         for name, q in self.layout:
-            missing = q.name == "amplitude" and bool((begin[name][q.name] <= LEAST_LOG_AMPLITUDE).all())
-            low, high = (LEAST_LOG_AMPLITUDE, LEAST_LOG_AMPLITUDE) if missing else (q.low, q.high)
+            missing = q.name == "amplitude" and bool((begin[name][q.name] <= RULES.least_log_amplitude).all())
+            low, high = (RULES.least_log_amplitude, RULES.least_log_amplitude) if missing else (q.low, q.high)
             pairs = zip(*(np.broadcast_to(end, q.start.shape).tolist() for end in (low, high)), strict=True)
             self.bounds += pairs
 
@@ -265,7 +263,7 @@ def weigh(kernels: Sequence[Array], Y: Array, weights: Array, begin: Array, step
     first, over its whole range, then all of them."""
     begin = np.asarray(begin, np.float64).copy()
     begin[-1] = best_noise(_sum(kernels, begin), Y, weights)
-    low, high = np.log(NOISE_VARIANCES)
+    low, high = np.log(RULES.noise_variances)
     taken: list[float] = []
 
     def step(intermediate_result: scipy.optimize.OptimizeResult) -> None:
@@ -281,7 +279,7 @@ def weigh(kernels: Sequence[Array], Y: Array, weights: Array, begin: Array, step
         np.log(begin),
         jac=True,
         method="L-BFGS-B",
-        bounds=[FACTOR_LOGS] * len(kernels) + [(low, high)],
+        bounds=[RULES.factor_logs] * len(kernels) + [(low, high)],
         callback=step,
         options=options,
     )
@@ -307,7 +305,7 @@ def best_noise(K: Array, Y: Array, weights: Array) -> float:
         inverse = 1 / (values + noise)
         return float((((U @ (inverse[:, None] * rotated)) / (squares @ inverse)[:, None]) ** 2).sum())
 
-    low, high = np.log10(NOISE_VARIANCES)
+    low, high = np.log10(RULES.noise_variances)
     return best_on_grid(np.logspace(low, high, 4 * int(high - low) + 1), error)
 
 

@@ -12,8 +12,9 @@ A fit takes the policy in force when it begins. An ablation is the default with 
 
 `python -m benchmarks.kernels` measures every field: what less and more of it does to errors and time.
 
-Sizes of blocks, tolerances, bounds that keep a climb from overflowing, the grid of penalties and the sizes from which
-another way to compute the same fit is cheaper are in `mlkm.runtime.sizes`.
+What the rooms below decide by, such as how levels are encoded and which penalties are tried, is in `Policy.rules`
+(`mlkm.runtime.rules`). Sizes of blocks, tolerances and the sizes from which another way to compute the same fit is
+cheaper are in `mlkm.runtime.sizes`.
 
 `Seen` stores which training rows a choice has seen, that is, whose targets it depends on. Training rows are in an order
 unrelated to their values, and searches look at rows that lie next to each other in it, so that a few ranges tell it
@@ -24,13 +25,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from .._types import BoolArray
 from ..model.terms import Additive, GaussianTerm, Laplace, Levels, Linear, SearchTerm
 from ..runtime.checks import number
+from ..runtime.rules import RULES, Rules
 
 __all__ = ["EFFORTS", "LEAST", "Policy", "between", "check_effort", "current_policy", "policy_context", "with_effort"]
 
@@ -114,6 +116,10 @@ class Policy:
     # rows from which on, and share of the variance of y in leave-one-out error from which on, a fit is called useless
     useless: tuple[int, float] = (30, 0.99)
     time_share: float = 0.8  # share of the seconds of an effort that the estimate of a fit may take, being an estimate
+    effort_steps: int = 8  # sizes that are tried between two efforts; more come closer to the seconds of an effort
+
+    # what the rooms below decide by: the same for every fit, and no field that an ablation could replace
+    rules: ClassVar[Rules] = RULES
 
     @property
     def terms(self) -> tuple[SearchTerm, ...]:

@@ -34,6 +34,7 @@ from ..data import Block, Workers, blocks
 from ..model.sum_kernel import SumKernel
 from ..runtime.progress import advance
 from ..runtime.resources import memory_budget, stop_if_asked
+from ..runtime.rules import RULES
 from ..runtime.sizes import (
     CONJUGATE_STEPS,
     CONJUGATE_TOLERANCE,
@@ -43,7 +44,6 @@ from ..runtime.sizes import (
     FLOAT64_FACTOR_ROWS,
     FLOAT64_ROWS,
     GRAM_ROUNDING,
-    LOO_ROWS,
     LOST_EIGENVALUES,
     PRECONDITIONER_ENTRIES,
     PRECONDITIONER_LANDMARKS,
@@ -279,7 +279,7 @@ def _by_factor(kernel: SumKernel, X: Array, Y: Array, ridge: Array) -> tuple[Arr
     With C the inverse, the intercept is a = 1'CY / 1'C1, alpha = C (Y - 1a), and without row i the fit misses y_i by
     alpha_i / (C_ii - (C1)_i^2 / 1'C1).
     """
-    n, m, single = len(X), min(len(X), LOO_ROWS), _rounds(kernel, X, ridge)
+    n, m, single = len(X), min(len(X), RULES.loo_rows), _rounds(kernel, X, ridge)
     K = kernel_matrix(kernel, X, ridge, single)
     functions: Any = get_lapack_funcs(("potrf", "potrs", "trtri"), (K,))
     potrf, potrs, trtri = functions
@@ -330,7 +330,7 @@ def _by_gradients(
 ) -> tuple[Array, Array, Array]:
     """Return the same by conjugate gradients, without the last rows, which gives the errors there, and with all of
     them. Where they do not converge, it is solved by a factor after all."""
-    fewer = len(Y) - min(LOO_ROWS, len(Y) // 8)
+    fewer = len(Y) - min(RULES.loo_rows, len(Y) // 8)
     solve = _stored if 2 * len(Y) ** 2 <= room_for_matrix() else partial(_by_pairs, workers=workers)
     fits = solve(kernel, X.astype(np.float32), Y, ridge, fewer)
     if fits is None:

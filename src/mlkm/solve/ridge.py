@@ -31,14 +31,15 @@ from scipy.linalg import cho_solve, lapack, solve_triangular
 from .._types import Array, BoolArray
 from ..data.rows import Block
 from ..model.machine import Features
-from ..runtime.sizes import LOO_ROWS, PATH_FEATURES, PENALTIES_PER_DECADE, PENALTY_DECADES, PENALTY_TIE
+from ..runtime.rules import RULES
+from ..runtime.sizes import PATH_FEATURES
 from .sums import Gram, Sums, gram
 
 
 def candidates(top: float) -> Array:
     """Return penalties from nearly none to nearly everything."""
-    low, high = PENALTY_DECADES
-    return np.asarray(top * np.logspace(low, high, PENALTIES_PER_DECADE * (high - low) + 1))
+    low, high = RULES.penalty_decades
+    return np.asarray(top * np.logspace(low, high, RULES.penalties_per_decade * (high - low) + 1))
 
 
 def best_on_grid(grid: Array, error: Callable[[float], float], least: float = 0.0) -> float:
@@ -84,7 +85,7 @@ def _judged(penalty: float, error: Callable[[float], float]) -> float:
     """Return the logarithm of the error with a small bonus for larger penalties; infinity where it is not finite."""
     value = error(float(penalty))
     return (
-        float(np.log(max(value, 1e-300)) - PENALTY_TIE * np.log(penalty))
+        float(np.log(max(value, 1e-300)) - RULES.penalty_tie * np.log(penalty))
         if np.isfinite(value) and penalty > 0
         else np.inf
     )
@@ -324,7 +325,7 @@ def _total_error(fit: RidgeFit | None) -> float:
 
 def system_of_rows(rows_of_features: Callable[[slice], Array], Y: Array, weights: Array) -> RidgeSystem:
     """Return the system of rows in memory, whose features are given by slices; the last rows are the sample."""
-    last = slice(max(0, len(Y) - LOO_ROWS), len(Y))
+    last = slice(max(0, len(Y) - RULES.loo_rows), len(Y))
     sample = rows_of_features(last)
     products = gram(rows_of_features, Y, weights, sample.mean(axis=0), lanes=True)
     return RidgeSystem.of(products, sample, Y[last], weights[last])

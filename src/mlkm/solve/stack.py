@@ -27,7 +27,8 @@ from ..data import Block
 from ..model.machine import Columns, Machine, predict, predict_linked
 from ..model.sum_kernel import SumKernel, TransformedKernel
 from ..model.transforms import BackTransform
-from ..runtime.sizes import FLOAT64_FACTOR_ROWS, POSTERIOR_ROWS, USUAL_ROWS
+from ..runtime.rules import RULES
+from ..runtime.sizes import FLOAT64_FACTOR_ROWS
 from .smoother import Dual, Functionals, Primal, Smoother, Uncertainty, loo_residuals, primal_of_rows
 
 
@@ -117,7 +118,7 @@ class StackUncertainty(Uncertainty):
         """Return the rows that the posterior is computed from."""
         n = self.facts.n
         return self.solved_rows.take(
-            slice(0, n if n <= FLOAT64_FACTOR_ROWS else min(FLOAT64_FACTOR_ROWS, POSTERIOR_ROWS))
+            slice(0, n if n <= FLOAT64_FACTOR_ROWS else min(FLOAT64_FACTOR_ROWS, RULES.posterior_rows))
         )
 
     def _dual(self, kernel: SumKernel, noise: float, Y: Array) -> Dual:
@@ -147,7 +148,7 @@ class StackUncertainty(Uncertainty):
     @cached_property
     def usual(self) -> float:
         """Return the kernels' variance in units of their noise, on average over training rows left out."""
-        at, rows = slice(0, USUAL_ROWS), self.solved_rows
+        at, rows = slice(0, RULES.usual_rows), self.solved_rows
         whole = len(self.posterior_rows) == self.facts.n
         leverage = self._left_out_leverages[at] if whole else self.smoother.leverage(rows.X[at])
         return max(float(np.average(leverage, weights=rows.weights[at])), 1e-12)
@@ -155,7 +156,7 @@ class StackUncertainty(Uncertainty):
     @cached_property
     def spread(self) -> Array:
         """Return the average of the variance of y that constant noise on the transformed scale has."""
-        at, rows = slice(0, USUAL_ROWS), self.solved_rows
+        at, rows = slice(0, RULES.usual_rows), self.solved_rows
         if self.warped is None:
             return np.ones(1)
         return np.asarray(np.average(self._spread(self.warped, rows.X[at]), axis=0, weights=rows.weights[at]))

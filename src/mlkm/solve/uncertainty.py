@@ -26,7 +26,8 @@ from .._types import Array
 from ..data import Block
 from ..model.machine import Features, Machine, predict_average
 from ..model.prior import Prior
-from ..runtime.sizes import EXACT_ROWS, LEAST_DEGREES, LEAST_PENALTY, LOST_RESIDUALS, STORED_SUM_FEATURES
+from ..runtime.rules import RULES
+from ..runtime.sizes import EXACT_ROWS, LEAST_PENALTY, LOST_RESIDUALS, STORED_SUM_FEATURES
 from .ridge import Spectrum, decomposed
 from .smoother import Functionals, Primal, Smoother, Uncertainty, primal
 from .sums import Sums, sums_of_rows
@@ -95,10 +96,12 @@ class RidgeUncertainty(Uncertainty):
         if self.sums:
             n = self.sums[0].weight
             squares = self._squares_of_sums if self.error is None else self.error * n
-            noise = squares / np.maximum(n - self._degrees, LEAST_DEGREES)
+            noise = squares / np.maximum(n - self._degrees, RULES.least_degrees)
             return np.where(np.isnan(squares), np.nan_to_num(self.loo_error), noise)
         n = self._training.counts.sum()
-        return np.asarray(self._training.counts @ self._residuals**2 / np.maximum(n - self._degrees, LEAST_DEGREES))
+        return np.asarray(
+            self._training.counts @ self._residuals**2 / np.maximum(n - self._degrees, RULES.least_degrees)
+        )
 
     @property
     def _squares_of_sums(self) -> Array:

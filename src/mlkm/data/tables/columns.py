@@ -29,6 +29,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from ..._types import Array, IntArray
+from ...runtime.rules import RULES
 from ...runtime.sizes import CIRCLE_DIGITS
 from ..scaling import LEVEL, NUMBER, TEXT, Inputs
 from .cells import Odd, RawColumn, Table, as_dates, as_levels, as_numbers, as_words, is_dates, is_words, word_of
@@ -72,9 +73,6 @@ Numeral = tuple[str, float]  # what stands before a number that is read, and the
 _NUMERAL = re.compile(r"(?<!\S)[-\u2212]?\d+(?:\.\d+)?|\d+(?:\.\d+)?")  # with a sign where a word begins with it
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _NAME = re.compile(r"[-\u2212]?(0\d\d|\d{16})")
-_PLACES = 3  # numbers of a level that are read
-_SHARE = 0.5  # of the levels that say the same before a number
-_LEAST_VALUES = 3  # different numbers that a place must have: two are told apart as levels
 
 
 def numerals(level: str) -> list[tuple[str, str]]:
@@ -84,7 +82,7 @@ def numerals(level: str) -> list[tuple[str, str]]:
     ([('', '2'), ('#h ', '50')], [('', '1234.5')], [('', '-3')], [])
     """
     level = _THOUSANDS.sub("", level)
-    found = list(_NUMERAL.finditer(level))[:_PLACES]
+    found = list(_NUMERAL.finditer(level))[: RULES.numeral_places]
     return [(_NUMERAL.sub("#", level[: one.start()]), one.group().replace("\u2212", "-")) for one in found]
 
 
@@ -92,12 +90,12 @@ def numerals_of(levels: list[str]) -> tuple[Numeral, ...]:
     """Return, for every number in the levels that is to be read, the text before it and the median of these numbers."""
     found = [numerals(level) for level in levels]
     result: list[Numeral] = []
-    for place in range(_PLACES):
+    for place in range(RULES.numeral_places):
         here = [own[place] for own in found if len(own) > place]
         before, alike = Counter(said for said, _ in here).most_common(1)[0] if here else ("", 0)
         values = [value for said, value in here if said == before]
         named = any(_NAME.match(value) for value in values)
-        if alike < _SHARE * len(levels) or named or len(set(values)) < _LEAST_VALUES:
+        if alike < RULES.numeral_share * len(levels) or named or len(set(values)) < RULES.numeral_values:
             break
         result.append((before, float(np.median([float(value) for value in values]))))
     return tuple(result)
@@ -113,10 +111,6 @@ def numbers_of(levels: list[str | None], read: tuple[Numeral, ...]) -> Array:
             if said == before and not _NAME.match(value):
                 result[k, place] = float(value)
     return result
-
-
-LEAST_LEVELS = 20  # below which levels say enough by themselves
-_RUNS, _DIRECTIONS = 4000, 50
 
 
 @dataclass(frozen=True)
@@ -147,14 +141,14 @@ def _counter(**choices: Any) -> TfidfVectorizer:
 def fit_text(levels: list[str]) -> TextBasis | None:
     """Return the basis of the text of the distinct levels of a column, or None where they are few or have no runs in
     common."""
-    if len(levels) <= LEAST_LEVELS:
+    if len(levels) <= RULES.text_levels:
         return None
-    runs = _counter(min_df=2, max_features=_RUNS)
+    runs = _counter(min_df=2, max_features=RULES.text_runs)
     try:
         table = runs.fit_transform(levels)
     except ValueError:  # no runs in common
         return None
-    size = min(_DIRECTIONS, min(table.shape) - 1)
+    size = min(RULES.text_directions, min(table.shape) - 1)
     if size < 1:
         return None
     directions = TruncatedSVD(size, random_state=0).fit(table).components_

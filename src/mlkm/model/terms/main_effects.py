@@ -20,7 +20,7 @@ import numpy as np
 from scipy.stats import norm
 
 from ..._types import Array, BoolArray
-from ...runtime.sizes import LEAST_LEVEL_VARIANCE
+from ...runtime.rules import RULES
 from ..features import FeatureMap, Operations, PointMap, ProductMap, Role
 from .term import (
     Parameter,
@@ -248,5 +248,5 @@ class Levels(SearchTerm):
     def fitted(self, p: Parameters, place: Placement) -> list[Term]:
         """Return random effects of all levels that have any variance."""
         effects = place.spread(np.exp(2 * p[Additive.name]["amplitude"][place.levels]), place.searched[place.levels])
-        effects[effects < LEAST_LEVEL_VARIANCE] = 0
+        effects[effects < RULES.least_level_variance] = 0
         return [Term(None, LevelMap(np.zeros((0, len(effects))), effects), 1.0)] if effects.any() else []

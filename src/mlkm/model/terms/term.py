@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from ..._types import Array, BoolArray, IntArray
 from ...data import Inputs
-from ...runtime.sizes import CACHE_ENTRIES, INDICATOR_LEVELS, LARGEST_LOG, LEAST_LOG_AMPLITUDE, LOST_TEXTS, UNSEEN_SHARE
+from ...runtime.rules import RULES
+from ...runtime.sizes import CACHE_ENTRIES, INDICATOR_LEVELS
 from ..features import KernelMap, Operations, PointMap
 from ..transforms import RankTransform
 
@@ -132,8 +133,8 @@ class Parameter:
     name: str
     start: Array
     prior: float | Literal["amplitude", "scale"] = "amplitude"
-    low: float | Array = LEAST_LOG_AMPLITUDE
-    high: float | Array = LARGEST_LOG
+    low: float | Array = RULES.least_log_amplitude
+    high: float | Array = RULES.largest_log
     place: int = 0
 
 
@@ -196,7 +197,7 @@ class SearchTerm(ABC):
         """Return where a search begins. A term that is not wanted has next to no variance, and keeps it."""
         start = {q.name: q.start for q in self.parameters(rows)}
         if not wanted and "amplitude" in start:
-            start["amplitude"] = np.full(start["amplitude"].size, LEAST_LOG_AMPLITUDE)
+            start["amplitude"] = np.full(start["amplitude"].size, RULES.least_log_amplitude)
         return start
 
     def refined(self, logs: dict[str, Array]) -> dict[str, Array]:
@@ -209,7 +210,7 @@ class SearchTerm(ABC):
 
     def is_missing(self, p: Parameters) -> bool:
         """Return whether the term has no variance, and so stays without."""
-        return bool((p[self.name]["amplitude"] <= LEAST_LOG_AMPLITUDE).all())
+        return bool((p[self.name]["amplitude"] <= RULES.least_log_amplitude).all())
 
     def variance(self, p: Parameters) -> float:
         """Return the variance of a kernel with one amplitude."""
@@ -240,7 +241,7 @@ class SearchTerm(ABC):
         """Return the weights of inputs in the exponent of a product kernel, zero where its variance times the weight is
         lost in the noise: a large variance makes a small weight tell."""
         noise = float(np.exp(2 * p["noise"]["amplitude"][0]))
-        return np.where(weights * self.variance(p) < UNSEEN_SHARE * noise, 0, weights)
+        return np.where(weights * self.variance(p) < RULES.unseen_share * noise, 0, weights)
 
     def text_directions(self, p: Parameters, place: Placement) -> Array | None:
         """Return the directions of texts (q, d) that a product kernel looks at, None where there are none."""
@@ -339,11 +340,11 @@ def along_texts(directions: Array | None, X: Array, dtype: Any) -> Array:
 
 def fewer_directions(directions: Array, X: Array) -> Array:
     """Return T with the leading directions in which the texts of the rows X differ: the others together have less than
-    `LOST_TEXTS` of what texts add to the exponent, on average over pairs of rows."""
+    `RULES.lost_texts` of what texts add to the exponent, on average over pairs of rows."""
     F = along_texts(directions, X, np.float64)
     values, V = np.linalg.eigh(np.cov(F, rowvar=False, ddof=0).reshape(F.shape[1], -1))
     values = np.maximum(values, 0)
-    leading = np.cumsum(values) > LOST_TEXTS * values.sum()
+    leading = np.cumsum(values) > RULES.lost_texts * values.sum()
     return np.asarray(V[:, leading].T @ directions)
 
 
