@@ -1,5 +1,7 @@
 """What `benchmarks.house`, `benchmarks.walks` and `benchmarks.before_after` count and time."""
 
+import ast
+import dataclasses
 import doctest
 import sys
 from importlib import import_module
@@ -10,6 +12,9 @@ import pytest
 from benchmarks import before_after, house, sentences
 from benchmarks.sentences import is_fragment
 from benchmarks.walks import Passed, files_passed
+
+from mlkm.runtime.rules import RULES, Rules
+from mlkm.search.policy import Policy
 
 
 def counted(folder, **files):
@@ -58,6 +63,60 @@ def test_habits_are_counted_with_their_places(tmp_path):
     assert [line.split(" ")[0] for line in places["module-level numbers"]] == [f"room/a.py:{n}" for n in (4, 5, 6)]
     assert places["private reaches"] == ["room/a.py:12 other._private"]
     assert len(places["isinstance on own types"]) == len(places["Any"]) == 2
+
+
+# numbers of the package outside `runtime/sizes.py` that decide nothing, and what they are
+DECIDE_NOTHING = {
+    "cli/console.py": ({"FAILED", "USAGE"}, "codes with which a command ends"),
+    "data/level_encoding.py": ({"_SALT"}, "a number that hashes begin with"),
+    "data/scaling.py": ({"NUMBER", "LEVEL", "TEXT"}, "codes of the kinds of inputs"),
+    "data/scan.py": ({"_ODD"}, "the multiplier of hashes"),
+    "files/archive.py": (
+        {"_LONGEST_NOTE", "_SIDES", "_ARRAYS", "_WORDS", "_LISTS", "_LARGEST"},
+        "limits that keep a hostile file from taking memory",
+    ),
+    "files/decode.py": ({"_MOST_PARTS", "_STATE"}, "limits of hostile files, and the size of a generator's state"),
+    "files/schema.py": ({"_MOST_COLUMNS"}, "a limit of hostile files"),
+    "files/store.py": ({"SCHEMA"}, "the version of the format of files"),
+    "runtime/download.py": ({"SML_TARGET", "YEAR_SPLIT", "YEAR_INPUTS", "YEARS"}, "what published data sets are"),
+}
+
+
+def assigned(node):
+    """Return the names that a statement assigns."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+
+
+def test_numbers_are_fields_of_policy_or_rules_or_are_sizes():
+    found = {}
+    for module in house.read(house.SRC):
+        numbers = {line.split(" ")[0] for line in house.module_numbers([module])}
+        lines = [node for node in module.tree.body if module.place(node, "").strip() in numbers]
+        if lines and module.path != "runtime/sizes.py":
+            found[module.path] = {name for node in lines for name in assigned(node)}
+    assert found == {path: names for path, (names, _) in DECIDE_NOTHING.items()}
+
+
+def test_no_module_assigns_a_name_twice():
+    """A constant that is defined again further down would change what lines before it mean."""
+    for module in house.read(house.SRC):
+        names = [name for node in module.tree.body for name in assigned(node)]
+        assert len(names) == len(set(names)), module.path
+
+
+def test_no_number_shares_its_name_with_another():
+    fields = [field.name for rules in (Policy, Rules) for field in dataclasses.fields(rules)]
+    others = [name for names, _ in DECIDE_NOTHING.values() for name in names]
+    sizes = next(module for module in house.read(house.SRC) if module.path == "runtime/sizes.py")
+    names = [*fields, *others, *(name for node in sizes.tree.body for name in assigned(node))]
+    assert len(names) == len({name.lower().strip("_") for name in names})
+
+
+def test_the_policy_shows_the_rules():
+    assert Policy.rules is RULES
+    with pytest.raises(TypeError):
+        dataclasses.replace(Policy(), rules=RULES)
 
 
 def test_docstrings_that_are_missing(tmp_path):

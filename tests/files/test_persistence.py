@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zipfile
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,7 @@ from mlkm.data.tables import TableEncoder
 from mlkm.datasets import make_example1
 from mlkm.kernels import Matern
 from mlkm.report.facts import fit_facts
+from mlkm.runtime.rules import RULES
 from mlkm.search.policy import Policy, policy_context
 from mlkm.solve import VariableProjection
 
@@ -112,8 +114,7 @@ def test_standard_deviations_are_the_same_without_rows(name, tmp_path):
 
 
 def test_of_many_rows_those_of_the_posterior_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("mlkm.solve.stack.POSTERIOR_ROWS", 50)
-    monkeypatch.setattr("mlkm.solve.stack.USUAL_ROWS", 40)
+    monkeypatch.setattr("mlkm.solve.stack.RULES", replace(RULES, posterior_rows=50, usual_rows=40))
     monkeypatch.setattr("mlkm.solve.stack.FLOAT64_FACTOR_ROWS", 60)
     for targets in (Y, SKEWED):
         model = MLKMRegressor(random_state=0).fit(X, targets)

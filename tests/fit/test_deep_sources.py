@@ -1,6 +1,7 @@
 """Hidden layers, rotations and descent on rows that do not fit into memory: the fits of rows in memory."""
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from mlkm.data.scan import parts, row_hashes
 from mlkm.data.tables.cells import Table
 from mlkm.model.machine import positions
 from mlkm.runtime.resources import Purpose, generator
+from mlkm.runtime.rules import RULES
 from mlkm.search.policy import Policy, policy_context
 from mlkm.solve import GradientDescent, VariableProjection
 from mlkm.solve.closed_form import last_layer
@@ -262,8 +264,7 @@ def test_memory_does_not_grow_with_the_rows(model, tmp_path):
         pq.write_table(pa.table([*X.T, y], [*"abcdefghij", "y"]), path, row_group_size=4000)
         del X, y
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("mlkm.data.scan.ROWS", 2000)
-            patch.setattr("mlkm.data.scan._LEAST", 2000)
+            patch.setattr("mlkm.data.scan.RULES", replace(RULES, sample_rows=(2000, 2000)))
             tracemalloc.start()
             streamed(model, open_table(path, "y"))
             peaks.append(tracemalloc.get_traced_memory()[1] / 1e6)
