@@ -53,7 +53,10 @@ MODULES: dict[str, tuple[str, ...]] = {
     "solve.smoother": ("tests/solve/test_smoother.py", "tests/solve/test_variance.py"),
     "solve.dual": ("tests/solve/test_dual.py", "tests/solve/test_dual_matrix.py"),
     "conformal.rank": ("tests/conformal/test_conformal_rank.py",),
-    "conformal.scores": tuple(f"tests/conformal/test_conformal_{name}.py" for name in ("calibration", "distribution")),
+    "conformal.scores": (
+        *tuple(f"tests/conformal/test_conformal_{name}.py" for name in ("calibration", "distribution")),
+        "tests/conformal/test_wrapped_estimator.py",
+    ),
 }
 
 ORDER_OF_PARAMETERS = "the order of parameters in the flat vector of a search changes rounding alone"
@@ -61,6 +64,8 @@ SIZE_OF_BLOCK = "the height of a block changes time alone"
 BY_TIME = "a limit by time; fits on both sides of it agree"
 EMPTY = "an array without entries, whatever its shape"
 ONE = "there is one entry, which is the first and the last"
+ONE_LENGTH = "both are made with one length"
+LEVEL_MORE = "a level more, which no row has, adds a column of zeros"
 
 # a module, the line as it is mutated, and why no test can or need notice it
 EQUIVALENT: tuple[tuple[str, str, str], ...] = (
@@ -71,8 +76,16 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
     ),
     ("model.terms.term", "place: int = -1", ORDER_OF_PARAMETERS),
     ("model.terms.term", "return Prepared(rows, np.zeros(( 1, 0)))", EMPTY),
-    ("model.terms.term", "few, tall = sizes <= _FEW, max( 2, _PIECE // max(len(b), 1))", SIZE_OF_BLOCK),
-    ("model.terms.term", "few, tall = sizes <= _FEW, max(1, _PIECE // max(len(b), 2))", SIZE_OF_BLOCK),
+    (
+        "model.terms.term",
+        "few, tall = sizes <= INDICATOR_LEVELS, max( 2, CACHE_ENTRIES // max(len(b), 1))",
+        SIZE_OF_BLOCK,
+    ),
+    (
+        "model.terms.term",
+        "few, tall = sizes <= INDICATOR_LEVELS, max(1, CACHE_ENTRIES // max(len(b), 2))",
+        SIZE_OF_BLOCK,
+    ),
     (
         "model.terms.term",
         "product: Array = X[:, seen].astype(dtype, copy=True) @ directions[:, seen].T.astype(dtype)",
@@ -86,7 +99,57 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
     (
         "model.terms.term",
         "sizes = 1 + np.maximum(codes_a.max(axis=0, initial=+1), codes_b.max(axis=0, initial=-1))",
-        "a level more, which no row has, adds a column of zeros",
+        LEVEL_MORE,
+    ),
+    (
+        "model.terms.term",
+        "sizes = 1 + np.maximum(codes_a.max(axis=0, initial=-1), codes_b.max(axis=0, initial=+1))",
+        LEVEL_MORE,
+    ),
+    (
+        "model.terms.term",
+        "values, V = np.linalg.eigh(np.cov(F, rowvar=False, ddof= -1).reshape(F.shape[1], -1))",
+        "eigenvalues are compared with their own sum",
+    ),
+    (
+        "model.terms.laplace",
+        "if self.texts is not None and (self.texts.any() or  exponents):",
+        "texts without a direction add zeros",
+    ),
+    (
+        "model.machine",
+        "if len(machines) == 2 and len(X) / machines[0].maps[0].n_features > PARALLEL_ENTRIES:",
+        BY_TIME,
+    ),
+    (
+        "solve.smoother",
+        "product: Array = multiply(1.0, R, F.T, lower=1, overwrite_b= 2).T",
+        "any number but 0 overwrites",
+    ),
+    (
+        "solve.descent",
+        "errors += list(in_order(on_block, every) if len(every) != 1 else map(on_block, every))",
+        "there is at least one rotation",
+    ),
+    (
+        "solve.descent",
+        "return [[x + y for x, y in zip(*pair, strict=True)] for pair in zip(a, b, strict=False)]",
+        ONE_LENGTH,
+    ),
+    (
+        "conformal.scores",
+        "spread = band.mean.std(axis=0) if self.scale is None else np.ones(band.mean.shape[ 0])",
+        "the spread is not looked at where there is a scale",
+    ),
+    (
+        "conformal.rank",
+        "return [min(rank(m, level), m + 2) - 1 for level in levels]",
+        "a rank is at most m + 1, levels being below 1",
+    ),
+    (
+        "conformal.rank",
+        "memory: ClassVar = 201  # latest scores whose mean is the current size of scores",
+        "about as many scores are remembered",
     ),
     (
         "solve.smoother",
@@ -100,17 +163,13 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
     ),
     ("model.machine", "W, at = machine.layers[ -1][0], 0", ONE),
     ("model.machine", "return Tape(hidden, turned, affine(machine.layers[-1][ -1], h))", ONE),
-    ("solve.dual", "if not arrived and len(Y) < FACTORS:", BY_TIME),
-    (
-        "solve.dual",
-        "FACTORS = 19999  # rows of a factor at most, 8 n^2 bytes; with more rows the last step is what there is",
-        BY_TIME,
-    ),
-    ("solve.dual", "_STEPS = 99  # a factor takes less time than more of them", BY_TIME),
+    ("solve.dual", "if not arrived and len(Y) < FACTOR_ROWS:", BY_TIME),
+    ("solve.dual", "return 1 if n < DIRECT_ROWS else 30", "an estimate of how long a solve takes"),
+    ("solve.dual", "for _ in range( 3):", "one more step of refinement changes rounding alone"),
     (
         "solve.dual",
         "return np.hstack([hold(V[:, part]) for part, hold in zip(parts, holds, strict=False)])",
-        "both are made with one length",
+        ONE_LENGTH,
     ),
 )
 

@@ -1,5 +1,6 @@
 """Ranks in exact arithmetic, and quantiles with and without weights; `test_oracles.py` has the ranks of bands."""
 
+import pickle
 from decimal import Decimal
 from fractions import Fraction
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from mlkm.conformal.rank import (
     RowWeights,
+    Threshold,
     counts_up_to,
     quantiles,
     rank,
@@ -117,11 +119,82 @@ def test_counts_and_shares_up_to_a_point_are_those_of_comparing_all(m):
     first = [[weights.old[:count].sum() for count in row] for row in counts]
     expected = first / total if weights.old.sum() > 0 else np.zeros((6, 9))
     np.testing.assert_allclose(shares_up_to(counts, weights.old, weights.new), expected)
+    small = RowWeights(1e-6 * weights.old, 1e-6 * weights.new)
+    np.testing.assert_allclose(row_shares(values, y, small), below @ weights.old / total)
+    np.testing.assert_allclose(shares_up_to(counts, *small), expected)
 
 
 def test_without_any_weight_nothing_is_bounded():
     none, new, levels = np.zeros(3), np.zeros(2), exact_levels([0.5])
     assert np.isinf(weighted_quantiles(np.arange(3.0), none, np.ones(2), levels)).all()
+    assert np.isinf(weighted_quantiles(np.arange(3.0), none, new, levels)).all()
     assert np.isinf(weighted_quantiles(np.empty(0), np.empty(0), np.ones(2), levels)).all()
     np.testing.assert_array_equal(shares_up_to(np.full((2, 1), 3), none, new), np.zeros((2, 1)))
     np.testing.assert_array_equal(row_shares(np.zeros((2, 3)), np.ones((2, 1)), RowWeights(none, new)), [[0], [0]])
+
+
+def test_the_share_of_exponential_scores_above_a_threshold_is_alpha():
+    """On average over 3000 samples, from a threshold beyond the largest of them to one below their median; the standard
+    error of the mean is below 0.002."""
+    scores = np.random.default_rng(0).exponential(size=(3000, 9))
+    for alpha in (0.05, 0.1, 0.25, 0.5, 0.7):
+        limits = [Threshold(row, alpha, "decaying", None, 0.6, None).value for row in scores]
+        assert np.exp(-np.array(limits)).mean() == pytest.approx(alpha, abs=0.02), alpha
+
+
+def decaying(scores, **options):
+    settings = {"alpha": 0.2, "method": "decaying", "step": 0.5, "decay": 0.5, "window": None} | options
+    return Threshold(np.asarray(scores, float), **settings)
+
+
+def test_a_decaying_threshold_moves_by_its_formula():
+    """Scores keep their size: steps are step * size * (number of scores)^-decay."""
+    threshold = decaying(np.tile([1.0, -1.0], 8))
+    for n, (score, miss) in enumerate([(1.0, 0), (-1.0, 0), (1.0, 0)], 17):
+        before, reached = threshold.value, 2.0
+        threshold.update(score, reached)
+        assert threshold.value - before == pytest.approx(0.5 * n**-0.5 * (miss - 0.2))
+    before = threshold.value
+    threshold.update(1.0, 0.5)  # a miss
+    assert threshold.value - before == pytest.approx(0.5 * 20**-0.5 * 0.8)
+
+
+def test_steps_grow_with_the_scores():
+    """The size is the mean of all scores so far, and scores count as earlier steps by as much as they have grown."""
+    threshold = decaying(np.ones(9))
+    before = threshold.value
+    threshold.update(11.0, 1.0)
+    unit = (9 * 1 + 11) / 10
+    assert threshold.value - before == pytest.approx(0.5 * unit * (1 + 9 / unit) ** -0.5 * 0.8)
+
+
+def test_an_adaptive_threshold_moves_its_level_and_remembers_its_window():
+    scores = np.random.default_rng(0).exponential(size=40)
+    threshold = Threshold(scores, 0.1, "adaptive", 0.05, 0.6, 20)
+    assert list(threshold.recent) == scores[20:].tolist()
+    level = threshold.level
+    threshold.update(7.0, 1.0)
+    assert threshold.level == pytest.approx(level - 0.05 * 0.9)
+    threshold.update(0.5, 1.0)
+    assert threshold.level == pytest.approx(level - 0.05 * 0.9 + 0.05 * 0.1)
+    assert list(threshold.recent) == [*scores[22:].tolist(), 7.0, 0.5]
+    assert threshold.ordered == sorted(threshold.recent)
+
+
+def test_a_threshold_of_an_exhausted_level_moves_out_by_ten_times_the_range():
+    """Beyond the largest score by four gaps, and ten times the range of the scores per unit of the level below zero."""
+    scores = np.array([0.0, 1.0, 3.0, 4.0])
+    at_zero, below = (Threshold(scores, alpha, "decaying", None, 0.6, None).value for alpha in (0.0, -0.2))
+    assert at_zero == pytest.approx(4 + 4 * 1)
+    assert below - at_zero == pytest.approx(0.2 * 10 * 4)
+    rising = Threshold(np.array([2.0]), -0.5, "decaying", None, 0.6, None)
+    assert rising.value == 2  # one score has neither a gap nor a range
+
+
+def test_a_pickled_threshold_goes_on_as_before():
+    threshold = Threshold(np.arange(30.0), 0.1, "adaptive", None, 0.6, 10)
+    copy = pickle.loads(pickle.dumps(threshold))
+    for one in (threshold, copy):
+        one.update(50.0, one.value)
+    assert (copy.value, copy.level, copy.recent) == (threshold.value, threshold.level, threshold.recent)
+    assert copy.recent.maxlen == 10

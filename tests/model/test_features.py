@@ -8,9 +8,11 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from mlkm import RandomFeatureRidge, RandomFeatures
+from mlkm import RandomFeatureRidge, RandomFeatures, config_context
 from mlkm.kernels import Matern, as_kernel
-from mlkm.model.features import draw_features
+from mlkm.model.features import FeatureMap, JointMap, as_orders, draw_features
+from mlkm.model.terms import GaussianMap
+from mlkm.model.transforms import fit_rank_transform
 
 KERNELS = ["gaussian", "matern", "laplacian", "cauchy"]
 SAMPLINGS = ["iid", "orthogonal"]
@@ -45,7 +47,7 @@ def test_mixed_orders_share_the_features_equally():
     )
 
 
-@pytest.mark.parametrize(("d", "q", "D"), [(5, 1, 23), (5, 2, 47), (6, 3, 50), (40, 2, 1000), (40, 1, 7)])
+@pytest.mark.parametrize(("d", "q", "D"), [(5, 1, 23), (5, 2, 47), (6, 3, 50), (12, 3, 300), (40, 2, 1000), (40, 1, 7)])
 def test_every_subset_of_inputs_is_used_equally_often_up_to_one(d, q, D):
     phi = draw(d=d, D=D, interactions=q)
     used = [tuple(np.flatnonzero(column)) for column in phi.frequencies.T]
@@ -218,3 +220,124 @@ def test_a_kernel_of_the_users_own():
     X = np.array([[0.0], [1.0]])
     Z = RandomFeatures(50_000, Cosine(), random_state=0).fit_transform(X)
     np.testing.assert_allclose(Z @ Z.T, Cosine()(X, X), atol=6 * np.sqrt(2 / 50_000))
+
+
+def test_subsets_of_many_inputs_are_of_the_order_and_of_all_inputs():
+    """There are too many of them to list."""
+    used = draw(d=40, D=500, interactions=3).frequencies != 0
+    assert (used.sum(axis=0) == 3).all()
+    assert used.any(axis=1).all()
+
+
+def test_features_that_do_not_fit_into_memory_are_not_drawn():
+    with config_context(max_memory=1_000_000):
+        draw(d=50, D=2400)
+        with pytest.raises(MemoryError, match=r"2600 features of 50 inputs need about 1\.0 MB"):
+            draw(d=50, D=2600)
+
+
+@pytest.mark.parametrize("bad", [0, -1, True, 1.0, "fully", np.timedelta64(2), (), (1, 0), (1, "all"), None], ids=str)
+def test_orders_are_whole_numbers_of_inputs(bad):
+    assert as_orders([np.int64(2), 1, 1, 9, "full"], 4) == (1, 2, 4)
+    with pytest.raises(ValueError, match="interactions must be 'full', a positive number of inputs"):
+        as_orders(bad, 4)
+
+
+def pairs_of_cosines(n_pairs=5, d=3):
+    """Cosines, then their sines, of amplitudes in no order."""
+    rng = np.random.default_rng(3)
+    omega, sizes = rng.standard_normal((d, n_pairs)), np.array([0.3, 0.9, 0.1, 0.7, 0.5])[:n_pairs]
+    return FeatureMap(np.hstack([omega, omega]), np.repeat([0.0, -np.pi / 2], n_pairs), np.tile(sizes, 2))
+
+
+@pytest.mark.parametrize(("most", "pairs"), [(10, [0, 1, 2, 3, 4]), (99, [0, 1, 2, 3, 4]), (7, [1, 3, 4]), (2, [1])])
+def test_leading_features_are_pairs_of_the_largest_amplitudes(most, pairs):
+    """Their kernel is that of these pairs, times the variance."""
+    phi, X = pairs_of_cosines(), np.random.default_rng(4).standard_normal((6, 3))
+    leading, apart = phi.leading(most, 4.0), X[:, None] - X
+    expected = 4 * sum(phi.amplitudes[j] ** 2 * np.cos(apart @ phi.frequencies[:, j]) for j in pairs)
+    np.testing.assert_allclose(leading.features(X) @ leading.features(X).T, expected, atol=1e-12)
+    assert leading.n_features == 2 * len(pairs)
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_one_leading_feature_is_the_largest_cosine(most):
+    phi, X = pairs_of_cosines(), np.random.default_rng(4).standard_normal((6, 3))
+    np.testing.assert_allclose(phi.leading(most, 1.0).features(X), phi.features(X)[:, [1]], atol=1e-12)
+
+
+def test_a_map_in_another_precision_is_the_same_map():
+    phi, X = draw(), np.random.default_rng(1).standard_normal((7, 5))
+    single = phi.astype(np.float32)
+    assert {array.dtype for array in vars(single).values()} == {np.dtype(np.float32)}
+    np.testing.assert_allclose(single.features(X), phi.features(X), atol=1e-5)
+
+
+def joint_map(X):
+    """Cosines of inputs, a kernel at points of their ranks, and cosines of their ranks."""
+    ranks = fit_rank_transform(X, np.ones(len(X)))
+    gaussian = GaussianMap(ranks.forward(X[:4]), np.diag([1.0, 0.5, 0.0]))
+    return JointMap(((None, draw(d=3, D=6)), (ranks, gaussian), (ranks, draw(seed=1, d=3, D=5))))
+
+
+def test_joint_maps_stand_side_by_side():
+    X = np.random.default_rng(0).standard_normal((50, 3))
+    phi = joint_map(X)
+    Z = phi.features(X)
+    assert Z.shape == (50, phi.n_features) == (50, 15)
+    assert phi.features(X.astype(np.float32)).dtype == np.float64  # as the points of the kernel are
+    assert JointMap(phi.maps[::2]).features(X.astype(np.float32)).dtype == np.float32
+    for at, (ranks, part) in zip((slice(0, 6), slice(6, 10), slice(10, 15)), phi.parts, strict=True):
+        np.testing.assert_allclose(Z[:, at], part.features(X if ranks is None else ranks.forward(X)), rtol=1e-12)
+    assert draw().parts[0][0] is None
+    assert JointMap(()).features(X).shape == (50, 0)
+
+
+def test_the_pullback_of_joint_maps_is_that_of_differences():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 3))
+    phi, step = joint_map(X), 1e-7
+    Z, G = 0.7 * rng.standard_normal((9, 3)), rng.standard_normal((9, 15))
+    slopes = [((phi.features(Z + step * e) - phi.features(Z - step * e)) * G).sum(axis=1) for e in np.eye(3)]
+    np.testing.assert_allclose(phi.pullback(Z, G), np.stack(slopes, axis=1) / (2 * step), atol=1e-5)
+
+
+class NumpyGraph:
+    """Operations of a graph, computed at once."""
+
+    def __call__(self, kind, *inputs):
+        return {"MatMul": np.matmul, "Add": np.add, "Sin": np.sin, "Mul": np.multiply}[kind](*inputs)
+
+
+def test_the_graph_of_cosines_has_their_features():
+    phi, X = draw(), np.random.default_rng(1).standard_normal((7, 5))
+    for given in (phi, phi.astype(np.float32)):
+        found = given.graph(NumpyGraph(), X, double=False)
+        assert found.dtype == given.dtype(double=False) == np.float64
+        np.testing.assert_allclose(found, given.astype(np.float64).features(X), atol=1e-12)
+    with pytest.raises(TypeError, match="JointMap is a feature map that to_onnx does not know"):
+        JointMap(()).graph(NumpyGraph(), X, double=True)
+
+
+def test_cosines_are_a_kernel_by_their_products():
+    phi, rng = draw(), np.random.default_rng(1)
+    A, B, alpha = rng.standard_normal((7, 5)), rng.standard_normal((8, 5)), rng.standard_normal((8, 2))
+    K = phi.features(A) @ phi.features(B).T
+    np.testing.assert_allclose(phi.between(phi.codes(A, float), phi.codes(B, float), float), K)
+    np.testing.assert_allclose(phi.at(B).features(A) @ phi.weights(B, alpha), K @ alpha, atol=1e-12)
+    np.testing.assert_allclose(phi.diagonal(A), np.diag(phi.features(A) @ phi.features(A).T))
+    assert phi.is_product
+    assert not phi.is_local
+    assert phi.role == "single inputs"
+
+
+def test_kernels_at_points_are_in_the_precision_of_these():
+    points = np.random.default_rng(0).standard_normal((6, 3))
+    single = GaussianMap(points.astype(np.float32), np.eye(3))
+    assert single.features(points).dtype == single.dtype(double=False) == np.float32
+    assert single.dtype(double=True) == np.float64
+    assert GaussianMap(points, np.eye(3)).dtype(double=False) == np.float64
+    assert not single.is_product
+    assert not single.is_local
+    assert single.diagonal(points) == 1
+    np.testing.assert_allclose(np.diag(GaussianMap(points, np.eye(3)).features(points)), 1)

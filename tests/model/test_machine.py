@@ -8,7 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from machines import central_differences, random_machine, random_maps
 
+from mlkm.kernels import Gaussian
+from mlkm.model.features import JointMap, draw_features
 from mlkm.model.machine import (
+    Columns,
+    LastInputs,
     Machine,
     averaged,
     backward,
@@ -20,11 +24,15 @@ from mlkm.model.machine import (
     jvp,
     layer_shapes,
     output_factors,
+    positions,
     predict,
     predict_average,
+    predict_linked,
     vjp,
+    with_last,
     with_layers,
 )
+from mlkm.model.transforms import BackTransform, fit_rank_transform
 
 KINDS = [
     pytest.param(
@@ -192,3 +200,103 @@ def test_predictions_are_averaged(long, rng, monkeypatch):
 def test_predictions_do_not_depend_on_blocks(rng):
     machine, X = random_machine(rng, widths=(6, 5), d=3), rng.standard_normal((100, 3))
     np.testing.assert_allclose(predict(machine, X, entries=1), predict(machine, X), rtol=1e-12)
+
+
+NARROW = [
+    pytest.param({"residual": residual, "skip": skip, "linear": linear}, id=str((residual, skip, linear)))
+    for residual in (False, True)
+    for skip in (False, True)
+    for linear in (False, True)
+]
+
+
+def narrow_machine(rng, residual, skip=False, linear=False):
+    """A machine whose second map has fewer inputs than features: R^3 -> R^6 -> R^2 -> R^5."""
+    maps = (draw_features(rng, 3, 6, Gaussian()), draw_features(rng, 2, 5, Gaussian()))
+    shapes = layer_shapes(maps, 2, residual, skip, linear)
+    return Machine(maps, tuple(tuple(map(rng.standard_normal, layer)) for layer in shapes), residual, skip, linear)
+
+
+@pytest.mark.parametrize("kind", NARROW)
+def test_maps_may_have_fewer_inputs_than_features(kind, rng):
+    """f is its formula, and its derivatives are those of differences."""
+    machine, X, step = narrow_machine(rng, **kind), rng.standard_normal((4, 3)), 1e-6
+    first, second = machine.maps
+    u = with_bias(first.features(X)) @ machine.layers[0][0]
+    assert u.shape == (4, 2)
+    h = with_bias(second.features(u)) @ machine.layers[0][1] + u if machine.residual else second.features(u)
+    last = [h, *([first.features(X)] if machine.skip else []), *([X] if machine.linear else [])]
+    np.testing.assert_allclose(predict(machine, X), with_bias(np.hstack(last)) @ machine.layers[-1][0], rtol=1e-11)
+    J, tape = numeric_jacobian(machine, X), forward(machine, X)
+    for output in range(2):
+        factors = output_factors(machine, tape, output)
+        np.testing.assert_allclose(jacobian(factors), J[:, output], rtol=1e-5, atol=1e-7)
+        moved = [(predict(machine, X + step * e) - predict(machine, X - step * e))[:, output] for e in np.eye(3)]
+        slopes = np.stack(moved, axis=1) / (2 * step)
+        np.testing.assert_allclose(input_gradient(machine, X, output), slopes, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("residual", [False, True])
+def test_positions_of_a_layer_are_its_matrices(residual, rng):
+    machine = random_machine(rng, widths=(6, 5, 4), residual=residual)
+    matrices = flatten(machine.layers)
+    for layer in range(3):
+        found = [matrices[k] for k in positions(machine, layer)]
+        assert [id(W) for W in found] == [id(W) for W in machine.layers[layer]]
+    assert positions(machine, None) == list(range(len(matrices)))
+
+
+def bent(rng, k=2):
+    """A back-transform that rises more the higher it is, and is linear between its knots."""
+    knots = np.linspace(-2, 2, 5)[:, None] + np.zeros(k)
+    return BackTransform(knots, np.exp(knots) * np.arange(1, k + 1), np.exp(knots))
+
+
+def test_back_transformed_machines_predict_the_mean_of_y(rng):
+    plain, X = random_machine(rng, widths=(6, 5), n_outputs=2), rng.standard_normal((9, 3))
+    linked = replace(plain, link=bent(rng))
+    np.testing.assert_array_equal(predict_linked(linked, X), predict(plain, X))
+    np.testing.assert_allclose(predict(linked, X), linked.link.mean(predict(plain, X)))
+    for output in range(2):
+        slopes = linked.link.slope(predict(plain, X))[:, [output]]
+        expected = slopes * input_gradient(plain, X, output)
+        np.testing.assert_allclose(input_gradient(linked, X, output), expected, rtol=1e-12)
+
+
+def test_shares_of_back_transformed_machines_are_shares_of_y(rng):
+    plain, X = random_machine(rng, widths=(6, 5), n_outputs=2), rng.standard_normal((9, 3))
+    machines, shares = [replace(plain, link=bent(rng)), plain, random_machine(rng, n_outputs=2)], (0.2, 0.7, 0.4)
+    expected = sum(share * predict(machine, X) for share, machine in zip(shares, machines, strict=True))
+    np.testing.assert_allclose(predict_average(averaged(machines, shares), X), expected)
+
+
+@pytest.mark.parametrize("linear", [False, True])
+def test_one_layer_of_several_maps_is_the_sum_of_their_parts(linear, rng):
+    X = rng.standard_normal((40, 3))
+    ranks = fit_rank_transform(X, np.ones(40))
+    phi = JointMap(((None, draw_features(rng, 3, 4, Gaussian())), (ranks, draw_features(rng, 3, 5, Gaussian()))))
+    shape = layer_shapes((phi,), 2, linear=linear, n_inputs=3)[0][0]
+    assert shape == (10 + 3 * linear, 2)
+    machine = Machine((phi,), ((rng.standard_normal(shape),),), linear=linear)
+    H = np.hstack([phi.features(X), X]) if linear else phi.features(X)
+    np.testing.assert_allclose(predict(machine, X), with_bias(H) @ machine.layers[0][0], rtol=1e-11)
+    np.testing.assert_allclose(forward(machine, X).output, predict(machine, X), rtol=1e-11)
+    Z, step = rng.uniform(-0.7, 0.7, (6, 3)), 1e-7
+    moved = [(predict(machine, Z + step * e) - predict(machine, Z - step * e))[:, 1] / (2 * step) for e in np.eye(3)]
+    np.testing.assert_allclose(input_gradient(machine, Z, 1), np.stack(moved, axis=1), rtol=1e-5, atol=1e-5)
+
+
+def test_features_of_the_last_layer_make_the_machine(rng):
+    machine = random_machine(rng, widths=(6, 5), n_outputs=2, skip=True, linear=True)
+    X, below = rng.standard_normal((7, 3)), LastInputs(machine)
+    H, C, a = below.rows_of_features(below.inputs(X)), rng.standard_normal((14, 2)), np.array([3.0, -1.0])
+    np.testing.assert_allclose(predict(below.machine(C, a), X), H @ C + a, rtol=1e-11)
+    np.testing.assert_array_equal(with_last(machine, machine.layers[-1][0]).layers[0][0], machine.layers[0][0])
+    chosen = Columns(np.array([True, False, True]))
+    np.testing.assert_array_equal(chosen.rows_of_features(chosen.inputs(X)), X[:, [0, 2]])
+
+
+def test_depth_is_the_number_of_maps(rng):
+    for widths in ((6,), (6, 5), (6, 5, 4)):
+        machine = random_machine(rng, widths=widths)
+        assert machine.depth == len(widths) == len(forward(machine, np.zeros((1, 3))).hidden)

@@ -283,6 +283,15 @@ def test_mini_batches_go_on_across_blocks(cuts, batch_size, rotate):
             np.testing.assert_allclose(W, expected, rtol=1e-10, atol=1e-12)
 
 
+def test_without_more_said_a_step_is_one_pass_over_all_rows_with_momentum_and_no_penalty():
+    starts, rows, parts = problem()
+    block = OneBlock.of(rows, parts)
+    settings = {"max_iter": 3, "patience": 100, "tol": 0.0, "seed": 0}
+    plain = train(starts, block, 3, census(block, 3), np.ones(1), Step((1e-2,) * 3), **settings)
+    said = run(starts, parts, rows, momentum=0.9, batch_size=None, penalty=0.0, passes=1, max_iter=3)
+    assert plain.losses == said.losses
+
+
 @pytest.mark.parametrize("batch_size", [None, 16])
 def test_the_result_does_not_depend_on_n_jobs(batch_size):
     X, y, _ = make_example1(120, 4, random_state=0)
