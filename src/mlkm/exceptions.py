@@ -6,7 +6,7 @@
 """
 
 import contextlib
-import sys
+import inspect
 import warnings
 from pathlib import Path
 
@@ -28,7 +28,7 @@ class OutsideWarning(UserWarning):
 
 def warn(words: str, category: type[Warning] = UserWarning) -> None:
     """Issue a warning that points at the line that called this package."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PASSED):
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_back is not None and frame.f_code.co_filename.startswith(_PASSED):
         frame, level = frame.f_back, level + 1
     warnings.warn(words, category, stacklevel=level)

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._types import Array, IntArray
 from ..runtime.rules import RULES
-from .dask import Collection, dask_rows
 from .level_encoding import CrossedNumbers, LevelNumbers, LevelSums, fit_numbers, level_sums, many_levels
 from .rows import Block, GivenRows, LocalRows, MemoryRows, Rows, block_rows, blocks, is_dask
 from .scaling import (
@@ -355,6 +354,8 @@ def as_rows(X: Any, y: Any, sample_weight: Any) -> Rows[Table] | None:
             raise ValueError("A table that was opened names its target and weights itself; call fit(table) alone.")
         return X
     if any(map(is_dask, (X, y, sample_weight))):
+        from .dask import dask_rows
+
         return dask_rows(X, y, sample_weight)
     return mapped_rows(X, y, sample_weight) if isinstance(X, np.memmap) else None
 
@@ -414,5 +415,7 @@ def given_rows(X: object) -> Rows[Any]:
     if isinstance(X, Rows):
         return X
     if is_dask(X):
+        from .dask import Collection
+
         return Collection(X)
     return GivenRows(X)

@@ -1,52 +1,32 @@
-"""The files that a table is in.
-
-Tables in files that need not fit into memory: Parquet, Feather and CSV, one file, a folder or a PyArrow dataset.
-"""
+"""Tables in files that need not fit into memory: Parquet, Feather and CSV, one file, a folder or a PyArrow dataset."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._types import Array
+from .._types import Array, TableLike
 from ..runtime.checks import brief, file_path
 from ..runtime.progress import is_listened_to
 from ..runtime.sizes import NUMBER_BYTES, WORD_BYTES
 from .rows import Block, LocalRows, block_rows
 from .scaling import checked_block_weights, checked_targets
-from .schemas import (
-    as_text,
-    check_goes_with,
-    csv_format,
-    fragments_of,
-    index_of,
-    schemas_of,
-    text_columns,
-    told_with,
-    unified,
-)
 from .tables.cells import check_names, read_frame
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
 
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".arrow": "feather", ".csv": "csv"}
 
 
-@dataclass(frozen=True)
-class Listing:
-    """Files of one kind in the order of their rows, the folders that they were found in, and the one folder that has
-    all of them, where that was asked for."""
-
-    files: tuple[Path, ...]
-    kind: str
-    folders: tuple[Path, ...]
-    base: Path | None
-
-
-def listed(path: Any) -> Listing:
-    """Return the files of a path or of a list of paths: files as they are named, and all files in folders that are not
-    hidden."""
+def listed(path: object) -> tuple[tuple[Path, ...], str, tuple[Path, ...], Path | None]:
+    """Return the files of a path or of a list of paths, which are files as they are named and all files in folders that
+    are not hidden, in the order of their rows; their kind; the folders that they were found in; and the one folder that
+    has all of them, where that was asked for."""
     paths = [_local(one) for one in (path if isinstance(path, (list, tuple)) else [path])]
     for one in paths:
         if not one.exists():
@@ -58,10 +38,10 @@ def listed(path: Any) -> Listing:
             f"A table is in files of one kind, .parquet, .feather or .csv; got {', '.join(sorted(forms)) or 'none'}."
         )
     folders = tuple(one for one in paths if one.is_dir())
-    return Listing(files, forms.pop(), folders, folders[0] if len(paths) == len(folders) == 1 else None)
+    return files, forms.pop(), folders, folders[0] if len(paths) == len(folders) == 1 else None
 
 
-def _local(path: Any) -> Path:
+def _local(path: object) -> Path:
     """Return a path on this machine, or refuse what is none."""
     if not isinstance(path, (str, PathLike)):
         raise TypeError(
@@ -95,12 +75,12 @@ def is_hidden(file: Path, folder: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class FileRows(LocalRows[Any]):
+class FileRows(LocalRows[TableLike]):
     """A PyArrow dataset, the types of its columns in all files, the columns that are inputs, targets, none where there
     are none, and weights; the folders whose files it has; and whether pieces are unconverted cells."""
 
-    dataset: Any
-    types: Any
+    dataset: "ds.Dataset"
+    types: "pa.Schema"
     names: tuple[str, ...]
     targets: tuple[str, ...]
     weight: str | None
@@ -114,11 +94,11 @@ class FileRows(LocalRows[Any]):
         return len(self.names)
 
     @property
-    def schema(self) -> Any:
+    def schema(self) -> "pa.Schema":
         """Return the names and types of the inputs."""
-        import pyarrow as pa
+        from .schemas import select
 
-        return pa.schema([self.types.field(name) for name in self.names])
+        return select(self.types, self.names)
 
     @property
     def n(self) -> int:
@@ -160,6 +140,8 @@ class FileRows(LocalRows[Any]):
         those of the model's fit and do not depend on the other rows of the file."""
         import pyarrow as pa
 
+        from .schemas import text_columns
+
         text = set(self.names) & text_columns(self.dataset)
         types = [(field.name, pa.string() if field.name in text else field.type) for field in self.types]
         return replace(self, types=pa.schema(types), cells=True)
@@ -171,13 +153,13 @@ class FileRows(LocalRows[Any]):
         folders = [folder.resolve() for folder in self.folders]
         return own in files or any(own.is_relative_to(one) and not is_hidden(own, one) for one in folders)
 
-    def blocks(self) -> Iterator[Block[Any]]:
+    def blocks(self) -> Iterator[Block[TableLike]]:
         """Yield the blocks, in order, each of the next rows across batches and files."""
         import pyarrow as pa
 
         wanted = list(dict.fromkeys([*self.names, *self.targets, *([self.weight] if self.weight else [])]))
         size = block_rows(self.n_columns)
-        kept: list[Any] = []
+        kept: list[pa.RecordBatch] = []
         n = 0
         for batch in self.batches(wanted, size):
             kept.append(batch)
@@ -190,33 +172,13 @@ class FileRows(LocalRows[Any]):
         if n:
             yield self._block(pa.Table.from_batches(kept))
 
-    def batches(self, wanted: list[str], size: int) -> Iterator[Any]:
-        """Yield batches of all files, in order, each column of one type and with the values that names of folders give;
-        errors name the file."""
-        import pyarrow as pa
-        import pyarrow.dataset
+    def batches(self, wanted: list[str], size: int) -> Iterator["pa.RecordBatch"]:
+        """Return batches of these columns of all files, in order; errors name the file."""
+        from .schemas import batches_of, select
 
-        schema = pa.schema([self.types.field(name) for name in wanted])
-        frugal = {"batch_size": size, "batch_readahead": 1, "fragment_readahead": 1}
-        fragments = fragments_of(self.dataset)
-        if fragments is None:
-            with told_with("the table"):
-                check_goes_with(schema, schema, "the table")
-                yield from self.dataset.to_batches(columns=wanted, **frugal)
-            return
-        for fragment in (as_text(one, schema) if self.cells else one for one in fragments):
-            where = getattr(fragment, "path", "") or "the table"
-            said = pyarrow.dataset.get_partition_keys(fragment.partition_expression)
-            stored = [name for name in wanted if name not in said]
-            with told_with(where):
-                own = fragment.physical_schema
-                check_goes_with(own, pa.schema([schema.field(name) for name in stored]), where)
-                paged = _paged(fragment)
-                for batch in fragment.to_batches(own, columns=stored, fragment_scan_options=paged, **frugal):
-                    whole = _with_said(batch, said, schema) if said else batch
-                    yield whole.cast(schema) if whole.schema != schema else whole
+        return batches_of(self.dataset, select(self.types, wanted), size, self.cells)
 
-    def _block(self, table: Any) -> Block[Any]:
+    def _block(self, table: "pa.Table") -> Block[TableLike]:
         """Return a PyArrow table as a block with its targets and weights."""
         cells = table.select(list(self.names))
         Y = np.zeros((len(table), 0))
@@ -227,7 +189,7 @@ class FileRows(LocalRows[Any]):
 
 
 def open_table(
-    path: Any,
+    path: "str | PathLike[str] | Sequence[str | PathLike[str]] | ds.Dataset",
     target: str | Sequence[str] | None = None,
     *,
     features: Sequence[str] | None = None,
@@ -250,9 +212,14 @@ def open_table(
         import pyarrow.dataset
     except ImportError:
         raise ImportError('open_table needs PyArrow: pip install "mlkm[tables]".') from None
-    given = isinstance(path, pyarrow.dataset.Dataset)
-    found = None if given else listed(path)
-    dataset, schemas = (path, [path.schema]) if found is None else _dataset(found)
+    from .schemas import index_of, open_files, unified
+
+    folders: tuple[Path, ...] = ()
+    if isinstance(path, pyarrow.dataset.Dataset):
+        dataset, schemas = path, [path.schema]
+    else:
+        files, kind, folders, base = listed(path)
+        dataset, schemas = open_files(files, kind, base)
     types, index = unified(schemas), index_of(schemas)
     every = list(types.names)
     if weights is not None and not isinstance(weights, str):
@@ -267,11 +234,11 @@ def open_table(
             raise ValueError(f"Column {name!r} is named twice; a column is a target, the weights or an input, once.")
     if not names:
         raise ValueError("The table has no column beside its targets; inputs are needed.")
-    single, folders = isinstance(target, str) or target is None, () if found is None else found.folders
+    single = isinstance(target, str) or target is None
     return FileRows(dataset, types, names, targets, weights, single, folders)
 
 
-def names_given(what: str, given: Any) -> tuple[str, ...]:
+def names_given(what: str, given: object) -> tuple[str, ...]:
     """Return names of columns, given as one name, a sequence of names or None."""
     names = () if given is None else (given,) if isinstance(given, str) else given
     if isinstance(names, np.ndarray):
@@ -281,39 +248,7 @@ def names_given(what: str, given: Any) -> tuple[str, ...]:
     return tuple(str(name) for name in names)
 
 
-def _dataset(found: Listing) -> tuple[Any, list[Any]]:
-    """Return the dataset of files, its schema and those of the files."""
-    import pyarrow.dataset
-
-    # folders inside the one given may say something, as in "year=2024"; those around it do not
-    parted = {"partitioning": "hive", "partition_base_dir": str(found.base)} if found.base else {}
-    with told_with(str(found.files[0])):
-        form = csv_format(found.files) if found.kind == "csv" else found.kind
-        dataset = pyarrow.dataset.dataset([str(file) for file in found.files], format=form, **parted)
-        return dataset, schemas_of(dataset)
-
-
-def _with_said(batch: Any, said: dict[str, Any], schema: Any) -> Any:
-    """Return a batch with the columns whose one value in all of a file is given by the name of its folder."""
-    import pyarrow as pa
-
-    columns = [
-        pa.array([said[field.name]] * len(batch), field.type) if field.name in said else batch.column(field.name)
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=schema.names)
-
-
-def _paged(fragment: Any) -> Any:
-    """Parquet files are read page by page: PyArrow would otherwise hold all of a file that it has read."""
-    import pyarrow.dataset
-
-    if not isinstance(fragment, pyarrow.dataset.ParquetFileFragment):
-        return None
-    return pyarrow.dataset.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
-
-
-def _numbers(table: Any, name: str) -> Array:
+def _numbers(table: "pa.Table", name: str) -> Array:
     """Return a column as numbers, NaN where missing."""
     column = read_frame(table.select([name])).columns[0]
     if column.dtype.kind != "f":
