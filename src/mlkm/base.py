@@ -37,13 +37,13 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
     fitted_: Fit
     n_features_in_: int
     random_state: RandomState
-    categorical_features: Any
+    categorical_features: object
 
     def _plan(self) -> Plan:
         """Return what the constructor's values ask for, checked."""
         raise NotImplementedError
 
-    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to inputs X (n, d) and targets y (n,) or (n, k).
 
         Parameters
@@ -62,7 +62,7 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         return self._fit(self._plan(), X, y, sample_weight)
 
     @with_callbacks
-    def _fit(self, plan: Plan, X: Any, y: Any, sample_weight: ArrayLike | None) -> Self:
+    def _fit(self, plan: Plan, X: object, y: object, sample_weight: ArrayLike | None) -> Self:
         """Read the rows, fit and store: all of it or nothing, as a task that callbacks are notified of."""
         begin = perf_counter()
         with self._reported(X, y, sample_weight), all_or_nothing(self):
@@ -71,13 +71,13 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
             self.fitted_ = fit_rows(rows, plan, categorical, seed, begin)
         return self
 
-    def _reported(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> AbstractContextManager[None]:
+    def _reported(self, X: object, y: object, sample_weight: ArrayLike | None) -> AbstractContextManager[None]:
         """Report the progress of the fit inside, if anybody is to be told of it."""
         verbose = getattr(self, "verbose", 0)
         quiet = type(verbose) in (bool, int) and not verbose and not getattr(self, "_skl_callbacks", None)
         return nullcontext() if quiet else reported(self, X, y, sample_weight, verbose)
 
-    def _rows(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Rows[Table]:
+    def _rows(self, X: object, y: object, sample_weight: ArrayLike | None) -> Rows[Table]:
         """Return the rows of a fit, and store the names of their columns."""
         rows = as_rows(X, y, sample_weight)
         if rows is None:
@@ -106,7 +106,7 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         return self.fitted_.widths
 
     @property
-    def scales_(self) -> tuple[Any, ...]:
+    def scales_(self) -> tuple[float | Array, ...]:
         """Return the scale of each layer; that of layer 1 is for standardised inputs."""
         return self.fitted_.scales
 
@@ -145,7 +145,7 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         """Return the scaling of the targets."""
         return self.fitted_.preparation.y_scaler
 
-    def _targets(self, y: Any) -> Array:
+    def _targets(self, y: object) -> Array:
         """Return y as numbers, with as many outputs as in the fit."""
         targets, k = as_targets(y), self.fitted_.preparation.n_outputs
         n_outputs = 1 if targets.ndim < 2 else targets.shape[1]
@@ -154,7 +154,7 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         return targets
 
     @property
-    def noise_variance_(self) -> Any:
+    def noise_variance_(self) -> float | Array:
         """Return sigma^2 of `predict(X, return_std=True)`, on average over x, in squared units of y: a number, or one
         per output."""
         check_is_fitted(self)
@@ -231,7 +231,7 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
         return tags
 
-    def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
+    def predict(self, X: object, return_std: bool = False) -> Any:
         """Return the mean of y at every row of X, which is the average over the fitted machines.
 
         With automatic scales, inputs are used as they are up to one range beyond the training values, and replaced by
@@ -264,7 +264,7 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         results = rows.apply(MachinePredictions(self, return_std), [shape] * (1 + return_std))
         return results if return_std else results[0]
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the coefficient of determination, averaged over outputs; for a table in files or a Dask collection it
         is summed up block by block.
 
@@ -409,7 +409,7 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         single = self.fitted_.preparation.single_output
         return self.fitted_.explainer("explain").contributions(Z, single)
 
-    def read_table(self, X: Any) -> Table:
+    def read_table(self, X: object) -> Table:
         """Return the columns of the fit from a table, in the types that they had there.
 
         Parameters
@@ -423,7 +423,7 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         """
         return self.fitted_.preparation.reader.table(self, X)
 
-    def standardised(self, X: Any) -> Array:
+    def standardised(self, X: object) -> Array:
         """Return the standardised inputs of a table like that of the fit.
 
         Parameters
@@ -442,7 +442,7 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
 class MachinePredictions(Predictions):
     """A function of rows in memory: what a regressor of this package predicts there."""
 
-    def __call__(self, rows: Any) -> tuple[Array, ...]:
+    def __call__(self, rows: object) -> tuple[Array, ...]:
         fit: Fit = self.model.fitted_
         Z = self.model.standardised(rows)
         results = fit.predict_with_std(Z) if self.return_std else (fit.predict(Z),)

@@ -1,7 +1,7 @@
 """The regressors: validate, call, store."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal, Self, TypeAlias
+from collections.abc import Sequence
+from typing import Literal, Self, TypeAlias
 
 from numpy.typing import ArrayLike
 from sklearn.base import clone
@@ -19,7 +19,8 @@ from .runtime.callbacks import listening
 from .runtime.checks import as_targets, brief, is_auto, named_parameters, whole
 from .runtime.resources import root_seed
 from .search.plan import Plan
-from .solve import BY_NAME, GradientDescent, Solver
+from .solve import GradientDescent, Solver
+from .solve.gradient import as_descent
 
 Auto: TypeAlias = Literal["auto"]
 
@@ -92,8 +93,8 @@ class RandomFeatureRidge(Incremental):
         relevance: bool | Auto = "auto",
         linear: bool | Auto = "auto",
         penalty: float | Auto = "auto",
-        categorical_features: Any = "from_dtype",
-        verbose: Any = 0,
+        categorical_features: object = "from_dtype",
+        verbose: object = 0,
         random_state: RandomState = None,
     ) -> None:
         self.n_features = n_features
@@ -128,18 +129,18 @@ class _MultiLayer(KernelMachine):
         self,
         widths: Sequence[int] | Auto = "auto",
         kernels: KernelLike | Sequence[KernelLike] = "auto",
-        scales: float | Sequence[Any] | Geometric | Auto = "auto",
+        scales: float | Sequence[object] | Geometric | Auto = "auto",
         *,
         interactions: Interactions | Auto = "auto",
         relevance: bool | Auto = "auto",
         linear: bool | Auto = "auto",
         penalty: float | Literal["auto", "cv"] = "auto",
-        cv: Literal["rotate"] | Iterable[Any] | Any | None = None,
+        cv: object = None,
         solver: Literal["auto", "ridge", "projection", "gradient"] | Solver = "auto",
         effort: Literal["fast", "balanced", "best"] | float = "balanced",
-        categorical_features: Any = "from_dtype",
+        categorical_features: object = "from_dtype",
         n_jobs: int | None = None,
-        verbose: Any = 0,
+        verbose: object = 0,
         random_state: RandomState = None,
     ) -> None:
         self.widths = widths
@@ -162,11 +163,11 @@ class _MultiLayer(KernelMachine):
     def published(
         cls,
         widths: Sequence[int] = (256, 16),
-        scales: float | Sequence[Any] | Geometric = 1.0,
+        scales: float | Sequence[object] | Geometric = 1.0,
         *,
         kernels: KernelLike | Sequence[KernelLike] = "gaussian",
         penalty: float | Literal["cv"] = "cv",
-        cv: Literal["rotate"] | Iterable[Any] | Any | None = "rotate",
+        cv: object = "rotate",
         solver: GradientDescent | Literal["gradient"] = "gradient",
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -182,8 +183,8 @@ class _MultiLayer(KernelMachine):
         >>> MLKMRegressor.published(widths=(32, 8), penalty=1e-3).solver
         GradientDescent(target_sd='own')
         """
-        descent = BY_NAME["gradient"]() if isinstance(solver, str) and solver == "gradient" else solver
-        if not isinstance(descent, GradientDescent):
+        descent = as_descent(GradientDescent() if isinstance(solver, str) and solver == "gradient" else solver)
+        if descent is None:
             raise ValueError(
                 f"Algorithm 1 is solver='gradient' or a GradientDescent(...) of its own; got {brief(solver)}."
             )
@@ -195,7 +196,7 @@ class _MultiLayer(KernelMachine):
             penalty=penalty, cv=cv, solver=descent, n_jobs=n_jobs, random_state=random_state,
         )  # fmt: skip
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         """Set parameters by name; `solver__learning_rate` and the like are those of a solver given as an object."""
         solver, nested = params.get("solver", self.solver), [name for name in params if name.startswith("solver__")]
         if nested and isinstance(solver, str):
@@ -206,7 +207,7 @@ class _MultiLayer(KernelMachine):
         super().set_params(**params)
         return self
 
-    def refit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def refit(self, X: object, y: object, sample_weight: ArrayLike | None = None) -> Self:
         """Solve on other rows of the same columns with the first layer that `fit` has learned, without a search:
         relevances, directions, ranks and the scalings of the inputs are kept; variances, noise, penalty and weights are
         those of the rows given. Several times faster than `fit`, and about as good where y depends on X as before.
@@ -311,7 +312,9 @@ _PARAMETERS = """
 
 
 class MLKMRegressor(_MultiLayer):
-    __doc__ = f"""Multi-Layer Kernel Machine: f(x) = W_L phi_L(... W_1 phi_1(x)), phi_l random features, W_l trained.
+    """Multi-Layer Kernel Machine: f(x) = W_L phi_L(... W_1 phi_1(x)), phi_l random features, W_l trained."""
+
+    __doc__ = f"""{__doc__}
 {_PARAMETERS}
     Examples
     --------
@@ -325,7 +328,9 @@ class MLKMRegressor(_MultiLayer):
 
 
 class RKMRegressor(_MultiLayer):
-    __doc__ = f"""Residual Kernel Machine: layers T_l(z) = W_l^(2) phi_l(u) + u with u = W_l^(1) z, then a linear map.
+    """Residual Kernel Machine: layers T_l(z) = W_l^(2) phi_l(u) + u with u = W_l^(1) z, then a linear map."""
+
+    __doc__ = f"""{__doc__}
 {_PARAMETERS}
     Examples
     --------

@@ -11,10 +11,11 @@ import operator
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from joblib import hash as hash_of
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ._types import Array
@@ -57,7 +58,7 @@ class Incremental(KernelMachine):
     """A regressor of one layer in closed form to which rows are added, and that forgets and merges them, its features
     held fixed."""
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Add rows.
 
         The first call is `fit`; later ones hold the features, the scalings and the penalty, and are equal to a fit to
@@ -86,7 +87,7 @@ class Incremental(KernelMachine):
             self.fitted_ = self.fitted_.plus(self._sums_of(rows), span)
         return self
 
-    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def forget(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Take away rows that were given before, with the weights that they had. Predictions are then equal to those of
         a fit without them, with the same features, scalings and penalty, to 1e-6 standard deviations of y.
 
@@ -135,7 +136,7 @@ class Incremental(KernelMachine):
         check_is_fitted(self)
         return self.fitted_.sums("row_sums")
 
-    def _later(self, X: Any, y: Any, sample_weight: Any) -> Rows[Table]:
+    def _later(self, X: object, y: object, sample_weight: ArrayLike | None) -> Rows[Table]:
         """Return later rows, checked against the columns of the fit."""
         source = as_rows(X, y, sample_weight)
         if source is not None:

@@ -75,7 +75,7 @@ class CalibrationRowsOf:
 
     scored: ScoredRegressor
 
-    def __call__(self, block: Block[Any]) -> CalibrationRows:
+    def __call__(self, block: Block[object]) -> CalibrationRows:
         """Return the summaries of a block of calibration rows, with its uncalibrated band."""
         band = self.scored.predict(block.X)
         f = band.mean
@@ -171,7 +171,7 @@ class SideScoresOf:
     scored: ScoredRegressor
     side: str
 
-    def __call__(self, block: Block[Any]) -> Array:
+    def __call__(self, block: Block[object]) -> Array:
         scores = np.stack(self.scored.predict(block.X).scores(block.Y))
         return np.asarray(scores.max(axis=0) if self.side == "both" else scores[_SIDES.index(self.side) - 1])
 
@@ -182,7 +182,7 @@ class CountsOf:
 
     scores_of: SideScoresOf
 
-    def __call__(self, block: Block[Any]) -> NDArray[np.int64]:
+    def __call__(self, block: Block[object]) -> NDArray[np.int64]:
         return np.stack([np.bincount(bins, minlength=2**SCORE_BITS) for bins in _bins(self.scores_of(block)).T], axis=1)
 
 
@@ -193,7 +193,7 @@ class ScoresInBins:
     scores_of: SideScoresOf
     bins: tuple[frozenset[int], ...]
 
-    def __call__(self, block: Block[Any]) -> list[Array]:
+    def __call__(self, block: Block[object]) -> list[Array]:
         scores = self.scores_of(block)
         parts = zip(scores.T, _bins(scores).T, self.bins, strict=True)
         return [column[np.isin(bins, list(wanted))] for column, bins, wanted in parts]

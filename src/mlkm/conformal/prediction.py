@@ -352,7 +352,7 @@ class PredictsBand(ConformalEstimator):
         return new_rows(rows, self.estimator_).apply(function, row_shapes)
 
 
-def _limits(y_min: Any, y_max: Any) -> Limits:
+def _limits(y_min: object, y_max: object) -> Limits:
     """Return the values that y cannot pass, infinite where there are none."""
     for name, limit in (("y_min", y_min), ("y_max", y_max)):
         if limit is not None and not isinstance(limit, Real):

@@ -98,7 +98,7 @@ class ConformalRegressor(Reporting, PredictsBand):
         score: Literal["auto", "variance", "absolute", "residual", "quantile"] = "auto",
         method: Literal["split", "cross", "bootstrap"] = "split",
         calibration_size: float = 0.5,
-        cv: Any = 5,
+        cv: object = 5,
         random_state: RandomState = None,
     ) -> None:
         self.estimator = estimator
@@ -193,7 +193,7 @@ class ConformalRegressor(Reporting, PredictsBand):
         fitted, others = (rows.map(PartOf(salt, *ends)) for ends in ((float(share), 1.1), (0.0, float(share))))
         scored = ScoredRegressor(clone(estimator).fit(fitted), score, scale=1.0 if rows.single_output else None)
         band = calibrate(scored, others, exact_levels(self.confidence_level))
-        return self._store(band, None, rows.single_output)._with_columns_of_model()
+        return self._store(band, None, rows.single_output, columns_of_model=True)
 
     def _split(self, estimator: Regressor, settings: ScoreSettings, rows: ObservedRows) -> tuple[Band, FittedRegressor]:
         """Fit to one part of the rows, and calibrate on the other."""
@@ -254,18 +254,17 @@ class ConformalRegressor(Reporting, PredictsBand):
         rows = _observed(X, y, sample_weight, groups).given() if rows is None else rows
         scored, fitted = to_calibrate(getattr(self, "_fitted", None), self.estimator, self.score)
         band = calibrate(scored, new_rows(rows, scored.model), exact_levels(self.confidence_level), groups)
-        return self._store(band, fitted, rows.single_output)._with_columns_of_model()
+        return self._store(band, fitted, rows.single_output, columns_of_model=fitted is None)
 
     calibrate = conformalize
 
-    def _store(self, band: Band, fitted: FittedRegressor | None, single_output: bool) -> Self:
+    def _store(
+        self, band: Band, fitted: FittedRegressor | None, single_output: bool, columns_of_model: bool = False
+    ) -> Self:
+        """Store the band, with the number and names of the model's columns unless `fit` has seen them in memory."""
         self._band, self._fitted, self._single_output = band, fitted, single_output
         self.estimator_, self.n_calibration_ = band.model, band.n_calibration
-        return self
-
-    def _with_columns_of_model(self) -> Self:
-        """Take the number and names of the columns from the model, unless `fit` has seen them in memory."""
-        if self._fitted is None:
+        if columns_of_model:
             for name in ("n_features_in_", "feature_names_in_"):
                 self.__dict__.pop(name, None)
                 if hasattr(self.estimator_, name):
@@ -321,7 +320,7 @@ def conformalize_checked(
     scored, band = scored.settled_by(scored.predict(X))
     below, above = band.scores(columns(targets))
     split = SplitBand(scored, CalibrationScores(below, above))
-    regressor._store(split, None, targets.ndim == 1)._with_columns_of_model()
+    regressor._store(split, None, targets.ndim == 1, columns_of_model=True)
     request = Request(exact_levels(regressor.confidence_level))
     result = np.full((len(targets), 2), np.nan)
     for others, judged in folds:

@@ -61,12 +61,12 @@ class OfTables:
 
     model: Any
 
-    def predict(self, rows: Any, **settings: Any) -> Any:
+    def predict(self, rows: object, **settings: object) -> Any:
         """Return the predictions of the regressor, which is given the rows in the form that it takes."""
         return self.model.predict(taken(self.model, rows), **settings)
 
 
-def taken(model: Any, table: Any) -> Any:
+def taken(model: Any, table: object) -> object:
     """Return rows in the form that a model takes: unchanged for models of this package and for unconverted cells, and
     for other models as a frame, or as an array if they were fitted to columns without names."""
     if hasattr(model, "fitted_") or not isinstance(table, Table):
@@ -100,7 +100,7 @@ class Predictions:
     model: Any
     return_std: bool = False
 
-    def __call__(self, rows: Any) -> tuple[Array, ...]:
+    def __call__(self, rows: object) -> tuple[Array, ...]:
         return tuple(self.model.predict(rows, return_std=True)) if self.return_std else (self.model.predict(rows),)
 
     def to_send(self) -> "Predictions":
@@ -114,7 +114,7 @@ class ErrorsOf:
 
     model: Any
 
-    def __call__(self, block: Block[Any]) -> Stats | None:
+    def __call__(self, block: Block[object]) -> Stats | None:
         """Return the statistics of the targets and of the errors of their predictions over the rows of a block that
         have a weight, or None where there are none."""
         counted = block.weights > 0
@@ -153,7 +153,7 @@ def finite_score(share: float) -> float:
 _KINDS = (".parquet", ".csv")
 
 
-def predict_table(model: Any, source: Any, out: Any, *, confidence_level: float | None = None) -> Path:
+def predict_table(model: Any, source: object, out: object, *, confidence_level: float | None = None) -> Path:
     """Predict every row of a table in files and write the results, in the order of the rows, to a Parquet or CSV file.
 
     Columns are `prediction`, and for a band `lower` and `upper`; with several outputs each with its number, as in
@@ -197,7 +197,7 @@ def predict_table(model: Any, source: Any, out: Any, *, confidence_level: float 
     return path
 
 
-def _columns(model: Any, rows: Any, level: float | None) -> dict[str, Any]:
+def _columns(model: Any, rows: object, level: float | None) -> dict[str, Array]:
     """Return the columns to write for a block of rows: predictions, and for a model with a band its ends."""
     if not hasattr(model, "predict_interval"):
         return _named("prediction", np.asarray(model.predict(taken(model, rows))))
@@ -211,7 +211,7 @@ def _columns(model: Any, rows: Any, level: float | None) -> dict[str, Any]:
     }
 
 
-def _named(name: str, values: Any) -> dict[str, Any]:
+def _named(name: str, values: Array) -> dict[str, Array]:
     if values.ndim == 1:
         return {name: values}
     return {f"{name}_{k}": column for k, column in enumerate(values.T)}

@@ -7,7 +7,7 @@ import numpy as np
 from .._types import Array
 from ..data import Block
 from ..model.features import FeatureMap, draw_features
-from ..model.prior import Part, Prior, SumPart
+from ..model.prior import Part, Prior
 from ..runtime.resources import Purpose, generator
 from ..search.kernel_features import learn_first_layer, relevant_scales, scale_by_leave_one_out
 from ..search.plan import Plan
@@ -55,8 +55,8 @@ def scale_of(first: Prior) -> Array:
     """Return the scales of the first layer's inputs, which are those of its kernels, or root mean square frequencies
     over the features that see them."""
     for part in first.parts:
-        if isinstance(part, SumPart):
-            return part.kernel.scales(part.points.shape[1])
+        if (scales := part.scales()) is not None:
+            return scales
     frequencies = next(phi.frequencies for part in first.parts for _, phi in part.maps if isinstance(phi, FeatureMap))
     seen = np.maximum((frequencies != 0).sum(axis=1), 1)
     return np.asarray(np.sqrt((frequencies**2).sum(axis=1) / seen))

@@ -39,7 +39,7 @@ class FittedInBlocks:
 def features_summed(plan: Plan, d: int, n_rows: int) -> int:
     """Return how many features have their products summed up: those of one layer, or what the last layer sees."""
     widths = plan.widths or ()
-    if isinstance(plan.solver, GradientDescent):
+    if plan.descent is not None:
         return widths[-1]
     if plan.depth > 1:
         return widths[0] + widths[-1] + d
@@ -51,8 +51,8 @@ def train_in_blocks(training: Training, plan: Plan, units: Standardiser) -> Fitt
     sample, of_all, rows, n_parts = training.sample, training.of_all, training.rows, plan.n_parts or 0
     if plan.penalties:
         plan = plan.with_penalty(penalty_by_folds(sample, plan, units))
-    if isinstance(plan.solver, GradientDescent):
-        return _by_descent(sample, of_all, rows, plan, plan.solver, units, n_parts)
+    if plan.descent is not None:
+        return _by_descent(sample, of_all, rows, plan, plan.descent, units, n_parts)
     if plan.depth > 1:
         return _deep(sample, of_all, rows, plan, n_parts)
     prior = with_enough_digits(first_layer(sample, plan), rows.n)

@@ -57,8 +57,8 @@ def _trained(rows: Block, plan: Plan, units: Standardiser, workers: Workers | No
     """Fit with every choice made but layer 1; where that is learned, the leave-one-out error holds it fixed."""
     parts = parts_of(rows, plan) if plan.rotate else None
     problem = Problem(rows, (), parts, plan.penalty, units=units, seed=plan.seed, n_jobs=plan.n_jobs)
-    if isinstance(plan.solver, GradientDescent):
-        return _by_descent(problem, plan, plan.solver)
+    if plan.descent is not None:
+        return _by_descent(problem, plan, plan.descent)
     if plan.rough and problem.penalty is None and parts is None and len(rows) <= plan.policy.kernel_rows[0]:
         return by_kernels(problem.rows.take(slice(0, plan.policy.kernel_rows[1])), plan, workers=workers)
     return one_layer(problem, plan) if plan.depth == 1 else _deep(problem, plan)

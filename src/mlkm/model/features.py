@@ -77,7 +77,7 @@ class Map(ABC):
         """Add the features at the rows Z to a graph of operations, in float64 if `double`, and return their name."""
         raise TypeError(f"{type(self).__name__} is a feature map that to_onnx does not know.")
 
-    def dtype(self, double: bool) -> Any:
+    def dtype(self, double: bool) -> DTypeLike:
         """Return the type of the features that `graph` adds."""
         return np.float64
 
@@ -102,11 +102,11 @@ class KernelMap(Map):
         return "landmarks"
 
     @abstractmethod
-    def codes(self, Z: Array, dtype: Any) -> Array:
+    def codes(self, Z: Array, dtype: DTypeLike) -> Array:
         """Return the codes of the rows of Z; what does not cancel may be in the precision `dtype`."""
 
     @abstractmethod
-    def between(self, a: Array, b: Array, dtype: Any, variance: float = 1.0) -> Array:
+    def between(self, a: Array, b: Array, dtype: DTypeLike, variance: float = 1.0) -> Array:
         """Return the kernel times its variance for all pairs of rows with codes a and b."""
 
     def diagonal(self, Z: Array) -> Array | float:
@@ -135,11 +135,11 @@ class ProductMap(KernelMap):
 
     is_product = True
 
-    def codes(self, Z: Array, dtype: Any) -> Array:
+    def codes(self, Z: Array, dtype: DTypeLike) -> Array:
         """Return the features."""
         return self.features(Z)
 
-    def between(self, a: Array, b: Array, dtype: Any, variance: float = 1.0) -> Array:
+    def between(self, a: Array, b: Array, dtype: DTypeLike, variance: float = 1.0) -> Array:
         """Return a b'; the codes that a term makes have its variance in them."""
         product: Array = a @ b.T
         return product
@@ -181,7 +181,7 @@ class PointMap(KernelMap):
         """Return alpha: the points are the rows."""
         return alpha
 
-    def dtype(self, double: bool) -> Any:
+    def dtype(self, double: bool) -> DTypeLike:
         """Return the type of the points, or float64."""
         return np.float64 if double else self.points.dtype
 

@@ -33,6 +33,10 @@ class Part:
         F = self.phi.features(X)
         np.multiply(F, np.asarray(self.factor, X.dtype), out=out)
 
+    def scales(self) -> Array | None:
+        """Return None: the frequencies of the map say its scales."""
+        return None
+
     def scaled(self, B: Array) -> Array:
         """Return B T, with T the factors on the diagonal: from the features of the maps to those of unit variance."""
         return np.asarray(B * self.factor)
@@ -65,6 +69,10 @@ class SumPart:
         """Write features with unit prior variance to `out`."""
         K = self.kernel.between(self.kernel.codes(X), self.kernel.codes(self.points.astype(X.dtype)), X.dtype)
         _times_triangle(K, self.factor, out)
+
+    def scales(self) -> Array | None:
+        """Return the scales of the inputs, which are those of the kernel."""
+        return self.kernel.scales(self.points.shape[1])
 
     def scaled(self, B: Array) -> Array:
         """Return B T: the kernels of the maps summed up with their variances, and whitened."""

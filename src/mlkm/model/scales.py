@@ -1,10 +1,8 @@
 """Scales gamma: they multiply the frequencies, so that the length scale is 1/gamma."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from .._types import Array
 from ..runtime.checks import brief, number
@@ -31,7 +29,7 @@ class Geometric:
             return [float(c0 * np.float64(gamma) ** l) for l in range(1, depth + 1)]
 
 
-def check_scale(scale: float | ArrayLike | Any, d: int) -> Array:
+def check_scale(scale: object, d: int) -> Array:
     """Return gamma as an array of one number or d numbers, all positive.
 
     >>> check_scale([1.0, -1.0], d=2)

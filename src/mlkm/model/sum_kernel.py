@@ -8,9 +8,9 @@ the terms'.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from .._types import Array
 from ..data import blocks
@@ -76,7 +76,7 @@ class SumKernel:
         """Return K(a, b) for all rows a of A and b of B."""
         return self.between(self.codes(A), self.codes(B), A.dtype)
 
-    def between(self, a: list[Array], b: list[Array], dtype: Any) -> Array:
+    def between(self, a: list[Array], b: list[Array], dtype: DTypeLike) -> Array:
         """Return K for all pairs of rows with these codes."""
         K: Array = np.empty((len(a[0]), len(b[0])), dtype)
         left, right = self.products(a), self.products(b)
@@ -84,7 +84,7 @@ class SumKernel:
             self._fill(K[at], [codes[at] for codes in a], b, left[at], right)
         return K
 
-    def apart(self, a: list[Array], b: list[Array], dtype: Any) -> Array:
+    def apart(self, a: list[Array], b: list[Array], dtype: DTypeLike) -> Array:
         """Return the same without the terms whose kernel is a product of codes, in one piece."""
         K: Array = np.zeros((len(a[0]), len(b[0])), dtype)
         self._add(K, a, b)

@@ -29,7 +29,8 @@ from ..runtime.checks import brief, is_auto
 from ..runtime.progress import Deadline
 from ..runtime.resources import check_memory
 from ..runtime.sizes import LARGEST_ANGLE
-from ..solve import BY_NAME, GradientDescent, Kernels, Ridge, Solver, VariableProjection
+from ..solve import BY_NAME, GradientDescent, Ridge, Solver, VariableProjection
+from ..solve.gradient import as_descent
 from ..solve.solver import as_solver
 from .cost import Cost, cost_of_default, cost_of_features, within
 from .policy import Policy, check_effort, current_policy, with_effort
@@ -138,7 +139,7 @@ class Plan:
         policy = current_policy()
         check_effort(asked["effort"])
         named = None if is_auto(asked["solver"]) else as_solver(asked["solver"], BY_NAME)
-        by_descent = isinstance(named, GradientDescent)
+        by_descent = as_descent(named) is not None
         widths = _widths(asked["widths"]) or (policy.descent_widths if by_descent else None)
         depth = 1 if widths is None else len(widths)
         solver = named or (Ridge() if depth == 1 else VariableProjection())
@@ -222,6 +223,11 @@ class Plan:
         return 1 if self.widths is None else len(self.widths)
 
     @property
+    def descent(self) -> GradientDescent | None:
+        """Return the solver if it is the paper's descent, else None."""
+        return as_descent(self.solver)
+
+    @property
     def n_features(self) -> int | None:
         """Return D_1, where it was given."""
         return None if self.widths is None else self.widths[0]
@@ -240,12 +246,12 @@ class Plan:
     def automatic(self) -> bool:
         """Return whether the scale of layer 1 is chosen by the rows; inputs and predictions are then kept within
         limits."""
-        return is_auto(self.given_scales[0]) and not isinstance(self.solver, GradientDescent)
+        return is_auto(self.given_scales[0]) and self.descent is None
 
     @property
     def closed_form(self) -> bool:
         """Return whether the fit is one layer in closed form, which can be summed up over blocks of rows."""
-        return self.cv is None and self.depth == 1 and isinstance(self.solver, Ridge) and not self.penalties
+        return self.cv is None and self.depth == 1 and self.solver.in_closed_form and not self.penalties
 
     @property
     def takes_levels(self) -> bool:
@@ -302,9 +308,8 @@ class Plan:
 
     def _with_kernel_rows(self, policy: Policy) -> Policy:
         """Return the policy with the number of rows that a solver of kernels asks for, if it does."""
-        if not isinstance(self.solver, Kernels) or self.solver.max_rows is None:
-            return policy
-        return replace(policy, kernel_rows=(int(self.solver.max_rows),) * 2)
+        rows = self.solver.kernel_rows
+        return policy if rows is None else replace(policy, kernel_rows=(int(rows),) * 2)
 
     def cost(self, n: int, d: int, *, in_memory: bool = True) -> Cost:
         """Return what a fit to n rows of d columns takes by the policy: the default's kernels, or the features of
@@ -327,7 +332,7 @@ class Plan:
         return replace(self, penalty=penalty, penalties=())
 
 
-def is_text(value: Any, text: str) -> bool:
+def is_text(value: object, text: str) -> bool:
     """Return whether a value is this text; arrays, which compare by element, are not."""
     return isinstance(value, str) and value == text
 
@@ -363,7 +368,7 @@ def _check_angles(scale: Array | None, origin: Array | float) -> None:
         )
 
 
-def _penalty(penalty: Any) -> float | None:
+def _penalty(penalty: object) -> float | None:
     """Return the penalty, None where it is chosen."""
     if isinstance(penalty, str) and penalty in ("auto", "cv"):
         return None

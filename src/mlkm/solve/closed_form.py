@@ -39,6 +39,7 @@ class Ridge(Solver):
     trains: ClassVar[str] = "one layer"
     others: ClassVar[str] = "take VariableProjection() or GradientDescent()"
     layers: ClassVar[tuple[int, float]] = (1, 1)
+    in_closed_form: ClassVar[bool] = True
 
     def solve(self, problem: Problem) -> Solution:
         """Solve one ridge on all rows, or one on every part."""
@@ -73,6 +74,11 @@ class Kernels(Ridge):
     @check.named_parameters
     def __init__(self, max_rows: int | None = None) -> None:
         self.max_rows = max_rows
+
+    @property
+    def kernel_rows(self) -> int | None:
+        """Return `max_rows`."""
+        return self.max_rows
 
     def check(self, depth: int) -> None:
         """Refuse a number of rows that is no whole number."""

@@ -178,3 +178,8 @@ class GradientDescent(Solver):
                 f" {extreme[0]:.3g}: rescale y, or take GradientDescent(target_sd='auto')."
             )
         return np.where(varies, sd, 1.0), varies
+
+
+def as_descent(solver: object) -> GradientDescent | None:
+    """Return the solver if it is a gradient descent, else None."""
+    return solver if isinstance(solver, GradientDescent) else None

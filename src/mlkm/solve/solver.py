@@ -4,8 +4,9 @@ kind of problem to one kind of solution.
 Solvers clone, print and search like any scikit-learn estimator: `GridSearchCV(model, {"solver__learning_rate": ...})`.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -60,6 +61,12 @@ class Solver(BaseEstimator):  # type: ignore[misc]
     trains: ClassVar[str]
     others: ClassVar[str]  # who trains what this one does not
     layers: ClassVar[tuple[int, float]]  # fewest and most
+    in_closed_form: ClassVar[bool] = False
+
+    @property
+    def kernel_rows(self) -> int | None:
+        """Return the number of rows up to which kernels are solved, where the solver says so."""
+        return None
 
     def check(self, depth: int) -> None:
         """Refuse settings that make no sense, and machines this solver cannot train."""
@@ -85,7 +92,7 @@ class Solver(BaseEstimator):  # type: ignore[misc]
         return True
 
 
-def as_solver(solver: Any, by_name: dict[str, Any]) -> Solver:
+def as_solver(solver: object, by_name: Mapping[str, Callable[[], Solver]]) -> Solver:
     """Return a solver from its short name, or the solver itself."""
     if isinstance(solver, str) and solver in by_name:
         solver = by_name[solver]()

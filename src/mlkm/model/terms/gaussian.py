@@ -11,9 +11,9 @@ A is the one set of parameters that grows like d^2. Its prior makes a turned inp
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..._types import Array, BoolArray
 from ...kernels import Kernel
@@ -53,7 +53,7 @@ class GaussianMap(ProductKernelMap):
         """Return B z, in float64: squares of distances cancel."""
         return np.asarray(Z @ self.matrix.T)
 
-    def minus_number_exponent(self, a: Array, b: Array, dtype: Any) -> Array:
+    def minus_number_exponent(self, a: Array, b: Array, dtype: DTypeLike) -> Array:
         """Return -|B (x - z)|^2 / 2."""
         return minus_half_squares(a, b).astype(dtype, copy=False)
 

@@ -10,9 +10,9 @@ of thousand points.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy.spatial.distance import cdist
 
 from ..._types import Array, BoolArray
@@ -48,7 +48,7 @@ class LaplaceMap(ProductKernelMap):
         seen = np.flatnonzero(self.relevance)
         return np.asarray(Z[:, seen] * self.relevance[seen], np.float64)
 
-    def minus_number_exponent(self, a: Array, b: Array, dtype: Any) -> Array:
+    def minus_number_exponent(self, a: Array, b: Array, dtype: DTypeLike) -> Array:
         """Return -|a - b|_1, from rows that lie one after the other: `cdist` is fastest with these."""
         if not a.shape[1]:
             return np.zeros((len(a), len(b)), dtype)

@@ -14,9 +14,9 @@ K(x, z) = sum_c v_c 1[x_c = z_c], take their place, with the squared amplitudes 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy.stats import norm
 
 from ..._types import Array, BoolArray
@@ -194,11 +194,11 @@ class LevelMap(PointMap):
     points: Array
     variances: Array
 
-    def codes(self, Z: Array, dtype: Any) -> Array:
+    def codes(self, Z: Array, dtype: DTypeLike) -> Array:
         """Return the levels that are looked at."""
         return np.asarray(Z[:, seen_levels(self.variances)])
 
-    def between(self, a: Array, b: Array, dtype: Any, variance: float = 1.0) -> Array:
+    def between(self, a: Array, b: Array, dtype: DTypeLike, variance: float = 1.0) -> Array:
         """Return v sum_c v_c 1[a_c = b_c]."""
         variances = variance * self.variances[seen_levels(self.variances)]
         return less_unlike(np.full((len(a), len(b)), variances.sum(), dtype), a, b, variances)

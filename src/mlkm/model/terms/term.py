@@ -13,10 +13,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Self, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from ..._types import Array, BoolArray, IntArray
 from ...data import Inputs
@@ -41,7 +41,7 @@ class Term:
         """Return the rows of X as this kernel sees them."""
         return X if self.ranks is None else self.ranks.forward(X).astype(X.dtype, copy=False)
 
-    def at(self, X: Array, dtype: Any) -> KernelMap:
+    def at(self, X: Array, dtype: DTypeLike) -> KernelMap:
         """Return the map with its features at the rows of X; cosines stay as they are."""
         return self.phi if self.phi.is_product else self.phi.at(self.seen(X).astype(dtype))
 
@@ -50,7 +50,7 @@ class Term:
         codes = self.phi.codes(self.seen(X), X.dtype)
         return codes * X.dtype.type(np.sqrt(self.variance)) if self.phi.is_product else codes
 
-    def between(self, a: Array, b: Array, dtype: Any) -> Array:
+    def between(self, a: Array, b: Array, dtype: DTypeLike) -> Array:
         """Return v K for all pairs of rows, by their codes."""
         return self.phi.between(a, b, dtype, self.variance)
 
@@ -269,15 +269,15 @@ class ProductKernelMap(PointMap):
         """Return the codes of numbers, in float64."""
 
     @abstractmethod
-    def minus_number_exponent(self, a: Array, b: Array, dtype: Any) -> Array:
+    def minus_number_exponent(self, a: Array, b: Array, dtype: DTypeLike) -> Array:
         """Return minus what numbers add to the exponent, for all pairs of rows with these codes."""
 
-    def codes(self, Z: Array, dtype: Any) -> Array:
+    def codes(self, Z: Array, dtype: DTypeLike) -> Array:
         """Return codes of numbers, of texts and of levels side by side."""
         texts = along_texts(self.texts, Z, dtype)
         return np.hstack([self.number_codes(Z), texts, Z[:, seen_levels(self.unlike)]])
 
-    def between(self, a: Array, b: Array, dtype: Any, variance: float = 1.0) -> Array:
+    def between(self, a: Array, b: Array, dtype: DTypeLike, variance: float = 1.0) -> Array:
         """Return v exp of the sum of all exponents."""
         levels = seen_levels(self.unlike)
         at = a.shape[1] - len(levels)
@@ -329,7 +329,7 @@ def less_unlike(K: Array, a: Array, b: Array, weights: Array) -> Array:
     return K
 
 
-def along_texts(directions: Array | None, X: Array, dtype: Any) -> Array:
+def along_texts(directions: Array | None, X: Array, dtype: DTypeLike) -> Array:
     """Return T x for every row; in any precision, since texts are no longer than 1."""
     if directions is None:
         return np.zeros((len(X), 0), dtype)
