@@ -15,11 +15,11 @@ from ..data.tables.cells import RawColumn, Table
 from ..explain import Effects
 from ..fit.fitted import Fit
 from ..runtime.checks import as_targets
-from .held_out import DETAIL, BandFacts, Curve, Score, Training, band_facts, curves, evenly, score
+from .held_out import DETAIL, BandFacts, BaselineComparison, Curve, Score, band_facts, curves, evenly, score
 from .words import number, percent, plural, seconds
 
 
-class Regressor(Protocol):
+class JudgedModel(Protocol):
     """A fitted regressor or band of any library."""
 
     def predict(self, X: Any) -> Any:
@@ -148,13 +148,13 @@ class Facts:
         return self.y - self.prediction
 
 
-def reported_model(model: Regressor) -> ReportedModel | None:
+def reported_model(model: JudgedModel) -> ReportedModel | None:
     """Return the regressor of this package in a model, if there is one."""
     inner = getattr(model, "estimator_", model)
     return cast(ReportedModel, inner) if hasattr(inner, "fitted_") else None
 
 
-def fit_facts(model: Regressor) -> FitFacts:
+def fit_facts(model: JudgedModel) -> FitFacts:
     """Return what is known of a fit without any row."""
     inner, band = reported_model(model), hasattr(model, "predict_interval")
     record = cast(FitRecord, {**getattr(inner, "fit_facts_", {}), **getattr(model, "fit_facts_", {})})
@@ -176,7 +176,9 @@ def _level(band: Any) -> float:
     return float(np.max(band.confidence_level))
 
 
-def gather(model: Regressor, X: Any, y: ArrayLike, interval: Array | None = None, checked: str | None = None) -> Facts:
+def gather(
+    model: JudgedModel, X: Any, y: ArrayLike, interval: Array | None = None, checked: str | None = None
+) -> Facts:
     """Return all facts of a fitted regressor or band, judged by held-out rows.
 
     Parameters
@@ -231,7 +233,7 @@ def _baselines(inner: ReportedModel, Z: Array, y: Array, notes: list[str]) -> li
     if rows is None:
         notes.append("Simple models are not shown beside it: the training rows are not in the model.")
         return []
-    training = Training(rows, np.asarray(inner.fitted_.y_scaler.backward(rows.Y))[:, 0], Z)
+    training = BaselineComparison(rows, np.asarray(inner.fitted_.y_scaler.backward(rows.Y))[:, 0], Z)
     seen = training.n_seen(inner.fitted_.y_scaler.forward(y[:, None]))
     if seen > DETAIL.seen_share * len(y):
         notes.append(f"{seen:,} of {len(y):,} rows are rows of the fit itself: what is said here is too good.")

@@ -90,7 +90,7 @@ class SimpleModel(Protocol):
 
 
 @dataclass(frozen=True)
-class Training:
+class BaselineComparison:
     """Training rows in inputs of the fit, their targets in units of y, and the held-out rows in the same inputs."""
 
     rows: Block

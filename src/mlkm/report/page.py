@@ -18,7 +18,7 @@ from .._types import Array
 from .._version import __version__
 from ..runtime.atomic import atomic_write
 from .advice import watch_out
-from .facts import Facts, FitFacts, Regressor, fit_facts, gather
+from .facts import Facts, FitFacts, JudgedModel, fit_facts, gather
 from .figures import Figure, figures_of
 from .held_out import DETAIL
 from .words import listed, number, percent, plural, seconds
@@ -63,7 +63,7 @@ class Report:
 
 
 def make_report(
-    model: Regressor,
+    model: JudgedModel,
     X: Any,
     y: ArrayLike,
     *,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 PathLike = str | os.PathLike[str]
 
@@ -122,7 +122,7 @@ def interrupted_by_sigterm() -> Iterator[None]:
     This is for programs. Nothing changes where SIGTERM has a handler or is ignored, or outside the main thread.
     """
 
-    def stop(number: int, frame: Any) -> None:
+    def stop(number: int, frame: object) -> None:
         raise KeyboardInterrupt(number)
 
     ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

@@ -3,9 +3,9 @@
 A fit is a task and every stage of it (`mlkm.runtime.progress`) is a task inside. A callback cannot stop a fit, since a
 stage has no result before it is over.
 
-Progress is also reported to a function or to stderr (`verbose`), with bars in a terminal and one line per stage
-elsewhere. Bars are those of rich if it is installed. Nothing is drawn in the first second, so that a short fit leaves
-no flicker, and the remaining time is shown for stages of more than five seconds.
+Progress is also reported to a function or to stderr (`verbose`), with bars of rich in a terminal and one line per stage
+elsewhere, or where rich is not installed. No bar is drawn in the first second, so that a short fit leaves no flicker,
+and the remaining time is shown for stages of more than five seconds.
 """
 
 import sys
@@ -18,9 +18,9 @@ from typing import Any, TextIO, TypeVar, cast
 
 from .checks import brief
 from .progress import Event, Listener, telling
-from .sizes import BAR_CHARACTERS, DRAWING_SECONDS, QUIET_SECONDS, TOLD_SECONDS
+from .sizes import QUIET_SECONDS, TOLD_SECONDS
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -46,7 +46,7 @@ class Tasks:
     """The stages of a fit as tasks of scikit-learn's callbacks. The fit begins when this is made, and ends with
     `finish`."""
 
-    def __init__(self, model: Any, X: Any, y: Any, sample_weight: Any) -> None:
+    def __init__(self, model: CallbackSupportMixin, X: object, y: object, sample_weight: object) -> None:
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         self.model, self.data = model, {"X": X, "y": y, "metadata": metadata}
         self.fit = model._init_callback_context(max_subtasks=None)
@@ -81,7 +81,9 @@ class Tasks:
 
 
 @contextmanager
-def reported(model: Any, X: Any, y: Any, sample_weight: Any, verbose: Any) -> Iterator[None]:
+def reported(
+    model: CallbackSupportMixin, X: object, y: object, sample_weight: object, verbose: object
+) -> Iterator[None]:
     """Report the progress of the fit inside as `verbose` asks for, and to the callbacks of the model, if it has any."""
     tasks = Tasks(model, X, y, sample_weight) if getattr(model, "_skl_callbacks", None) else None
     with listening(verbose, tasks):
@@ -112,14 +114,14 @@ class Everyone:
             listener.close()
 
 
-def listening(verbose: Any, tasks: Tasks | None = None) -> AbstractContextManager[None]:
+def listening(verbose: object, tasks: Tasks | None = None) -> AbstractContextManager[None]:
     """Report the progress of the work inside as `verbose` asks for: not at all (0), as stages on stderr (1), or as
     events that a function gets; and as tasks, if there are callbacks."""
     asked = _listener(verbose)
     return telling(Everyone(asked, tasks) if asked and tasks else asked or tasks)
 
 
-def _listener(verbose: Any) -> Listener | None:
+def _listener(verbose: object) -> Listener | None:
     """Return the listener that `verbose` asks for, or None."""
     if callable(verbose) and not isinstance(verbose, type):
         return Called(verbose)
@@ -147,18 +149,17 @@ class Called:
 
     def close(self) -> None:
         """Do nothing."""
-        pass
 
 
 def _on_stderr() -> Listener:
-    """Return the listener that suits stderr: bars in a terminal, lines elsewhere."""
+    """Return the listener that suits stderr: bars of rich in a terminal, lines elsewhere and without rich."""
     out = sys.stderr
     if not (hasattr(out, "isatty") and out.isatty()):
         return Lines(out)
     try:
         import rich.progress  # noqa: F401
     except ImportError:
-        return Bars(out)
+        return Lines(out)
     return RichBars()
 
 
@@ -200,49 +201,10 @@ class Lines:
 
     def close(self) -> None:
         """Do nothing."""
-        pass
 
     def _write(self, line: str) -> None:
         self.out.write(f"mlkm: {line}\n")
         self.out.flush()
-
-
-class Bars(Lines):
-    """One line that is overwritten, without other packages."""
-
-    def __init__(self, out: TextIO) -> None:
-        super().__init__(out)
-        self.begin = perf_counter()
-        self.last, self.drawn = self.begin + QUIET_SECONDS - DRAWING_SECONDS, 0
-
-    def tell(self, event: Event) -> None:
-        """Draw a bar, or write a line when a long stage is over."""
-        if event.left == 0 and event.seconds >= QUIET_SECONDS:
-            self._write(words_of(event))
-        elif perf_counter() - self.last >= DRAWING_SECONDS:
-            self.last = perf_counter()
-            self._draw(f"mlkm: {_bar(event)}{words_of(event)}")
-
-    def close(self) -> None:
-        """Erase the bar."""
-        self._draw("")
-
-    def _write(self, line: str) -> None:
-        self._draw("")
-        super()._write(line)
-
-    def _draw(self, line: str) -> None:
-        if line or self.drawn:
-            self.out.write("\r" + line.ljust(self.drawn) + ("" if line else "\r"))
-            self.out.flush()
-        self.drawn = len(line)
-
-
-def _bar(event: Event) -> str:
-    if event.total is None:
-        return ""
-    full = BAR_CHARACTERS * event.done // max(event.total, 1)
-    return f"[{'#' * full}{' ' * (BAR_CHARACTERS - full)}] "
 
 
 class RichBars:
@@ -250,7 +212,7 @@ class RichBars:
 
     def __init__(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
         columns = (
             TextColumn("{task.description:<10}"),
@@ -258,7 +220,8 @@ class RichBars:
             TimeElapsedColumn(),
             TextColumn("{task.fields[left]}"),
         )
-        self.begin, self.started, self.tasks = perf_counter(), False, {}  # type: float, bool, dict[str, Any]
+        self.begin, self.started = perf_counter(), False
+        self.tasks: dict[str, TaskID] = {}
         self.progress = Progress(*columns, console=Console(stderr=True), transient=False)
 
     def tell(self, event: Event) -> None:

@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import wraps
@@ -11,9 +11,10 @@ from inspect import signature
 from numbers import Integral, Real
 from pathlib import Path
 from reprlib import Repr
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, SupportsFloat, TypeGuard, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import check_array
 
@@ -33,7 +34,7 @@ class _Brief(Repr):
         self.maxstring = self.maxother = self.maxlong = 60
         self.maxdict = self.maxset = self.maxfrozenset = 3
 
-    def repr_instance(self, x: Any, level: int) -> str:
+    def repr_instance(self, x: object, level: int) -> str:
         """Return other objects in words: arrays by their shape, functions and classes by their name."""
         if isinstance(x, np.generic) and not isinstance(x, np.void):
             x = x.item()
@@ -53,12 +54,12 @@ class _Brief(Repr):
         return text if len(text) <= self.maxother else f"{text[: self.maxother - 3]}..."
 
 
-def _article(x: Any) -> str:
+def _article(x: object) -> str:
     name = type(x).__name__.removeprefix("nd")
     return f"{'an' if name[0] in 'aeiouAEIO' else 'a'} {name}"
 
 
-def brief(value: Any) -> str:
+def brief(value: object) -> str:
     """Return a value as messages show it: on one line, of ordinary length, without addresses in memory.
 
     >>> len(brief("a" * 1000)), brief(np.zeros((3, 4))), brief(object()), brief([1.0, -1.0])
@@ -72,7 +73,7 @@ def brief(value: Any) -> str:
 
 def number(
     name: str,
-    value: Any,
+    value: object,
     *,
     above: float = -np.inf,
     at_least: float = -np.inf,
@@ -100,7 +101,7 @@ def number(
     return x
 
 
-def as_float(value: Any) -> float:
+def as_float(value: SupportsFloat | str) -> float:
     """Return a float, NaN for numbers that are too large."""
     try:
         return float(value)
@@ -108,7 +109,7 @@ def as_float(value: Any) -> float:
         return np.nan
 
 
-def whole(name: str, value: Any, at_least: int = 1, at_most: int = sys.maxsize, why: str = "") -> int:
+def whole(name: str, value: object, at_least: int = 1, at_most: int = sys.maxsize, why: str = "") -> int:
     """Return a whole number within its limits, or raise; `why` says why there is an upper one.
 
     >>> whole("patience", 0)
@@ -116,15 +117,19 @@ def whole(name: str, value: Any, at_least: int = 1, at_most: int = sys.maxsize, 
     ...
     ValueError: patience must be a whole number of at least 1; got 0.
     """
-    is_whole = isinstance(value, Integral) and not isinstance(value, (bool, np.bool_, np.timedelta64))
-    if not is_whole or not at_least <= int(value) <= at_most:
-        unlimited = at_most == sys.maxsize and not (is_whole and int(value) > at_most)
+    exact = int(value) if _is_whole(value) else None
+    if exact is None or not at_least <= exact <= at_most:
+        unlimited = at_most == sys.maxsize and (exact is None or exact <= at_most)
         limits = f"of at least {at_least}" if unlimited else f"from {at_least} to {at_most}{why}"
         raise ValueError(f"{name} must be a whole number {limits}; got {brief(value)}.")
-    return int(value)
+    return exact
 
 
-def steps(name: str, value: Any, at_least: int = 1) -> int:
+def _is_whole(value: object) -> TypeGuard[Integral]:
+    return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_, np.timedelta64))
+
+
+def steps(name: str, value: object, at_least: int = 1) -> int:
     """Return a number of passes or iterations that does not take days, or raise.
 
     >>> steps("max_iter", 10**12)
@@ -135,7 +140,7 @@ def steps(name: str, value: Any, at_least: int = 1) -> int:
     return whole(name, whole(name, value, at_least), at_least, MOST_STEPS, ", since more would take days")
 
 
-def one_of(name: str, value: Any, choices: Sequence[str]) -> str:
+def one_of(name: str, value: object, choices: Sequence[str]) -> str:
     """Return one of these words, or raise.
 
     >>> one_of("side", "left", ("both", "lower", "upper"))
@@ -149,7 +154,7 @@ def one_of(name: str, value: Any, choices: Sequence[str]) -> str:
     return str(value)
 
 
-def place_of(what: str, value: Any, names: Sequence[str] | None, n: int) -> int:
+def place_of(what: str, value: object, names: Sequence[str] | None, n: int) -> int:
     """Return the place of one of n things that is given by its place or its name.
 
     >>> place_of("A column", "b", ["a", "b"], 2), place_of("A column", -1, None, 2)
@@ -161,47 +166,46 @@ def place_of(what: str, value: Any, names: Sequence[str] | None, n: int) -> int:
     """
     if isinstance(value, str) and names is not None and value in names:
         return list(names).index(value)
-    is_whole = isinstance(value, Integral) and not isinstance(value, (bool, np.bool_, np.timedelta64))
-    if is_whole and -n <= int(value) < n:
+    if _is_whole(value) and -n <= int(value) < n:
         return int(value) % n
     named = [] if names is None else list(map(repr, names[:8])) + ["..."] * (len(names) > 8)
     known = f" or one of the names {', '.join(named)}" if named else ""
     raise ValueError(f"{what} must be a place from 0 to {n - 1}{known}; got {brief(value)}.")
 
 
-def yes_no(name: str, value: Any) -> bool:
+def yes_no(name: str, value: object) -> bool:
     """Return True or False, of Python or of NumPy, as a bool, or raise."""
     if not isinstance(value, (bool, np.bool_)):
         raise ValueError(f"{name} must be True or False; got {brief(value)}.")
     return bool(value)
 
 
-def is_auto(value: Any) -> bool:
+def is_auto(value: object) -> bool:
     """Return whether a value is 'auto'."""
     return isinstance(value, str) and value == "auto"
 
 
-def yes_no_auto(name: str, value: Any) -> Any:
+def yes_no_auto(name: str, value: object) -> Any:
     """Return True, False or 'auto', or raise."""
     if not (isinstance(value, (bool, np.bool_)) or is_auto(value)):
         raise ValueError(f"{name} must be True, False or 'auto'; got {brief(value)}.")
     return value
 
 
-def per_layer(name: str, value: Any, depth: int) -> list[Any]:
+def per_layer(name: str, value: object, depth: int) -> list[Any]:
     """Return one value per layer, from a sequence of as many values or one value for all."""
-    array = isinstance(value, np.ndarray) and value.ndim == 1 and depth > 1
-    if array or (isinstance(value, Sequence) and not isinstance(value, (str, bytes))):
-        if len(value) != depth:
-            raise ValueError(
-                f"{name} must have one entry per layer ({depth} here) or be a single value; got {len(value)} entries: "
-                f"{brief(value)}."
-            )
-        return list(value)
-    return [value] * depth
+    single = isinstance(value, (str, bytes)) or (isinstance(value, np.ndarray) and (value.ndim != 1 or depth == 1))
+    if single or not isinstance(value, (Sequence, np.ndarray)):
+        return [value] * depth
+    if len(value) != depth:
+        raise ValueError(
+            f"{name} must have one entry per layer ({depth} here) or be a single value; got {len(value)} entries: "
+            f"{brief(value)}."
+        )
+    return list(value)
 
 
-def file_path(name: str, value: Any) -> Path:
+def file_path(name: str, value: object) -> Path:
     """Return the name of a file as a path, or raise.
 
     >>> file_path("path", 3)
@@ -220,13 +224,13 @@ def file_path(name: str, value: Any) -> Path:
     return Path(value)
 
 
-def check_given(estimator: Any, y: Any) -> None:
+def check_given(estimator: object, y: object) -> None:
     """Refuse a fit without targets, in scikit-learn's words."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
 
 
-def as_numbers(name: str, values: Any) -> Any:
+def as_numbers(name: str, values: object) -> NDArray[Any]:
     """Return values as float64, or as scikit-learn's checks convert them; masked values become NaN. Words, dates, and
     numbers that float64 does not hold are refused.
 
@@ -264,7 +268,7 @@ def as_numbers(name: str, values: Any) -> Any:
     return result if array.dtype.kind == "O" or array.dtype.itemsize > 8 else array
 
 
-def check_table(X: Any) -> Any:
+def check_table(X: object) -> Any:
     """Return X if it may be a table, an array or rows of one length. The rest is left to scikit-learn's checks.
 
     >>> check_table("a.csv")
@@ -279,15 +283,15 @@ def check_table(X: Any) -> Any:
         lengths = {len(row) if isinstance(row, (list, tuple, np.ndarray)) and np.ndim(row) else -1 for row in X}
         if len(lengths) > 1 or (lengths == {-1} and not all(isinstance(x, Real) for x in X)):
             raise wrong
-    elif isinstance(getattr(X, "shape", None), tuple):
-        if len(X.shape) < 2 and not (hasattr(X, "dtype") and getattr(X.dtype, "kind", "O") in "fiubc"):
+    elif isinstance(shape := getattr(X, "shape", None), tuple):
+        if len(shape) < 2 and getattr(getattr(X, "dtype", None), "kind", "O") not in "fiubc":
             raise wrong
     elif isinstance(X, (memoryview, bytearray)) or not hasattr(X, "__array__"):
         raise wrong
     return X
 
 
-def check_different_names(X: Any) -> None:
+def check_different_names(X: object) -> None:
     """Refuse a frame of pandas with two columns of one name, which no other library has."""
     columns = getattr(X, "columns", None)
     if not getattr(columns, "is_unique", True):
@@ -295,14 +299,14 @@ def check_different_names(X: Any) -> None:
         raise ValueError(f"Columns must have different names; got {brief(twice)} more than once.")
 
 
-def check_some_rows(X: Any) -> None:
+def check_some_rows(X: object) -> None:
     """Refuse what has no rows before anything is asked about them; words are rows for estimators that take them."""
     check_different_names(X)
     if X is None or isinstance(X, (str, bytes)) or type(X) in (dict, set) or (isinstance(X, (list, tuple)) and not X):
         raise ValueError(f"X must have at least one row; got {brief(X)}.")
 
 
-def as_targets(y: Any, at_least: int = 1) -> Array:
+def as_targets(y: object, at_least: int = 1) -> Array:
     """Return targets as finite numbers, (n,) or (n, k)."""
     Y: Array = check_array(
         as_numbers("y", y), ensure_2d=False, dtype=np.float64, ensure_min_samples=at_least, input_name="y"
@@ -310,7 +314,7 @@ def as_targets(y: Any, at_least: int = 1) -> Array:
     return Y
 
 
-def array_of(name: str, values: Any, wanted: str, *shapes: tuple[int | None, ...]) -> Array:
+def array_of(name: str, values: object, wanted: str, *shapes: tuple[int | None, ...]) -> Array:
     """Return real numbers, possibly infinite or missing, of one of these shapes; None is any length.
 
     >>> array_of("interval", [1, 2], "two ends per row", (None, 2))
@@ -332,7 +336,7 @@ def array_of(name: str, values: Any, wanted: str, *shapes: tuple[int | None, ...
     return np.asarray(array, np.float64)
 
 
-def finite_array(name: str, values: Any, wanted: str, *shapes: tuple[int | None, ...]) -> Array:
+def finite_array(name: str, values: object, wanted: str, *shapes: tuple[int | None, ...]) -> Array:
     """Return finite real numbers of one of these shapes."""
     array = array_of(name, values, wanted, *shapes)
     if not np.isfinite(array).all():
@@ -364,7 +368,7 @@ def named_parameters(call: Callable[Concatenate[S, P], R]) -> Callable[Concatena
 
 
 @contextmanager
-def all_or_nothing(model: Any) -> Iterator[None]:
+def all_or_nothing(model: object) -> Iterator[None]:
     """Restore the attributes of the model if the block inside fails or is interrupted.
 
     >>> from types import SimpleNamespace
@@ -387,14 +391,14 @@ def all_or_nothing(model: Any) -> Iterator[None]:
         raise
 
 
-def as_splitter(cv: Any, others: str) -> Any:
+def as_splitter(cv: object, others: str) -> Any:
     """Return `cv` as a number of folds, a splitter or a list of splits; messages name `others` as allowed, too."""
     if isinstance(cv, Integral) and not isinstance(cv, (bool, np.bool_)):
         return whole("cv as a number of folds", cv, 2)
     if hasattr(cv, "split") and hasattr(cv, "get_n_splits"):
         return cv
     try:
-        pairs = [] if isinstance(cv, (str, bytes)) else list(cv)
+        pairs = list(cv) if isinstance(cv, Iterable) and not isinstance(cv, (str, bytes)) else []
     except TypeError:  # no iterable, or an array without a dimension
         pairs = []
     if not pairs or not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in pairs):

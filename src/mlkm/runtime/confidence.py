@@ -3,11 +3,12 @@
 A level is the decimal number its user wrote, not the nearest binary fraction.
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational, Real
-from typing import Any
+from typing import TypeGuard
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from .._types import Array, IntArray
 from .checks import brief
 
 
-def exact_level(confidence_level: Any, name: str = "confidence_level") -> Fraction:
+def exact_level(confidence_level: object, name: str = "confidence_level") -> Fraction:
     """Return the level as the rational number that its shortest decimal form stands for; `name` is what messages call
     it.
 
@@ -28,30 +29,31 @@ def exact_level(confidence_level: Any, name: str = "confidence_level") -> Fracti
     """
     level = Fraction(-1)
     if isinstance(confidence_level, (Real, Decimal)) and not isinstance(confidence_level, bool):
-        exact: Any = confidence_level if isinstance(confidence_level, (Rational, Decimal)) else str(confidence_level)
         with suppress(ValueError, OverflowError):  # NaN and infinity; NumPy numbers are taken in shortest form
-            level = Fraction(exact)
+            level = Fraction(
+                confidence_level if isinstance(confidence_level, (Rational, Decimal)) else str(confidence_level)
+            )
     if not 0 < level < 1:
         raise ValueError(f"{name} must be a number between 0 and 1, as in 0.95; got {brief(confidence_level)}.")
     return level
 
 
-def exact_levels(confidence_level: Any, name: str = "confidence_level") -> list[Fraction]:
+def exact_levels(confidence_level: object, name: str = "confidence_level") -> list[Fraction]:
     """Return one level or several as a list."""
-    several = are_several(confidence_level)
-    if several and not len(confidence_level):
+    levels = confidence_level if are_several(confidence_level) else [confidence_level]
+    if not len(levels):
         raise ValueError(f"{name} must name at least one level, as in 0.95 or [0.8, 0.95]; got none.")
-    return [exact_level(level, name) for level in (confidence_level if several else [confidence_level])]
+    return [exact_level(level, name) for level in levels]
 
 
-def are_several(confidence_level: Any) -> bool:
+def are_several(confidence_level: object) -> TypeGuard[Sequence[object]]:
     """Return whether this is a sequence of levels rather than one."""
     if isinstance(confidence_level, np.ndarray):
         return confidence_level.ndim == 1
     return isinstance(confidence_level, (list, tuple))
 
 
-def groups_of(labels: Any, n: int, name: str = "groups") -> tuple[Array, IntArray]:
+def groups_of(labels: object, n: int, name: str = "groups") -> tuple[Array, IntArray]:
     """Return the distinct labels, and the place of every row's label among them.
 
     >>> groups_of(["b", "a", "b"], 3)[1].tolist()
@@ -77,7 +79,7 @@ def groups_of(labels: Any, n: int, name: str = "groups") -> tuple[Array, IntArra
     return values, place
 
 
-def _is_missing(label: Any) -> bool:
+def _is_missing(label: object) -> bool:
     """Return whether a label is None, NaN, NaT or pandas' NA, which has no truth value."""
     try:
         return label is None or bool(label != label)

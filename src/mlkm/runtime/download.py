@@ -8,7 +8,6 @@ import urllib.error
 import urllib.request
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -44,7 +43,7 @@ def data_home_folder(data_home: str | os.PathLike[str] | None = None) -> Path:
     return file_path("data_home", usual if data_home is None else data_home).expanduser()
 
 
-def fetch_sml2010(*, data_home: str | os.PathLike[str] | None = None, download_if_missing: bool = True) -> Any:
+def fetch_sml2010(*, data_home: str | os.PathLike[str] | None = None, download_if_missing: bool = True) -> Bunch:
     """Load SML2010: the temperature of a room from 15 sensors every quarter of an hour, 2764 rows of spring 2012 to
     train and the 1373 next to test.
 
@@ -103,7 +102,9 @@ def _time(date: str, clock: str) -> str:
     return f"{year}-{month}-{day}T{clock}"
 
 
-def fetch_year_prediction(*, data_home: str | os.PathLike[str] | None = None, download_if_missing: bool = True) -> Any:
+def fetch_year_prediction(
+    *, data_home: str | os.PathLike[str] | None = None, download_if_missing: bool = True
+) -> Bunch:
     """Load YearPredictionMSD: the release year of a song from 90 averages and covariances of its timbre; 463,715 rows
     to train and 51,630 to test.
 

@@ -27,6 +27,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._types import Array
 
@@ -80,28 +81,29 @@ def is_record(obj: object) -> bool:
     return obj in _BY_NAME if isinstance(obj, str) else type(obj) in _BY_CLASS
 
 
-def to_record(obj: Any) -> tuple[str, dict[str, Any]]:
+def to_record(obj: object) -> tuple[str, dict[str, object]]:
     """Return the name of an object's record and the values of its fields, both checked."""
     form = _BY_CLASS[type(obj)]
-    state = obj.__getstate__() or {}  # a class may leave out what need not be written
-    values = {field.name: state[field.name] for field in fields(form.cls)}
-    check_values(f"a {form.name}", values, hints_of(form.cls), set(values))
+    state: Any = obj.__getstate__() or {}  # a class may leave out what need not be written
+    hints = hints_of(form.cls)
+    values = {name: state[name] for name in hints}
+    check_values(f"a {form.name}", values, hints, set(hints))
     _check_consistent(form, obj)
     return form.name, values
 
 
-def from_record(name: str, values: Any) -> Any:
+def from_record(name: str, values: Mapping[str, object]) -> Any:
     """Make the object of a record from the values of its fields; refuse values that no such object has."""
     form = _BY_NAME[name]
     hints = hints_of(form.cls)
     check_values(f"a {name}", values, hints, set(hints))
-    obj: Any = object.__new__(form.cls)
+    obj: object = object.__new__(form.cls)
     vars(obj).update(values)
     _check_consistent(form, obj)
     return obj
 
 
-def check_values(what: str, values: Any, hints: Mapping[str, Any], needed: set[str]) -> None:
+def check_values(what: str, values: object, hints: Mapping[str, object], needed: set[str]) -> None:
     """Refuse values that are not named as these hints are, or are of another type; messages call their owner `what`."""
     if type(values) is not dict or not all(type(name) is str for name in values):
         raise RefusedError(f"{what} has a state that is not a dictionary of attributes")
@@ -122,13 +124,13 @@ def _check_consistent(form: _Form, obj: object) -> None:
 
 
 @cache
-def hints_of(cls: type) -> dict[str, Any]:
+def hints_of(cls: type) -> dict[str, object]:
     """Return the annotations of a dataclass's fields."""
     hints = get_type_hints(cls)
     return {field.name: hints[field.name] for field in fields(cls)}
 
 
-def fits(value: Any, hint: Any) -> bool:
+def fits(value: object, hint: object) -> bool:
     """Return whether a value has the type of an annotation, nested values included.
 
     >>> fits((1.0, None), tuple[float, int | None]), fits([1, "a"], list[int]), fits(True, int)
@@ -154,11 +156,11 @@ def fits(value: Any, hint: Any) -> bool:
     return _is_instance(value, hint)
 
 
-def _all_fit(values: Sequence[Any], hints: Sequence[Any]) -> bool:
+def _all_fit(values: Sequence[object], hints: Sequence[object]) -> bool:
     return len(values) == len(hints) and all(fits(one, hint) for one, hint in zip(values, hints, strict=True))
 
 
-def _is_of_kind(array: Any, scalar: Any) -> bool:
+def _is_of_kind(array: NDArray[np.generic], scalar: object) -> bool:
     """Return whether an array holds numbers of the annotated kind, or plain values where it holds objects."""
     kinds = next((kind for base, kind in _KINDS.items() if isinstance(scalar, type) and issubclass(scalar, base)), "")
     if array.dtype.kind == "O":
@@ -166,14 +168,14 @@ def _is_of_kind(array: Any, scalar: Any) -> bool:
     return array.dtype.kind in (kinds or "biufUM")
 
 
-def _is_instance(value: Any, hint: Any) -> bool:
+def _is_instance(value: object, hint: object) -> bool:
     """Return whether a value is of a plain class; truth values are no numbers here."""
     truth = isinstance(value, (bool, np.bool_))
     if hint in (None, NoneType):
         return value is None
     if hint in (int, float):
         return not truth and isinstance(value, Integral if hint is int else Real)
-    return truth if hint is bool else isinstance(value, hint)
+    return truth if hint is bool else isinstance(hint, type) and isinstance(value, hint)
 
 
 def _shapes_agree(obj: object, shapes: Mapping[str, str]) -> bool:

@@ -1,4 +1,4 @@
-"""What a fit uses of the machine: threads, memory, a cluster, and random numbers.
+"""Limits and settings decide what a fit uses of the machine: threads, memory, a cluster, and random numbers.
 
 Two searches run side by side, each on one BLAS thread.
 
@@ -26,15 +26,17 @@ from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, replace
 from enum import IntEnum, unique
 from numbers import Real
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
 
-from .._types import RandomState
 from .checks import brief, whole
 from .sizes import MEMORY_SHARE, UNKNOWN_MEMORY
+
+if TYPE_CHECKING:  # which threadpoolctl has under this name from 3.2 on
+    from threadpoolctl import LibController
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -47,7 +49,7 @@ class Stopped(Exception):
 class _Library:
     """One BLAS library, with its original number of threads and the number that was set here."""
 
-    def __init__(self, controller: Any) -> None:
+    def __init__(self, controller: "LibController") -> None:
         self.controller = controller
         self.original = self.given = int(controller.num_threads)
 
@@ -120,7 +122,7 @@ if hasattr(os, "register_at_fork"):  # a child must not be born with a lock held
     )
 
 
-def _blas_controllers() -> list[Any]:
+def _blas_controllers() -> "list[LibController]":
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
@@ -193,8 +195,6 @@ def stop_if_asked() -> None:
 
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-
-
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
 
@@ -203,14 +203,14 @@ class Config:
     """Bytes, and a client of `distributed`; None leaves them open."""
 
     max_memory: int | None = None
-    client: Any = None
+    client: object = None
 
 
 _CURRENT: ContextVar[Config] = ContextVar("config", default=Config())  # noqa: B039, a frozen dataclass
 
 
 @contextmanager
-def config_context(*, max_memory: str | float | None = None, client: Any = None) -> Iterator[None]:
+def config_context(*, max_memory: str | float | None = None, client: object = None) -> Iterator[None]:
     """Limit the memory of gathered rows, sums of features and stored kernel matrices, and choose the Dask cluster, for
     the work inside.
 
@@ -237,7 +237,7 @@ def config_context(*, max_memory: str | float | None = None, client: Any = None)
         _CURRENT.reset(token)
 
 
-def current_client() -> Any:
+def current_client() -> Any:  # distributed has no types
     """Return the client that was asked for, or None."""
     return _CURRENT.get().client
 
@@ -338,7 +338,7 @@ class Purpose(IntEnum):
     EFFECTS = 80  # factors of simultaneous bands, and, by background row, orders of columns
 
 
-def root_seed(random_state: RandomState | Any, name: str = "random_state") -> int:
+def root_seed(random_state: object, name: str = "random_state") -> int:
     """Return the integer from which all randomness of one `fit` is derived.
 
     An integer `random_state` is used as it is; a `RandomState` is advanced by one draw, as scikit-learn's estimators

@@ -111,6 +111,4 @@ SOLVES_PER_FIT = 1.4  # solves per fit, as some targets are solved on two scales
 # --- what is shown
 QUIET_SECONDS = 1.0  # seconds before progress is drawn
 TOLD_SECONDS = 5.0  # seconds of a stage from which on it is said what is left
-DRAWING_SECONDS = 0.1  # seconds between two drawings
-BAR_CHARACTERS = 24  # characters of a bar
 SHOWN_LETTERS = 40  # letters of a cell in a message
