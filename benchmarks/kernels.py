@@ -54,6 +54,8 @@ VARIANTS: dict[str, list[Any]] = {
     "joint_prior": [(0.002, 0.005), (0.2, 0.5)],
     "most_frequencies": [4, 30],
     "most_turned": [0, 100],
+    "text_rows": [500, 8000],
+    "least_local": [0.0, 1e-2],
     "weigh_rows": [400, 1600],
     "weigh_steps": [0, 20],
     "kernel_rows": [(0, 0), (20_000, 6000)],

@@ -352,12 +352,18 @@ class PredictsBand(ConformalEstimator):
         return new_rows(rows, self.estimator_).apply(function, row_shapes)
 
 
+def _limit(name: str, limit: object, without: float) -> float:
+    """Return a number that y cannot pass, or `without` where none is given."""
+    if limit is None:
+        return without
+    if not isinstance(limit, Real):
+        raise TypeError(f"{name} must be a number, or None for no limit; got {brief(limit)}.")
+    return as_float(limit)
+
+
 def _limits(y_min: object, y_max: object) -> Limits:
     """Return the values that y cannot pass, infinite where there are none."""
-    for name, limit in (("y_min", y_min), ("y_max", y_max)):
-        if limit is not None and not isinstance(limit, Real):
-            raise TypeError(f"{name} must be a number, or None for no limit; got {brief(limit)}.")
-    low, high = -np.inf if y_min is None else as_float(y_min), np.inf if y_max is None else as_float(y_max)
+    low, high = _limit("y_min", y_min, -np.inf), _limit("y_max", y_max, np.inf)
     if not low < high:
         raise ValueError(f"y_min must be below y_max; got {brief(y_min)} and {brief(y_max)}.")
     return low, high

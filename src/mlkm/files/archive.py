@@ -8,7 +8,7 @@ import io
 import json
 import re
 from math import prod
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from ..runtime.records import RefusedError
 from ..runtime.sizes import READ_BYTES
+
+Json: TypeAlias = Any  # what json.loads returns: a file may hold anything, which is checked where it is used
 
 NOTE, DESCRIPTION = "mlkm.json", "model.json"
 _ARRAY = re.compile(r"[0-9]{1,6}\.npy")
@@ -29,17 +31,17 @@ _WORDS = 2**20, 5  # bytes that a description may take, plus so many for each of
 _LISTS = 2**17  # lists that a description may have: two bytes of text can become a list of 70 bytes in memory
 _LARGEST = 0x10FFFF  # largest code point of Unicode
 _DATES = [f"M8[{unit}]" for unit in ("D", "h", "m", "s", "ms", "us", "ns")]
-PLAIN: dict[str, np.dtype[Any]] = {
+PLAIN: dict[str, np.dtype[np.generic]] = {
     name: np.dtype(name) for name in (np.dtype(code).str for code in [*"?bhiqBHIQefd", *_DATES])
 }
 
 
-def is_plain(dtype: np.dtype[Any]) -> bool:
+def is_plain(dtype: np.dtype[np.generic]) -> bool:
     """Return whether an array of this type holds numbers, dates or words alone, in this machine's order of bytes."""
     return dtype.str in PLAIN or (dtype.kind in "US" and dtype.isnative and dtype.itemsize > 0)
 
 
-def plain_type(name: str) -> np.dtype[Any]:
+def plain_type(name: str) -> np.dtype[np.generic]:
     """Return the type of this name; refuse types that are not of numbers, dates or words."""
     if name in PLAIN:
         return PLAIN[name]
@@ -48,7 +50,7 @@ def plain_type(name: str) -> np.dtype[Any]:
     return np.dtype(name)
 
 
-def archived(note: Any, description: Any, arrays: list[NDArray[Any]]) -> bytes:
+def archived(note: Json, description: Json, arrays: list[NDArray[np.generic]]) -> bytes:
     """Return the content of a file, compressed unless it would then exceed the bounds by which archives are refused."""
     for method in (ZIP_DEFLATED, ZIP_STORED):
         buffer = io.BytesIO()
@@ -87,12 +89,12 @@ class Archive:
             raise RefusedError("two of its entries have the same name")
 
     @property
-    def note(self) -> Any:
+    def note(self) -> Json:
         """Return the note of the version that wrote the file."""
         return json.loads(self._read(self._zip.getinfo(NOTE), _LONGEST_NOTE))
 
     @property
-    def description(self) -> Any:
+    def description(self) -> Json:
         """Return the description of the model, if it is within the bounds of a model file."""
         entry = self._zip.getinfo(DESCRIPTION)
         text = self._read(entry, _most(_WORDS, entry.compress_size))
@@ -108,7 +110,7 @@ class Archive:
             )
         return self._zip.read(entry)
 
-    def array(self, k: int) -> NDArray[Any]:
+    def array(self, k: int) -> NDArray[np.generic]:
         """Return array number k, whose header and entry must claim the same number of bytes."""
         entry = self._zip.getinfo(f"{k}.npy")
         with self._zip.open(entry) as file:
@@ -131,7 +133,7 @@ class Archive:
         return array
 
 
-def _check_content(array: NDArray[Any], k: int) -> None:
+def _check_content(array: NDArray[np.generic], k: int) -> None:
     """Refuse bytes that are not truth values or code points, since numpy does not check them."""
     if array.dtype.kind == "b" and array.view(np.uint8).max(initial=0) > 1:
         raise RefusedError(f"its array {k} holds bytes that are not truth values")
@@ -143,10 +145,10 @@ def _most(bound: tuple[int, int], size: int) -> int:
     return bound[0] + bound[1] * size
 
 
-def _size(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+def _size(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> int:
     return prod(shape) * dtype.itemsize
 
 
-def _claimed(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+def _claimed(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> int:
     """Return the bytes of an array; an axis of length zero counts as one, since its other axes may be long."""
     return _size(tuple(max(side, 1) for side in shape), dtype)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..runtime.records import RefusedError, from_record, is_record
-from .archive import PLAIN, Archive, plain_type
+from .archive import PLAIN, Archive, Json, plain_type
 from .schema import NUMBER_TYPES, class_named, is_own, made, resolved
 
 _MOST_PARTS = 10**6  # objects of a model, each counted as often as it is referred to
@@ -25,12 +25,12 @@ class Decoder:
 
     def __init__(self, archive: Archive, trusted: set[str]) -> None:
         self.archive, self.trusted = archive, trusted
-        self.objects: list[Any] = []
+        self.objects: list[object] = []
         self._parts: list[int] = []  # number of objects that every object holds, itself included
         self._count = 0
-        self._arrays: dict[int, NDArray[Any]] = {}
+        self._arrays: dict[int, NDArray[np.generic]] = {}
         self._known: dict[str, Any] = {}
-        self._kinds: dict[str, Callable[[Any], Any]] = {
+        self._kinds: dict[str, Callable[[Json], object]] = {
             "array": self._array,
             "bytes": self._bytes,
             "dict": lambda content: {self.value(key): self.value(one) for key, one in content},
@@ -48,7 +48,7 @@ class Decoder:
             "tuple": lambda content: tuple(map(self.value, content)),
         }
 
-    def model(self, description: Any) -> Any:
+    def model(self, description: Json) -> object:
         """Make all objects and return the last one, which is the model."""
         nodes = description["objects"]
         foreign = set(_foreign_names(nodes))
@@ -60,7 +60,7 @@ class Decoder:
             self._parts.append(self._count)
         return self.objects[-1]
 
-    def value(self, given: Any) -> Any:
+    def value(self, given: Json) -> Any:
         """Return the value that a description gives."""
         if given is None or isinstance(given, (bool, int, float, str)):
             return given
@@ -69,7 +69,7 @@ class Decoder:
         ((kind, content),) = given.items()
         return self._kinds[kind](content)
 
-    def _made(self, node: Any) -> Any:
+    def _made(self, node: Json) -> object:
         """Make one object of the description, of a class on the list or of a trusted one."""
         key = "make" if "make" in node else "call"
         name = node[key]
@@ -86,7 +86,7 @@ class Decoder:
         except RefusedError as wrong:
             raise UntrustedError(f"{name}, of which {wrong}") from None
 
-    def _foreign(self, key: str, make: Any, node: Any) -> Any:
+    def _foreign(self, key: str, make: Any, node: Json) -> Any:
         """Make an object of a trusted class or by a trusted function, as unpickling would."""
         arguments = [self.value(one) for one in node.get("arguments", ())]
         obj = make.__new__(make, *arguments) if key == "make" else make(*arguments)
@@ -116,7 +116,7 @@ class Decoder:
             raise RefusedError(f"it asks for {name}, and no class or function is defined under this name")
         return self._known[name]
 
-    def _object(self, place: Any) -> Any:
+    def _object(self, place: Json) -> object:
         """Return an object that was made before, by its index."""
         if type(place) is not int or not 0 <= place < len(self.objects):
             raise RefusedError(f"it refers to object {place!r:.50}, which does not come before it")
@@ -125,7 +125,7 @@ class Decoder:
             raise RefusedError("its objects refer to each other too often")
         return self.objects[place]
 
-    def _array(self, place: Any) -> NDArray[Any]:
+    def _array(self, place: Json) -> NDArray[np.generic]:
         """Return an array of the archive by its number."""
         if type(place) is not int:
             raise RefusedError(f"it refers to array {place!r:.50}, which is not a whole number")
@@ -133,7 +133,7 @@ class Decoder:
             self._arrays[place] = self.archive.array(place)
         return self._arrays[place]
 
-    def _objects(self, content: Any) -> NDArray[Any]:
+    def _objects(self, content: Json) -> NDArray[np.generic]:
         """Make an array of Python objects from its shape and its entries."""
         shape, items = content
         if len(shape) > 8 or not all(type(side) is int and 0 <= side <= 10**6 for side in shape):
@@ -143,17 +143,17 @@ class Decoder:
             array[k] = self.value(one)
         return array.reshape(shape)
 
-    def _record(self, content: Any) -> Any:
+    def _record(self, content: Json) -> object:
         """Make an object of this package from the plain name of its record and the values of its fields."""
         name, values = content
         if not is_record(str(name)):
             raise RefusedError(f"it has a record {name!r:.50}, which no model file has")
         return from_record(name, {key: self.value(one) for key, one in values.items()})
 
-    def _bytes(self, content: Any) -> bytes:
+    def _bytes(self, content: Json) -> bytes:
         return bytes(self.value(content).astype(np.uint8, casting="no"))
 
-    def _random(self, content: Any) -> np.random.RandomState:
+    def _random(self, content: Json) -> np.random.RandomState:
         """Make a random number generator from its state."""
         name, key, place, has_normal, normal = map(self.value, content)
         if name != "MT19937" or key.dtype != np.uint32 or key.shape != (_STATE,) or not 0 <= int(place) <= _STATE:
@@ -162,7 +162,7 @@ class Decoder:
         result.set_state((name, key, int(place), int(has_normal), float(normal)))
         return result
 
-    def _records(self, content: Any) -> NDArray[Any]:
+    def _records(self, content: Json) -> NDArray[np.generic]:
         """Return an array of records, which only classes that need to be trusted have."""
         if not self.trusted:
             raise UntrustedError("numpy.void")
@@ -173,7 +173,7 @@ class Decoder:
         return np.asarray(np.ascontiguousarray(raw).view(np.dtype(parts))[..., 0])
 
 
-def _dtype(name: Any) -> np.dtype[Any]:
+def _dtype(name: Json) -> np.dtype[np.generic]:
     return np.dtype(object) if name == "|O" else plain_type(name)
 
 
@@ -181,12 +181,12 @@ def _shown(name: str) -> str:
     return name if re.fullmatch(r"[\w.<>]{1,200}", name) else f"{name!a:.100}"
 
 
-def _is_checked(node: Any) -> bool:
+def _is_checked(node: Json) -> bool:
     """Return whether a node describes an object of a class on the list, by its class and state alone."""
     return isinstance(node, dict) and set(node) == {"make", "state"} and class_named(str(node["make"])) is not None
 
 
-def _foreign_names(nodes: Any) -> Iterator[str]:
+def _foreign_names(nodes: Json) -> Iterator[str]:
     """Yield the names of all classes and functions in a description that are not on the list."""
     yield from (str(node.get("make", node.get("call"))) for node in nodes if not _is_checked(node))
     waiting = [nodes]

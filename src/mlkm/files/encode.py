@@ -22,7 +22,7 @@ from ..conformal.resampling import JackknifeBand
 from ..conformal.scores import ScoredRegressor
 from ..conformal.wrapped_estimator import last_step
 from ..runtime.records import RefusedError, is_record, to_record
-from .archive import PLAIN, is_plain
+from .archive import PLAIN, Json, is_plain
 from .schema import NUMBER_TYPES, check_consistent, check_state, is_own, listed_name, name_of, resolved
 
 _CALLBACKS = "_skl_callbacks"  # the attribute in which scikit-learn keeps callbacks
@@ -37,16 +37,16 @@ class NeedsRowsError(ValueError):
 class Encoder:
     """The description and the arrays of one model, and the regressors in it that lose their standard deviations."""
 
-    def __init__(self, model: Any, keep_rows: bool) -> None:
+    def __init__(self, model: object, keep_rows: bool) -> None:
         self.keep_rows = keep_rows
-        self.objects: list[Any] = []
-        self.arrays: list[NDArray[Any]] = []
+        self.objects: list[Json] = []
+        self.arrays: list[NDArray[np.generic]] = []
         self.without_std: set[str] = set()
-        self._places: dict[int, tuple[int | None, Any]] = {}  # by identity, which is unique while the object is held
+        self._places: dict[int, tuple[int | None, object]] = {}  # by identity, which is unique while the object is held
         self._contents: dict[str, int] = {}
         self.value(model)
 
-    def value(self, obj: Any) -> Any:
+    def value(self, obj: Any) -> Json:
         """Return the description of a value."""
         kind = type(obj)
         if obj is None or kind in (bool, int, float, str):
@@ -82,13 +82,13 @@ class Encoder:
             return self._record(obj)
         return {"object": self._place(obj)}
 
-    def _record(self, obj: Any) -> Any:
+    def _record(self, obj: object) -> Json:
         if not self.keep_rows and isinstance(obj, (ScoredRegressor, JackknifeBand)):
             _check_band(obj)
         name, values = to_record(obj)
         return {"record": [name, {key: self.value(one) for key, one in values.items()}]}
 
-    def _array(self, array: NDArray[Any]) -> Any:
+    def _array(self, array: NDArray[np.generic]) -> Json:
         """Describe an array by its number in the archive, where equal arrays are stored once."""
         if array.dtype.hasobject:
             return {"objects": [list(array.shape), [self.value(one) for one in array.ravel()]]}
@@ -103,7 +103,7 @@ class Encoder:
             self.arrays.append(array)
         return {"array": place}
 
-    def _records(self, array: NDArray[Any]) -> Any:
+    def _records(self, array: NDArray[np.generic]) -> Json:
         """Describe records, such as nodes of trees, by the names, types and offsets of their fields and their bytes."""
         fields = [(name, form.str, offset) for name, (form, offset, *_) in dict(array.dtype.fields or {}).items()]
         if any(form not in PLAIN for _, form, _ in fields):
@@ -111,7 +111,7 @@ class Encoder:
         raw = np.ascontiguousarray(array).view(np.uint8).reshape(*array.shape, array.dtype.itemsize)
         return {"records": [[list(column) for column in zip(*fields, strict=True)], self._array(raw)]}
 
-    def _name(self, obj: Any) -> Any:
+    def _name(self, obj: Any) -> Json:
         """Describe a class or a function by the name under which it can be imported."""
         if obj in NUMBER_TYPES.values():
             return {"number_type": obj.__name__}
@@ -120,7 +120,7 @@ class Encoder:
             raise RefusedError(f"{name}, which cannot be imported by its name")
         return {"name": name}
 
-    def _place(self, obj: Any) -> int:
+    def _place(self, obj: object) -> int:
         """Return the index of an object in the description, which is written at the first visit."""
         place, _ = self._places.setdefault(id(obj), (-1, obj))
         if place == -1:
@@ -132,7 +132,7 @@ class Encoder:
             raise RefusedError(f"{type(obj).__name__}, which refers to itself")
         return place
 
-    def _node(self, obj: Any) -> Any:
+    def _node(self, obj: object) -> Json:
         """Describe an object by its class and state, where these are on the list, else as a pickle would."""
         cls, name = type(obj), listed_name(type(obj))
         if name is None:
@@ -147,7 +147,7 @@ class Encoder:
             return self._foreign(obj)  # `load` makes it if its class is trusted
         return {"make": name, "state": self.value(state)}
 
-    def _foreign(self, obj: Any) -> Any:
+    def _foreign(self, obj: object) -> Json:
         """Describe an object of another package by the parts that a pickle would have."""
         reduce = copyreg.dispatch_table.get(type(obj))
         parts = reduce(obj) if reduce else obj.__reduce_ex__(2)
@@ -157,17 +157,15 @@ class Encoder:
         key = "call"
         if make is copyreg.__newobj__:  # type: ignore[attr-defined]
             key, (make, *arguments) = "make", arguments
-        if isinstance(obj, KernelMachine):
-            state = self._without_rows(obj, state)
         return {
             key: self._name(make)["name"],
             "arguments": [self.value(one) for one in arguments],
-            "state": self.value(state),
+            "state": self.value(self._without_rows(obj, state)),
             "items": self.value(None if items is None else list(items)),
             "pairs": self.value(None if pairs is None else [tuple(pair) for pair in pairs]),
         }
 
-    def _without_rows(self, obj: Any, state: Any) -> Any:
+    def _without_rows(self, obj: object, state: Any) -> Any:
         """Return the state of a kernel machine without callbacks and, with `keep_rows=False`, without its rows."""
         if not isinstance(obj, KernelMachine):
             return state
@@ -196,7 +194,7 @@ def _check_band(band: ScoredRegressor | JackknifeBand) -> None:
         )
 
 
-def _content(array: NDArray[Any]) -> str:
+def _content(array: NDArray[np.generic]) -> str:
     """Return a key that is equal for arrays of the same numbers in the same type, shape and order in memory."""
     rows_first = array.flags.c_contiguous
     numbers = sha256(array.tobytes("C" if rows_first else "F")).hexdigest()

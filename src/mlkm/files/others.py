@@ -5,7 +5,9 @@ processes must have one harmless value: a file with another value needs `trusted
 compiled code relies on.
 """
 
-from typing import Any, Literal
+from collections.abc import Callable
+from math import comb
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +45,8 @@ Plain = (
     | tuple[Value, ...]
     | list[Value]
     | list[list[Value]]
-    | NDArray[Any]
-    | list[NDArray[Any]]
+    | NDArray[np.generic]
+    | list[NDArray[np.generic]]
     | np.dtype
     | type
     | np.random.RandomState
@@ -59,20 +61,25 @@ ALWAYS = {
 }
 
 
-def _with(numbers: str = "", **others: Any) -> dict[str, Any]:
+def _with(numbers: str = "", **others: object) -> dict[str, object]:
     """Return the type hints of attributes: `numbers` are names of attributes that are numbers or arrays of them."""
     return ALWAYS | dict.fromkeys(numbers.split(), _Numbers) | others
 
 
-_Step = tuple[str, Any]
-_Column = tuple[str, Any, Any]
+_Step = tuple[str, object]
+_Column = tuple[str, object, object]
 _ENCODER = _with(
-    categories_=list[NDArray[Any]], min_frequency=None, max_categories=None, _infrequent_enabled=Literal[False]
+    categories_=list[NDArray[np.generic]], min_frequency=None, max_categories=None, _infrequent_enabled=Literal[False]
 )
 _LINEAR = _with("coef_ intercept_ n_iter_ rank_ singular_ dual_gap_ l1_ratio", solver_=str)
-_SPLITTER = {"_default_test_size": Plain, "unique_folds": Plain, "shuffle": Plain, "random_state": Plain}
+_SPLITTER: dict[str, object] = {
+    "_default_test_size": Plain,
+    "unique_folds": Plain,
+    "shuffle": Plain,
+    "random_state": Plain,
+}
 
-OTHERS: dict[type, dict[str, Any]] = {
+OTHERS: dict[type, dict[str, object]] = {
     StandardScaler: _with("mean_ var_ scale_ n_samples_seen_"),
     MinMaxScaler: _with("n_samples_seen_ scale_ min_ data_min_ data_max_ data_range_"),
     MaxAbsScaler: _with("n_samples_seen_ max_abs_ scale_"),
@@ -80,14 +87,14 @@ OTHERS: dict[type, dict[str, Any]] = {
     OneHotEncoder: _ENCODER
     | {
         "feature_name_combiner": Literal["concat"],
-        "drop_idx_": NDArray[Any] | None,
-        "_drop_idx_after_grouping": NDArray[Any] | None,
+        "drop_idx_": NDArray[np.generic] | None,
+        "_drop_idx_after_grouping": NDArray[np.generic] | None,
         "_n_features_outs": list[int],
     },
     OrdinalEncoder: _ENCODER | {"_missing_indices": dict[int, int]},
     SimpleImputer: _with(
         strategy=Literal["mean", "median", "most_frequent", "constant"],
-        statistics_=NDArray[Any],
+        statistics_=NDArray[np.generic],
         indicator_=MissingIndicator | None,
         _fit_dtype=np.dtype,
         _fill_dtype=np.dtype,
@@ -104,14 +111,14 @@ OTHERS: dict[type, dict[str, Any]] = {
     Ridge: _LINEAR,
     Lasso: _LINEAR,
     ElasticNet: _LINEAR,
-    KernelRidge: _with("dual_coef_ X_fit_", kernel=Any, kernel_params=None),
-    FrozenEstimator: _with(estimator=Any),
+    KernelRidge: _with("dual_coef_ X_fit_", kernel=object, kernel_params=None),
+    FrozenEstimator: _with(estimator=object),
     TransformedTargetRegressor: _with(
         "_training_dim",
-        regressor=Any,
-        transformer=Any,
-        regressor_=Any,
-        transformer_=Any,
+        regressor=object,
+        transformer=object,
+        regressor_=object,
+        transformer_=object,
         func=None,
         inverse_func=None,
     ),
@@ -119,17 +126,17 @@ OTHERS: dict[type, dict[str, Any]] = {
     ColumnTransformer: _with(
         transformers=list[_Column],
         transformers_=list[_Column],
-        remainder=Any,
+        remainder=object,
         n_jobs=Literal[None, 1],
         transformer_weights=dict[str, float] | None,
         verbose_feature_names_out=bool,
         sparse_output_=bool,
         output_indices_=dict[str, slice],
-        _columns=list[Any],
+        _columns=list[object],
         _remainder=_Column,
         _n_features=int,
         _transformer_to_input_indices=dict[str, list[int]],
-        _transformers_feature_names_out=NDArray[Any],
+        _transformers_feature_names_out=NDArray[np.generic],
     ),
     **dict.fromkeys((GroupKFold, GroupShuffleSplit, KFold, ShuffleSplit, TimeSeriesSplit), _SPLITTER),
     LeaveOneGroupOut: {},
@@ -142,39 +149,42 @@ def _encodes(encoder: OneHotEncoder) -> bool:
     """Return whether indices of indicators are within the columns of their sparse matrix, which does not check them."""
     if not hasattr(encoder, "categories_"):
         return True
-    dropped, categories = encoder._drop_idx_after_grouping, encoder.categories_
+    state, categories = vars(encoder), encoder.categories_
+    dropped = state["_drop_idx_after_grouping"]
     if dropped is not None and (dropped.shape != (len(categories),) or not all(map(_is_among, dropped, categories))):
         return False
-    return bool(all(map(_is_sorted, categories)) and encoder._n_features_outs == encoder._compute_n_features_outs())
+    left_out = [False] * len(categories) if dropped is None else [place is not None for place in dropped]
+    widths = [len(levels) - out for levels, out in zip(categories, left_out, strict=True)]
+    plain = state["_infrequent_enabled"] is False and state["_n_features_outs"] == widths
+    return plain and all(map(_is_sorted, categories))
 
 
-def _is_among(place: Any, categories: NDArray[Any]) -> bool:
+def _is_among(place: object, categories: NDArray[np.generic]) -> bool:
     return place is None or (isinstance(place, int) and 0 <= place < len(categories))
 
 
-def _is_sorted(categories: NDArray[Any]) -> bool:
+def _is_sorted(categories: NDArray[np.generic]) -> bool:
     """Return whether numbers are in increasing order, NaN last, since they are looked up by bisection."""
     if categories.ndim != 1 or categories.dtype.kind in "OU":
         return categories.ndim == 1
     last = categories.dtype.kind == "f" and len(categories) > 0 and np.isnan(categories[-1])
     known = categories[:-1] if last else categories
-    return bool((known[1:] > known[:-1]).all())
+    return bool(np.greater(known[1:], known[:-1]).all())
 
 
 def _few_products(powers: PolynomialFeatures) -> bool:
     """Return whether there are as many products of columns as the parameters say, and at most 100,000."""
     if not hasattr(powers, "n_output_features_"):
         return True
-    low, high = powers._min_degree, powers._max_degree
-    if not (0 <= low <= high <= 10 and 0 < powers.n_features_in_ <= 10**4):
+    low, high, d = vars(powers)["_min_degree"], vars(powers)["_max_degree"], powers.n_features_in_
+    if not (0 <= low <= high <= 10 and 0 < d <= 10**4):
         return False
-    expected = powers._num_combinations(
-        powers.n_features_in_, low, high, bool(powers.interaction_only), bool(powers.include_bias)
-    )
-    return bool(powers.n_output_features_ == expected <= 10**5)
+    degrees = range(max(1, low), high + 1)
+    products = sum(comb(d, k) if powers.interaction_only else comb(d + k - 1, k) for k in degrees)
+    return bool(powers.n_output_features_ == products + bool(powers.include_bias) <= 10**5)
 
 
-INVARIANTS: dict[type, Any] = {
+INVARIANTS: dict[type, Callable[..., bool]] = {
     OneHotEncoder: _encodes,
     PolynomialFeatures: _few_products,
 }

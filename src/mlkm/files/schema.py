@@ -7,6 +7,7 @@ values: neither functions, nor names of files, nor objects, unless a table says 
 """
 
 import re
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from inspect import signature
@@ -113,11 +114,11 @@ _DATA: dict[type, dict[str, str]] = {
     WaitingRow: {},
 }
 
-_FACTS: dict[str, Any] = {"fit_facts_": dict[str, Plain]}  # what the command line writes down
+_FACTS: dict[str, object] = {"fit_facts_": dict[str, Plain]}  # what the command line writes down
 _MACHINE = {**ALWAYS, **_FACTS, "fitted_": Fit}
 
 # Other classes, with their fitted attributes. Parameters of constructors may be any value that can be made.
-_FITTED: dict[type, dict[str, Any]] = {
+_FITTED: dict[type, dict[str, object]] = {
     MLKMRegressor: _MACHINE,
     RKMRegressor: _MACHINE,
     RandomFeatureRidge: _MACHINE,
@@ -153,7 +154,7 @@ _FITTED: dict[type, dict[str, Any]] = {
 }
 
 _MOST_COLUMNS = 10**6
-_VALID: dict[type, Any] = {
+_VALID: dict[type, Callable[..., bool]] = {
     CrossBand: lambda band: _places(band.fit_of_row, len(band.fits)) and band.n_calibration == len(band.scores),
     Inputs: lambda inputs: _places(inputs.kinds, 3) and _places(inputs.owners, _MOST_COLUMNS),
     JackknifeBand: lambda band: _places(band.fit_of_row, band.n_calibration) and band.n_calibration == len(band.scores),
@@ -213,14 +214,14 @@ def check_state(cls: type, state: Any) -> None:
     check_values(cls.__name__, state, *_hints(cls))
 
 
-def check_consistent(obj: Any) -> None:
+def check_consistent(obj: object) -> None:
     """Refuse an object whose attributes, though each is allowed, are inconsistent with each other."""
     if type(obj) in INVARIANTS and not INVARIANTS[type(obj)](obj):
         raise RefusedError(f"the attributes of {type(obj).__name__} are inconsistent with each other")
 
 
 @cache
-def _hints(cls: type) -> tuple[dict[str, Any], set[str]]:
+def _hints(cls: type) -> tuple[dict[str, object], set[str]]:
     """Return the type hints of all attributes, and the attributes that are required."""
     parameters = signature(cls).parameters if issubclass(cls, BaseEstimator) or cls in OTHERS else ()
     if cls in _FITTED:
@@ -228,7 +229,7 @@ def _hints(cls: type) -> tuple[dict[str, Any], set[str]]:
     return dict.fromkeys(parameters, Plain) | OTHERS[cls], set(parameters)
 
 
-def made(cls: type, state: Any) -> Any:
+def made(cls: type, state: Any) -> object:
     """Check a state and return an object of a class on the list with it."""
     check_state(cls, state)
     obj: Any = object.__new__(cls)

@@ -27,7 +27,7 @@ SCHEMA = 3  # raised when the format of files changes
 PathLike = str | os.PathLike[str]
 
 
-def save(model: Any, path: PathLike, *, keep_rows: bool = True) -> None:
+def save(model: object, path: PathLike, *, keep_rows: bool = True) -> None:
     """Write a model, fitted or not, to a file that `mlkm.load` reads; predictions are the same to the last bit.
 
     The file gets its name only when it is complete: a save that is interrupted leaves the file that was there before.
@@ -35,7 +35,7 @@ def save(model: Any, path: PathLike, *, keep_rows: bool = True) -> None:
     Parameters
     ----------
     model : estimator
-        Any estimator of this package, and scikit-learn's around them: pipelines, searches, bands.
+        All estimators of this package, and scikit-learn's around them: pipelines, searches, bands.
     path : str or path
     keep_rows : bool, default=True
         Whether the training rows are written. Without them the file is smaller, and `predict` works as before. So do

@@ -68,6 +68,6 @@ class Reporting:
     def _repr_html_inner(self) -> str:
         return self._html_repr()
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+    def _repr_mimebundle_(self, **kwargs: object) -> dict[str, str]:
         shown: dict[str, str] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
         return shown | {"text/html": self._html_repr()} if "text/html" in shown else shown

@@ -57,7 +57,7 @@ def _label(name: str, most: int = 24) -> str:
     return escape(shortened(name, most), quote=False)
 
 
-def _axis(title: str | None = None, **settings: Any) -> Json:
+def _axis(title: str | None = None, **settings: object) -> Json:
     return settings if title is None else {"title": {"text": title}, **settings}
 
 

@@ -22,7 +22,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.decomposition import TruncatedSVD
@@ -159,6 +159,7 @@ def fit_text(levels: list[str]) -> TextBasis | None:
 class NumberColumn:
     """A column of numbers: the number that replaces missing ones, and whether any were missing."""
 
+    cells: ClassVar = "numbers"
     kind = "number"
     middle: float
     missing: bool
@@ -240,6 +241,7 @@ class DateColumn:
     """A column of dates: the day that replaces missing ones, whether any were missing, the cycles, and the zone of the
     dates, if they had one."""
 
+    cells: ClassVar = "dates"
     kind = "date"
     middle: float
     missing: bool

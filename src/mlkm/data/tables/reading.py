@@ -23,7 +23,7 @@ from ...runtime.checks import as_numbers, brief, check_table, named_parameters
 from ...runtime.sizes import SHOWN_LETTERS
 from ..scaling import Inputs, checked_weights
 from .cells import Table, cells_of, check_finite, check_names, is_frame, is_words, read_array, read_frame
-from .columns import CategoryColumn, Column, DateColumn, encode, fit_columns, inputs_of
+from .columns import CategoryColumn, Column, encode, fit_columns, inputs_of
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,7 @@ def tell_odd(cells: list[OddCells]) -> None:
         column, count, shown = every[0].column, sum(odd.count for odd in every), repr(every[0].example)
         shown = shown if len(shown) <= SHOWN_LETTERS else shown[: SHOWN_LETTERS - 3] + "..."
         level = isinstance(column, CategoryColumn)
-        dates = isinstance(column, DateColumn) or (isinstance(column, CategoryColumn) and column.cells == "dates")
-        kind = "date" if dates else "number"
+        kind = "date" if column.cells == "dates" else "number"
         parts.append(
             f"column {name} held {kind}s in the fit, and {count}"
             f" {f'cell that is not a {kind} is' if count == 1 else f'cells that are not {kind}s are'} taken as"
