@@ -20,7 +20,6 @@ from .runtime.checks import as_targets, brief, is_auto, named_parameters, whole
 from .runtime.resources import root_seed
 from .search.plan import Plan
 from .solve import GradientDescent, Solver
-from .solve.gradient import as_descent
 
 Auto: TypeAlias = Literal["auto"]
 
@@ -183,8 +182,8 @@ class _MultiLayer(KernelMachine):
         >>> MLKMRegressor.published(widths=(32, 8), penalty=1e-3).solver
         GradientDescent(target_sd='own')
         """
-        descent = as_descent(GradientDescent() if isinstance(solver, str) and solver == "gradient" else solver)
-        if descent is None:
+        descent = GradientDescent() if isinstance(solver, str) and solver == "gradient" else solver
+        if not isinstance(descent, GradientDescent):
             raise ValueError(
                 f"Algorithm 1 is solver='gradient' or a GradientDescent(...) of its own; got {brief(solver)}."
             )

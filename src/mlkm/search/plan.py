@@ -30,7 +30,6 @@ from ..runtime.progress import Deadline
 from ..runtime.resources import check_memory
 from ..runtime.sizes import LARGEST_ANGLE
 from ..solve import BY_NAME, GradientDescent, Ridge, Solver, VariableProjection
-from ..solve.gradient import as_descent
 from ..solve.solver import as_solver
 from .cost import Cost, cost_of_default, cost_of_features, within
 from .policy import Policy, check_effort, current_policy, with_effort
@@ -139,7 +138,7 @@ class Plan:
         policy = current_policy()
         check_effort(asked["effort"])
         named = None if is_auto(asked["solver"]) else as_solver(asked["solver"], BY_NAME)
-        by_descent = as_descent(named) is not None
+        by_descent = named is not None and named.by_descent
         widths = _widths(asked["widths"]) or (policy.descent_widths if by_descent else None)
         depth = 1 if widths is None else len(widths)
         solver = named or (Ridge() if depth == 1 else VariableProjection())
@@ -225,7 +224,7 @@ class Plan:
     @property
     def descent(self) -> GradientDescent | None:
         """Return the solver if it is the paper's descent, else None."""
-        return as_descent(self.solver)
+        return self.solver if isinstance(self.solver, GradientDescent) else None
 
     @property
     def n_features(self) -> int | None:

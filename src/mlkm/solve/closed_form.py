@@ -76,7 +76,7 @@ class Kernels(Ridge):
         self.max_rows = max_rows
 
     @property
-    def kernel_rows(self) -> int | None:
+    def kernel_rows(self) -> int | None:  # type: ignore[override]  # of solvers without it this is a constant
         """Return `max_rows`."""
         return self.max_rows
 

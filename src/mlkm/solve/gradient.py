@@ -63,6 +63,7 @@ class GradientDescent(Solver):
     trains: ClassVar[str] = "any number of layers"
     others: ClassVar[str] = ""
     layers: ClassVar[tuple[int, float]] = (1, np.inf)
+    by_descent: ClassVar[bool] = True
 
     @check.named_parameters
     def __init__(
@@ -178,8 +179,3 @@ class GradientDescent(Solver):
                 f" {extreme[0]:.3g}: rescale y, or take GradientDescent(target_sd='auto')."
             )
         return np.where(varies, sd, 1.0), varies
-
-
-def as_descent(solver: object) -> GradientDescent | None:
-    """Return the solver if it is a gradient descent, else None."""
-    return solver if isinstance(solver, GradientDescent) else None

@@ -62,11 +62,8 @@ class Solver(BaseEstimator):  # type: ignore[misc]
     others: ClassVar[str]  # who trains what this one does not
     layers: ClassVar[tuple[int, float]]  # fewest and most
     in_closed_form: ClassVar[bool] = False
-
-    @property
-    def kernel_rows(self) -> int | None:
-        """Return the number of rows up to which kernels are solved, where the solver says so."""
-        return None
+    by_descent: ClassVar[bool] = False
+    kernel_rows: int | None = None  # up to which kernels are solved, where the solver says so
 
     def check(self, depth: int) -> None:
         """Refuse settings that make no sense, and machines this solver cannot train."""
