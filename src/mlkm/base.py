@@ -40,7 +40,7 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
     categorical_features: object
 
     def _plan(self) -> Plan:
-        """Return what the constructor's values ask for, checked."""
+        """Check the constructor's values, and return the plan that they ask for."""
         raise NotImplementedError
 
     def fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -72,7 +72,7 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         return self
 
     def _reported(self, X: object, y: object, sample_weight: ArrayLike | None) -> AbstractContextManager[None]:
-        """Report the progress of the fit inside, if anybody is to be told of it."""
+        """Report the progress of the enclosed fit, if `verbose` or a callback asks for it."""
         verbose = getattr(self, "verbose", 0)
         quiet = type(verbose) in (bool, int) and not verbose and not getattr(self, "_skl_callbacks", None)
         return nullcontext() if quiet else reported(self, X, y, sample_weight, verbose)
@@ -176,14 +176,14 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         return self.fitted_.has_closed_form
 
     def leave_one_out(self, X: ArrayLike, y: ArrayLike) -> LeftOut:
-        """Return residuals and standard deviations at the rows of the fit, each by the fit without that row.
+        """Return leave-one-out residuals and standard deviations at the rows of the fit.
 
         The residuals are y - f_{-i}(x_i) = r_i / (1 - h_i), the standard deviations sigma_y(x_i) =
         sigma / sqrt(1 - h_i), with h_i the weight of the row in its own fit.
 
-        Features and penalty are held fixed; a fit on another scale is left out there, and led back. Of equal rows one
-        copy is left out; a row with a weight that is no number of copies, with all of it. For a row that the fit has
-        not seen, f itself is the fit without it.
+        Features and penalty are held fixed. For a fit to transformed targets, the row is left out on the transformed
+        scale, and the prediction is back-transformed. Of equal rows one copy is left out; a row whose weight is not a
+        number of copies is left out with all of its weight. For a row that the fit has not seen, f itself is used.
 
         Parameters
         ----------
@@ -205,10 +205,10 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         return self.fitted_.leave_one_out(Z, targets)
 
     def left_out_predictions(self, X: ArrayLike) -> Array:
-        """Return the predictions f_{-i}(x) at every row of X by the fits without one copy of each distinct training
-        row.
+        """Return the leave-one-out predictions f_{-i}(x) at every row of X, by the fits without one copy of each
+        distinct training row i.
 
-        `leave_one_out(X, y).place` says where a training row is. f_{-i}(x) = f(x) - s_i(x) r_i / (1 - h_i), with
+        `leave_one_out(X, y).place` gives the index i of a training row. f_{-i}(x) = f(x) - s_i(x) r_i / (1 - h_i), with
         s_i(x) the weight of the row in the fit at x.
 
         Parameters
@@ -239,10 +239,10 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         targets by at most half the range of these plus one range for every range by which inputs lie beyond theirs, and
         never by more than two ranges.
 
-        With `return_std`, also the standard deviation of a new y there by the paper's estimator
-        (`mlkm.solve.uncertainty`): the noise, plus the variance of f given the rows. The noise variance is constant or,
-        for skewed targets and as far as leave-one-out residuals support it, constant on a transformed scale. The first
-        such call factorises, which takes about as long as a fit with all choices given.
+        With `return_std`, the standard deviation of a new y is returned as well, by the paper's estimator
+        (`mlkm.solve.uncertainty`): its square is the noise variance plus the variance of f given the rows. The noise
+        variance is constant or, for skewed targets and as far as leave-one-out residuals support it, constant on a
+        transformed scale. The first such call factorises a matrix, which takes about as long as a fit without a search.
 
         Parameters
         ----------
@@ -290,7 +290,7 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         weights, f = checked_weights(sample_weight, len(targets)), self.predict(X)
         if weights is not None and not weights.any():
             raise ValueError(NO_WEIGHT)
-        unit = 2.0 ** (np.frexp(np.abs(targets).max())[1] - 1)  # an exact factor, without which squares overflow
+        unit = 2.0 ** (np.frexp(np.abs(targets).max())[1] - 1)  # a power of two, so that squares cannot overflow
         with np.errstate(over="ignore"):
             return finite_score(float(r2_score(targets / unit, f / unit, sample_weight=weights)))
 
@@ -309,8 +309,8 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         Returns
         -------
         Cost
-            Its `memory` is in bytes, `seconds` are those on this machine to a factor of two or so, `way` says how the
-            fit is made, and `passes` how often all rows are read.
+            Its `memory` is in bytes; `seconds` is the time on this machine, to within a factor of about two; `way` says
+            how the fit is computed, and `passes` how often all rows are read.
 
         Examples
         --------
@@ -326,8 +326,9 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         """Return how far every row is outside the training data: the largest distance of an input from the range of its
         training values, in units of that range, and 0 inside.
 
-        The prediction for a row far outside comes from the prior, not from data. A value that was winsorised in
-        training, being ten ranges of the others away, is outside; an input that did not vary has the unit 1.
+        The prediction for a row far outside is determined by the prior rather than by data. A value that was winsorised
+        in training, because it lay more than ten ranges from the others, counts as outside. For an input that did not
+        vary the unit is 1.
 
         Parameters
         ----------

@@ -64,8 +64,9 @@ class RandomFeatureRidge(Incremental):
     loo_error_ : float
         Mean squared leave-one-out error, in squared units of y. With a given scale it is exact, the penalty held fixed.
         With scale="auto" and up to 1000 rows it is the error on held-out rows that neither the search nor the fit has
-        used: all, two or one of five folds. With more rows, and after `partial_fit`, `forget` and `mlkm.merge`, the
-        features are held fixed, and with many inputs it is too small, because the search has used the same rows.
+        used: five, two or one of five folds. With more rows, and after `partial_fit`, `forget` and `mlkm.merge`, the
+        features are held fixed; with many inputs the error is then too small, because the search has used the same
+        rows.
     penalty_, scales_, widths_ : float, tuple, tuple
         The penalty, scale and number of features in use.
     feature_relevance_ : array of shape (d,)
@@ -108,7 +109,7 @@ class RandomFeatureRidge(Incremental):
         self.random_state = random_state
 
     def _plan(self) -> Plan:
-        """Return what is asked for, checked: one layer in closed form."""
+        """Return the plan of the checked parameters, which is one layer in closed form."""
         asked = {
             "widths": "auto" if is_auto(self.n_features) else (whole("n_features", self.n_features),),
             "kernels": self.kernel,
@@ -173,10 +174,11 @@ class _MultiLayer(KernelMachine):
     ) -> Self:
         """Return an ordinary estimator that is Algorithm 1 of the paper and nothing else.
 
-        Features of full order at the given scales, no linear term, no relevances, descent on centred targets in their
-        own units, rotations of subsamples unless `cv=None`, which trains all layers jointly on all rows. `penalty="cv"`
-        chooses it by five-fold cross-validation, as the paper does. What the paper leaves to the reader is the
-        solver's: `GradientDescent(learning_rate, momentum, batch_size, max_iter, patience, steps, initial)`.
+        It uses features of full order at the given scales, without a linear term or relevances, and trains them by
+        gradient descent on centred targets in their own units, by rotations of subsamples; `cv=None` trains all layers
+        jointly on all rows. `penalty="cv"` chooses the penalty by five-fold cross-validation, as the paper does. What
+        the paper leaves open is set by the solver:
+        `GradientDescent(learning_rate, momentum, batch_size, max_iter, patience, steps, initial)`.
 
         >>> from mlkm import MLKMRegressor
         >>> MLKMRegressor.published(widths=(32, 8), penalty=1e-3).solver
@@ -209,10 +211,11 @@ class _MultiLayer(KernelMachine):
     def refit(self, X: object, y: object, sample_weight: ArrayLike | None = None) -> Self:
         """Solve on other rows of the same columns with the first layer that `fit` has learned, without a search:
         relevances, directions, ranks and the scalings of the inputs are kept; variances, noise, penalty and weights are
-        those of the rows given. Several times faster than `fit`, and about as good where y depends on X as before.
+        estimated from the rows given. This is several times faster than `fit`, and about as accurate if the dependence
+        of y on X has not changed.
 
-        Hidden layers of effort="best" are left out. `loo_error_` holds the kernel fixed: it is too small if the search
-        has used the same rows.
+        Hidden layers of effort="best" are left out. `loo_error_` holds the kernel fixed, so that it is too small if the
+        search has used the same rows.
 
         Examples
         --------
@@ -237,7 +240,7 @@ class _MultiLayer(KernelMachine):
         return self
 
     def _plan(self) -> Plan:
-        """Return what is asked for, checked."""
+        """Return the plan of the checked parameters."""
         return Plan.parse(vars(self), residual=self._residual, landmarks=True)
 
 

@@ -59,7 +59,7 @@ class CalibrationWeights:
         """Return the weights of n new rows on this scale; by default the largest of the calibration rows `rows`."""
         if new is None:
             return np.full(n, self.weights[rows].max(initial=0.0))
-        with np.errstate(over="ignore"):  # a weight that is infinite beside the others asks for an infinite interval
+        with np.errstate(over="ignore"):  # an infinite relative weight yields an infinite interval, as it should
             return np.asarray(new / self.scale)
 
 
@@ -92,7 +92,7 @@ class RowsOfGroup(NamedTuple):
         warn_infinite(ends, len(self.old), request, self.name)
 
     def warn_if_empty(self) -> None:
-        """Say that nothing is known of a distribution without calibration rows."""
+        """Warn that the distribution of y is unknown in a group without calibration rows."""
         if not len(self.old):
             warn(f"There are no calibration rows{self.name}, so all of its distribution is at infinity.")
 
@@ -100,7 +100,7 @@ class RowsOfGroup(NamedTuple):
 @dataclass(frozen=True)
 class CalibrationScores:
     """The distances of y below `lower` and above `upper` at the calibration rows, in units u, (m, k), with the rows'
-    weights and groups. Optional groups named the folds only, and new rows need none."""
+    weights and groups. Groups that are optional only defined the folds, so that new rows need none."""
 
     below: Array
     above: Array

@@ -1,9 +1,9 @@
 """Calibration of a band: scores are computed where the rows are, block by block; rows in memory are one block.
 
-All scores are stored of rows in memory and of up to `MOST_SCORES` others. Of more rows in files or on a cluster, the
-order statistics that the levels ask for are selected in two passes: counts of scores in bins of their leading bits give
-the bin of every rank, and only the scores of that bin are gathered. They are exactly the scores that sorting all of
-them would give.
+All scores are stored for rows in memory and for up to `MOST_SCORES` rows elsewhere. For more rows in files or on a
+cluster, the order statistics that the levels need are selected in two passes: the first counts scores in bins defined
+by their leading bits, which locates the bin of every rank, and the second gathers only the scores in those bins. The
+result is exactly what sorting all scores would give.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class CalibrationRows:
     largest : the largest unit of every output
     first, second : the sums of f and f^2 of every output
     weighted : whether a weight is not 1
-    seen : band, outcomes and weights, block by block; None for more rows than scores are stored of
+    seen : band, outcomes and weights, block by block; None if there are too many rows to store scores for
     """
 
     n: int
@@ -47,7 +47,7 @@ class CalibrationRows:
     seen: list[tuple[UncalibratedBand, Array, Array]] | None
 
     def plus(self, other: Self, most: float) -> Self:
-        """Return what both say; blocks are held of at most so many rows."""
+        """Return the combined summaries; blocks are kept only while there are at most `most` rows."""
         n, seen = self.n + other.n, None
         if n <= most and self.seen is not None and other.seen is not None:
             seen = self.seen + other.seen
@@ -56,7 +56,9 @@ class CalibrationRows:
 
     def spread(self) -> Array:
         """Return the standard deviation of f of every output."""
-        with np.errstate(over="ignore", invalid="ignore"):  # squares of numbers beyond 1e154, whose spread is unused
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # squares of numbers above 1e154 overflow; their spread is not used
             return np.sqrt(np.maximum(self.second / self.n - (self.first / self.n) ** 2, 0))
 
     def joined(self) -> tuple[UncalibratedBand, Array, Array]:
@@ -89,10 +91,10 @@ class CalibrationRowsOf:
 def calibrate(
     scored: ScoredRegressor, rows: Rows[Any], levels: Sequence[Fraction], groups: ArrayLike | None = None
 ) -> Band:
-    """Return the band that calibration rows give, which also settle the units of the score.
+    """Return the band calibrated on these rows, which also determine the units of the score.
 
-    Scores are computed block by block, where the rows are. They are all stored of rows in memory and of up to
-    `MOST_SCORES` others. Groups are of rows in memory.
+    Scores are computed block by block, where the rows are. All of them are stored for rows in memory and for up to
+    `MOST_SCORES` rows elsewhere. Groups are possible for rows in memory only.
     """
     most = np.inf if rows.in_memory else MOST_SCORES
     sent = scored if rows.in_memory else scored.sendable()

@@ -1,11 +1,11 @@
-"""Bands for data in time order, where outcomes arrive after each prediction and yesterday is not like today.
+"""Bands for data in time order, where outcomes arrive after each prediction and their distribution may change.
 
 Adaptive conformal inference (Gibbs and Candes 2021) moves the level: after each outcome alpha_t rises by step (alpha -
 err_t), err_t being 1 for a miss, and the interval is the 1 - alpha_t quantile of the most recent scores. The version
 with decaying step (Angelopoulos, Barber and Bates 2024) moves the threshold itself, q <- q + eta_t (err_t - alpha) with
-eta_t ~ t^-decay, in units of the scores at the start or of late, whichever are larger. Both keep the share of misses
-near alpha along any sequence, without any assumption on it, and for exchangeable rows from the first outcome on. The
-two ends are updated separately, alpha/2 each, so that the band can move with a drift of the mean.
+eta_t ~ t^-decay, in units of the mean absolute score at the start or recently, whichever is larger. Both keep the share
+of misses near alpha along any sequence, without any assumption on it, and for exchangeable rows from the first outcome
+on. The two ends are updated separately, alpha/2 each, so that the band can follow a drift of the mean.
 
 Outcomes may come late: each predicted row waits with the interval that was given for it, and that interval is what
 its outcome is judged by.
@@ -68,13 +68,13 @@ class OnlineConformal(ConformalEstimator):
     confidence_level : float, default=0.95
         1 - alpha.
     score : {"absolute", "auto", "variance", "residual", "quantile"}, default="absolute"
-        As in `ConformalRegressor`. One unit for all rows is the default: sigma_y(x) is large where x leaves the
-        training rows, which in time order is every row in the end.
+        As in `ConformalRegressor`. The default uses one unit for all rows, because sigma_y(x) is large where x lies
+        outside the training data, as sooner or later every row does in time order.
     method : {"adaptive", "decaying"}, default="adaptive"
         Whether the level moves with a fixed step, or the threshold with a decaying one.
     step : float or None, default=None
-        gamma of "adaptive", 0.05 by default; for "decaying" the first step in units of the mean absolute score at the
-        start, or of the latest 200 or so outcomes where that is larger, 3 by default; up to 100 calibration rows
+        For "adaptive", gamma, by default 0.05. For "decaying", the first step, by default 3, in units of the mean
+        absolute score at the start, or over about the latest 200 outcomes if that is larger; up to 100 calibration rows
         count as steps already made.
     decay : float, default=0.55
         Exponent of the decaying step, above 1/2 and at most 1.
@@ -255,7 +255,7 @@ class OnlineConformal(ConformalEstimator):
         band = self._bands(X)
         below, above = (threshold.value for threshold in self._thresholds)
         new = enumerate(zip(band.lower, band.upper, band.unit, strict=True), self._n_predicted)
-        # A new dictionary each time: a shallow copy of the band may be asked without a trace in this one.
+        # The dictionary is replaced, not changed, so that predictions by a shallow copy leave this band unaffected.
         self._waiting = self._waiting | {row: WaitingRow(*ends, below, above) for row, ends in new}
         self._n_predicted += len(band.mean)
         return band.mean, _ordered(band.lower - below * band.unit, band.upper + above * band.unit)

@@ -5,8 +5,8 @@ With scores s_i = (y_i - upper(x_i)) / u(x_i) of m calibration rows and a last p
 quantile   Q(q | x) = upper(x) + s_(r) u(x),   s_(r) the r-th smallest score, r = ceil(q (m + 1))
 share      F(y | x) = #{i : upper(x) + s_i u(x) <= y} / (m + 1)
 
-so that Q(q | x) <= y where q <= F(y | x), and nowhere else. For CV+ the m numbers are upper_{-i}(x) + s_i u_{-i}(x);
-groups and weights count as in intervals.
+so that Q(q | x) <= y if and only if q <= F(y | x). For CV+ the m numbers are upper_{-i}(x) + s_i u_{-i}(x); groups and
+weights are used as for intervals.
 """
 
 from collections.abc import Sequence
@@ -146,7 +146,7 @@ class PredictsBand(ConformalEstimator):
             dQ/dP at the rows, where the band was calibrated with weights; by default the largest weight of the
             calibration rows, which is safe for new rows whose weight is no larger.
         outside : {"ignore", "warn"}, default="ignore"
-            Whether to warn of rows outside the training data, by the regressor's `outside(X)`.
+            Whether to warn of rows outside the training data, as measured by the regressor's `outside(X)`.
 
         Returns
         -------
@@ -232,13 +232,13 @@ class PredictsBand(ConformalEstimator):
     ) -> Array:
         """Return quantiles of y at every row: y is at most that of level q with probability at least q.
 
-        They are the upper ends of `predict_interval(X, q, side="upper")`, never decrease with q, and share its
-        guarantee, rows being exchangeable: for method="split" P(y <= quantile) lies in [q, q + 1/(m + 1)] where scores
-        have no ties; for "cross" it is at least 2 q - 1, and close to q where fits are stable. The quantile is the
-        ceil(q (m + 1))-th smallest of m scores (y - f(x)) / u(x): the smallest one at least, infinite above
-        m / (m + 1). The lower end of `predict_interval(X, 1 - q, side="lower")` is the floor(q (m + 1))-th: the same
-        where q (m + 1) is a whole number, else the one before. For score="quantile" scores are counted from the upper
-        fitted quantile.
+        They are the upper ends of `predict_interval(X, q, side="upper")` and do not decrease with q. For exchangeable
+        rows they have the same guarantee: for method="split" P(y <= quantile) lies in [q, q + 1/(m + 1)] if scores
+        have no ties; for "cross" it is at least 2 q - 1, and close to q where fits are stable. The quantile is
+        determined by the ceil(q (m + 1))-th smallest of m scores (y - f(x)) / u(x), and is infinite for q above
+        m / (m + 1). The lower end of `predict_interval(X, 1 - q, side="lower")` uses the floor(q (m + 1))-th: the same
+        score if q (m + 1) is a whole number, else the one before. For score="quantile" scores are measured from the
+        upper fitted quantile.
 
         Parameters
         ----------
@@ -281,12 +281,12 @@ class PredictsBand(ConformalEstimator):
         groups: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Array:
-        """Return how likely an outcome of at most y is, at every row: the share of the scores of m calibration rows
+        """Return the predictive distribution function at y for every row: the share of the scores of m calibration rows
         that are at most the score of y, with the new row counted at infinity.
 
-        It is the inverse of `predict_quantile`: that of level q is at most y where q <= predict_cdf(X, y). It is one
-        of 0, 1/(m + 1), ..., m/(m + 1), all equally likely where y is the outcome of a new row (method="split", rows
-        exchangeable, no ties); and 1 where y has reached `y_max`, which without a limit is infinity.
+        It is the inverse of `predict_quantile`: the quantile of level q is at most y if and only if
+        q <= predict_cdf(X, y). Its values are 0, 1/(m + 1), ..., m/(m + 1), all equally likely if y is the outcome of a
+        new row (method="split", rows exchangeable, no ties), and 1 from y = `y_max` on, which is infinite by default.
 
         Parameters
         ----------
@@ -297,7 +297,7 @@ class PredictsBand(ConformalEstimator):
             for the same points at all rows. For k outputs a number for all of them, (n, k) or (n, points, k), where n
             may be 1. For rows in files or on a cluster it is the same for all rows.
         y_min, y_max : float or None, default=None
-            Values that y cannot pass, None for no limit: nothing is below the one, all at most the other.
+            Bounds on y, None for no limit: the distribution has no mass outside them.
         groups, sample_weight : array (n,) or None, default=None
             Groups and weights of the rows, as in `predict_interval`.
 

@@ -89,8 +89,8 @@ def row_quantiles(values: Array, levels: Sequence[Fraction], weights: RowWeights
 def counts_up_to(scores: Array, base: Array, unit: Array, y: Array) -> IntArray:
     """Return how many of base + scores unit are at most y, all of one shape; scores in increasing order.
 
-    The binary search compares y with the very numbers that quantiles are, so that rounding cannot tell a quantile from
-    itself.
+    The binary search compares y with the quantiles exactly as they are computed elsewhere, so that rounding cannot make
+    a quantile differ from itself.
 
     >>> counts_up_to(np.array([-1.0, 0.0, 0.0, 2.0]), np.zeros(3), np.ones(3), np.array([-1.5, 0.0, 5.0])).tolist()
     [0, 3, 4]
@@ -126,8 +126,8 @@ def row_shares(values: Array, y: Array, weights: RowWeights | None) -> Array:
 
 
 class Threshold:
-    """The distance to which one end of a band in time order reaches, in units of the score: `value`, which every
-    outcome moves.
+    """The threshold of one end of a band in time order: `value`, the distance to which it reaches in units of the
+    score, which is updated after every outcome.
 
     For exchangeable scores the share of misses is alpha from the first outcome on. The level of "adaptive" fluctuates
     around a mean below alpha, because a band that is far too wide misses no less often than one that is slightly too

@@ -121,9 +121,9 @@ class ConformalRegressor(Reporting, PredictsBand):
         y : array (n,) or (n, k), or None for a table in files that names its target
             The outcomes.
         groups : array (n,) or None, default=None
-            Labels of the rows. They ask for the level within each group. For method="cross" with a splitter that keeps
-            groups together, as `GroupKFold`, they name what it keeps together, and `predict_interval` may do without
-            them: it then speaks of rows of any group, also of new ones.
+            Group labels of the rows: the level then holds within each group. For method="cross" with a splitter that
+            keeps groups together, such as `GroupKFold`, the labels define its folds, and `predict_interval` does not
+            need them: its intervals are then for rows of any group, including new ones.
         sample_weight : array (n,) or None, default=None
             How much each row counts in the population the band is for, as dQ/dP in `conformalize`: both the regressor's
             `fit` and the calibration use it, and coverage holds for new rows drawn with these weights. Weights that say
@@ -174,7 +174,8 @@ class ConformalRegressor(Reporting, PredictsBand):
                 raise ValueError("cv='loo' knows no groups; pass folds, as in cv=5.")
 
     def _fit_to_parts(self, rows: Rows[Any], estimator: Regressor, score: str, groups: ArrayLike | None) -> Self:
-        """Fit to a part of rows that need not fit into memory, by their content, and calibrate by the others."""
+        """Fit to a part of the rows, chosen by hashes of their content, and calibrate on the others; the rows need not
+        fit into memory."""
         if self.method != "split" or groups is not None:
             raise ValueError("Rows in files or on a cluster are calibrated by method='split', without groups.")
         if score not in ("variance", "absolute"):
@@ -218,9 +219,9 @@ class ConformalRegressor(Reporting, PredictsBand):
     ) -> Self:
         """Calibrate the band on rows that the model has not seen.
 
-        After `fit`, where `estimator` is still the one that was fitted, these must be rows that `fit` was not given:
-        since none need be set aside any more, the model is first trained on all rows of `fit`, once. Otherwise the
-        model is `estimator` itself, which must then be fitted.
+        After `fit`, if `estimator` has not been replaced since, these must be rows that `fit` was not given. Since
+        rows need no longer be set aside, the model is first trained, once, on all rows of `fit`. Otherwise the model is
+        `estimator` itself, which must then be fitted.
 
         Parameters
         ----------
@@ -231,7 +232,7 @@ class ConformalRegressor(Reporting, PredictsBand):
         sample_weight : array (n,) or None, default=None
             dQ/dP at these rows where new rows come from Q and these from P.
         groups : array (n,) or None, default=None
-            Labels of the rows, which ask for the level within each group.
+            Group labels of the rows: the level then holds within each group.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Bands of fits that leave out or redraw rows: CV+, jackknife+ and the bootstrap.
+"""Bands from fits that leave out or resample rows: CV+, jackknife+ and the bootstrap.
 
 CV+ and jackknife+ (Barber, Candes, Ramdas, Tibshirani 2021) score every row by a fit that has not seen it, and set no
 row aside. The interval at x reaches from the rank-th largest of lower_{-i}(x) - s_i u_{-i}(x) to the rank-th smallest
@@ -78,7 +78,7 @@ class LeftOutPredictions(NamedTuple):
 
 @dataclass(frozen=True)
 class LeftOutBand(Band):
-    """A fit to all rows behind the mean, the scores of all rows, and which fit has left out each of them."""
+    """The fit to all rows that predicts the mean, the scores of all rows, and which fit has left out each row."""
 
     model: Regressor
     fit_of_row: IntArray
@@ -110,8 +110,8 @@ class LeftOutBand(Band):
         return mean, result
 
     def shares(self, X: object, y: Array, request: Request) -> Array:
-        """Return the share of the numbers whose order statistics are upper bounds, upper_{-i}(x) + s_i u_{-i}(x), up to
-        each y (n, points, k)."""
+        """Return the share of the values upper_{-i}(x) + s_i u_{-i}(x), whose order statistics are the upper bounds,
+        that are at most y, for each y (n, points, k)."""
         result = np.empty(y.shape)
         for group in self.scores.groups(request, len(y)):
             fits, above = self.fit_of_row[group.old], self.scores.above[group.old]

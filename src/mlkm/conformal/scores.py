@@ -150,9 +150,9 @@ class ScoredRegressor:
         return np.ones_like(f) * (1.0 if self.scale is None else self.scale)
 
     def settled(self, largest: Array, spread: Array) -> Self:
-        """Decide once, by the calibration rows, what must not depend on the rows asked for later.
+        """Fix the units by the calibration rows, once, so that they do not depend on the rows predicted later.
 
-        A sigma of zero (a constant target, an exact fit) counts as 1e-12 of the largest unit, or as 1 where all are
+        A sigma of zero (a constant target, an exact fit) is replaced by 1e-12 of the largest unit, or by 1 if all are
         zero. Several outputs of a model that was fitted before are made comparable by the standard deviations of its
         predictions, `spread`.
         """
@@ -173,7 +173,7 @@ class ScoredRegressor:
 
 
 def least_unit(largest: Array) -> Array:
-    """Return what a unit of zero counts as, for each output, from the largest unit."""
+    """Return the lower bound of the unit of each output, from the largest unit."""
     return _or_one(NEGLIGIBLE_UNIT * largest)
 
 

@@ -118,7 +118,9 @@ def fit_regressor(
         inputs = last_inputs(model, X)
         check(inputs)
         return model, inputs
-    if not isinstance(model, Pipeline) or type(model).fit is not Pipeline.fit:  # others may change rows in their fit
+    if (
+        not isinstance(model, Pipeline) or type(model).fit is not Pipeline.fit
+    ):  # another class may change rows when it is fitted
         check(X)
         return model.fit(X, y, **fit_arguments(model, weights)), X
     before, (name, last) = model[:-1], model.steps[-1]
@@ -129,8 +131,8 @@ def fit_regressor(
 
 
 def warn_outside(model: Regressor, X: object, outside: str) -> None:
-    """Warn, where `outside` asks for it, of rows outside the training data: the coverage of a band is that of rows like
-    those of its calibration."""
+    """Warn, if `outside` asks for it, of rows outside the training data, since the coverage of a band holds for rows
+    like those of its calibration only."""
     if one_of("outside", outside, ("ignore", "warn")) == "ignore":
         return
     if not given_rows(X).in_memory or not hasattr(model, "outside"):
