@@ -54,7 +54,7 @@ LEVERS = {
     "two-layers": arguments("single layer: hidden units trained by projection instead", widths=(600, 16)),
     "one-search": policy("second search", draws=1),
     "no-turning": policy("directions that turn", most_turned=0),
-    "as-learned": policy("variances by leave-one-out", weigh_steps=0),
+    "as-learned": policy("variances by leave-one-out", variance_steps=0),
     "alone": policy("ridge and the mean beside few rows", stack_rows=0),
     "all-inputs": policy("choice of inputs", none_dropped=10**6),
 }

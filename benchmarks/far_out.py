@@ -37,7 +37,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from mlkm import MLKMRegressor
-from mlkm.model.machine import predict_average, predict_linked
+from mlkm.model.machine import predict_average, predict_transformed
 
 from . import real, sml2010
 
@@ -73,10 +73,10 @@ def _held(reach: float) -> Callable[[MLKMRegressor, np.ndarray], np.ndarray]:
 def _linear_term(model: MLKMRegressor, X: np.ndarray) -> np.ndarray:
     near, far, parts = _inputs(model, X, 0.0), _inputs(model, X, 1.0), []
     for machine in model.machines_:
-        f = predict_linked(machine, near)
+        f = predict_transformed(machine, near)
         if machine.linear:
             f = f + (far - near) @ machine.layers[-1][0][-1 - X.shape[1] : -1]
-        parts.append(f if machine.link is None else machine.link.mean(f))
+        parts.append(f if machine.back_transform is None else machine.back_transform.mean(f))
     return _limited(model, np.mean(parts, axis=0))
 
 

@@ -57,7 +57,7 @@ VARIANTS: dict[str, list[Any]] = {
     "text_rows": [500, 8000],
     "least_local": [0.0, 1e-2],
     "weigh_rows": [400, 1600],
-    "weigh_steps": [0, 20],
+    "variance_steps": [0, 20],
     "kernel_rows": [(0, 0), (20_000, 6000)],
     "left_out_rows": [200, 4000],
     "least_rows": [10],

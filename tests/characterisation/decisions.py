@@ -104,8 +104,8 @@ def _parameters(arrays: Arrays) -> dict[str, Any]:
     return parameters
 
 
-def _plain_transform(power: TargetTransform) -> Arrays:
-    return {name: getattr(power, name) for name in TRANSFORM}
+def _plain_transform(transform: TargetTransform) -> Arrays:
+    return {name: getattr(transform, name) for name in TRANSFORM}
 
 
 def _plain_inputs(decided: tuple[Any, Any]) -> Arrays:
@@ -146,7 +146,13 @@ DECISIONS = (
     Decision(
         "residual search", ("mlkm.search.kernel_search.learn_together",), _of_samples, _plain_parameters, _parameters
     ),
-    Decision("kernel variances and noise", ("mlkm.search.kernel_search.weigh",), _of_kernels, _plain_number, _array),
+    Decision(
+        "kernel variances and noise",
+        ("mlkm.search.kernel_search.kernel_variances",),
+        _of_kernels,
+        _plain_number,
+        _array,
+    ),
     Decision(
         "target transform",
         ("mlkm.fit.default.fit_target_transform",),

@@ -183,7 +183,7 @@ def test_contributions_of_an_additive_fit_are_its_main_effects():
 def test_bands_of_f_are_those_of_predict(additive):
     """A functional that is f at a place has the variance that `predict` gives f there."""
     model, X, _ = additive
-    sigma = replace(model.fitted_.uncertainty, machines=model.machines_[:1], shares=(1.0, 0.0, 0.0), warped=None)
+    sigma = replace(model.fitted_.uncertainty, machines=model.machines_[:1], shares=(1.0, 0.0, 0.0), transformed=None)
     Z = model.standardised(X[:5])
     own = np.einsum("kcc->ck", sigma.covariance(Functionals(Z, np.ones((5, 1)), np.eye(5))))
     np.testing.assert_allclose(own, sigma.predict(Z)[1] ** 2 - sigma.noise, rtol=1e-6)

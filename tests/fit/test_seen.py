@@ -13,8 +13,8 @@ from mlkm.search.policy import Policy, policy_context
 
 N = 3000
 SMALL = replace(
-    Policy(), first_joint_rows=80, joint_rows=150, checked_rows=120, screened_rows=200, weigh_rows=200, weigh_steps=3,
-    joint_steps=(3, 3), none_dropped=3,
+    Policy(), first_joint_rows=80, joint_rows=150, checked_rows=120, screened_rows=200, weigh_rows=200,
+    variance_steps=3, joint_steps=(3, 3), none_dropped=3,
 )  # fmt: skip
 
 
@@ -33,7 +33,9 @@ def choices(rows):
         plan = Plan.parse({}, landmarks=True).sized(len(rows), rows.X.shape[1]).at(rows.X.shape[1], seed=0)
         stack = train(rows, plan, _units(rows)).stack
     terms = [np.ravel(value) for term in stack.kernel.terms for value in _numbers(term)]
-    return np.concatenate([*terms, stack.kernel.linear, [stack.noise, *stack.shares, stack.warped is None]]), stack.seen
+    return np.concatenate(
+        [*terms, stack.kernel.linear, [stack.noise, *stack.shares, stack.transformed is None]]
+    ), stack.seen
 
 
 def _units(rows):

@@ -27,7 +27,7 @@ from mlkm.model.machine import (
     positions,
     predict,
     predict_average,
-    predict_linked,
+    predict_transformed,
     vjp,
     with_last,
     with_layers,
@@ -254,18 +254,21 @@ def bent(rng, k=2):
 
 def test_back_transformed_machines_predict_the_mean_of_y(rng):
     plain, X = random_machine(rng, widths=(6, 5), n_outputs=2), rng.standard_normal((9, 3))
-    linked = replace(plain, link=bent(rng))
-    np.testing.assert_array_equal(predict_linked(linked, X), predict(plain, X))
-    np.testing.assert_allclose(predict(linked, X), linked.link.mean(predict(plain, X)))
+    transformed = replace(plain, back_transform=bent(rng))
+    np.testing.assert_array_equal(predict_transformed(transformed, X), predict(plain, X))
+    np.testing.assert_allclose(predict(transformed, X), transformed.back_transform.mean(predict(plain, X)))
     for output in range(2):
-        slopes = linked.link.slope(predict(plain, X))[:, [output]]
+        slopes = transformed.back_transform.slope(predict(plain, X))[:, [output]]
         expected = slopes * input_gradient(plain, X, output)
-        np.testing.assert_allclose(input_gradient(linked, X, output), expected, rtol=1e-12)
+        np.testing.assert_allclose(input_gradient(transformed, X, output), expected, rtol=1e-12)
 
 
 def test_shares_of_back_transformed_machines_are_shares_of_y(rng):
     plain, X = random_machine(rng, widths=(6, 5), n_outputs=2), rng.standard_normal((9, 3))
-    machines, shares = [replace(plain, link=bent(rng)), plain, random_machine(rng, n_outputs=2)], (0.2, 0.7, 0.4)
+    machines, shares = (
+        [replace(plain, back_transform=bent(rng)), plain, random_machine(rng, n_outputs=2)],
+        (0.2, 0.7, 0.4),
+    )
     expected = sum(share * predict(machine, X) for share, machine in zip(shares, machines, strict=True))
     np.testing.assert_allclose(predict_average(averaged(machines, shares), X), expected)
 

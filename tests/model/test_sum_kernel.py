@@ -12,7 +12,15 @@ from mlkm.data.scaling import stats_of
 from mlkm.datasets import make_example1, make_example2
 from mlkm.model.machine import predict
 from mlkm.model.terms import GaussianMap, Term
-from mlkm.search.evidence import KernelEvidence, best_noise, convex_weights, leave_one_out, refined, start, weigh
+from mlkm.search.evidence import (
+    KernelEvidence,
+    best_noise,
+    convex_weights,
+    kernel_variances,
+    leave_one_out,
+    refined,
+    start,
+)
 from mlkm.search.kernel_search import winsorised
 from mlkm.search.policy import Policy, policy_context
 from mlkm.solve import dual
@@ -108,7 +116,7 @@ def test_weighing_lowers_leave_one_out_and_the_noise_is_its_minimum():
     kernel, rows = kernel_and_rows(n=80)
     matrices, begin = kernel.matrices(rows.X, rows.X), np.array([0.5, 0.5, 0.5, 0.5, 1.0])
     objective = leave_one_out(matrices, rows.Y, rows.weights)
-    found = weigh(matrices, rows.Y, rows.weights, begin, 20)
+    found = kernel_variances(matrices, rows.Y, rows.weights, begin, 20)
     assert objective(np.log(found))[0] < objective(np.log(begin))[0]
     K = sum(matrices)
     noise = best_noise(K, rows.Y, rows.weights)

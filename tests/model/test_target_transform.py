@@ -80,21 +80,21 @@ def test_the_way_back_is_the_mean_over_the_errors():
     z = np.linspace(-3, 3, 2001)[:, None]
     power = TargetTransform(*np.array([[0.0], [0.0], [1.0], [0.0], [1.0], [0.0], [8.0]]))  # y = exp(z) - 1 above zero
     errors = 0.3 * np.random.default_rng(0).standard_normal((20_000, 1))
-    link = fit_back_transform(power, errors, np.ones(len(errors)))
+    back_transform = fit_back_transform(power, errors, np.ones(len(errors)))
     f = z[(z > 1.5)[:, 0]]
-    np.testing.assert_allclose(link.mean(f) + 1, np.exp(f + 0.045), rtol=0.01)
+    np.testing.assert_allclose(back_transform.mean(f) + 1, np.exp(f + 0.045), rtol=0.01)
     exact = np.sqrt(np.expm1(0.09)) * np.exp(f + 0.045)
-    np.testing.assert_allclose(link.deviation(f), exact, rtol=0.05)
-    slope = (link.mean(f + 1e-4) - link.mean(f - 1e-4)) / 2e-4
-    assert np.median(np.abs(link.slope(f) / slope - 1)) < 1e-6
-    np.testing.assert_allclose(link.times(2.0).mean(f), 2 * link.mean(f))
+    np.testing.assert_allclose(back_transform.deviation(f), exact, rtol=0.05)
+    slope = (back_transform.mean(f + 1e-4) - back_transform.mean(f - 1e-4)) / 2e-4
+    assert np.median(np.abs(back_transform.slope(f) / slope - 1)) < 1e-6
+    np.testing.assert_allclose(back_transform.times(2.0).mean(f), 2 * back_transform.mean(f))
 
 
 def test_straight_targets_have_one_scale_and_skewed_ones_two():
     X, y = skewed()
     model = MLKMRegressor(random_state=0).fit(X, y)
     assert len(model.machines_) == 2
-    assert 0.1 < model.fitted_.uncertainty.warped.share < 1
+    assert 0.1 < model.fitted_.uncertainty.transformed.share < 1
     plain = MLKMRegressor(random_state=0).fit(X, np.log(y))
     assert len(plain.machines_) == 1
     ones = np.ones(len(y))
@@ -149,20 +149,24 @@ def test_leave_one_out_on_both_scales_is_that_of_fits_without_the_row():
     model = MLKMRegressor(random_state=0).fit(X, y)
     fit, i = model.fitted_.uncertainty, 7
     rows, member = fit.rows, fit.members[-1]
-    assert fit.warped_share > 0
+    assert fit.transformed_share > 0
     kept = np.delete(np.arange(len(rows)), i)
-    warped = fit.warped
-    K = warped.kernel.matrix(rows.X, rows.X) + np.diag(warped.noise / rows.weights)
-    Z, ones = warped.power.forward(rows.Y), np.ones((len(kept), 1))
+    transformed = fit.transformed
+    K = transformed.kernel.matrix(rows.X, rows.X) + np.diag(transformed.noise / rows.weights)
+    Z, ones = transformed.target_transform.forward(rows.Y), np.ones((len(kept), 1))
     whole = np.block([[K[np.ix_(kept, kept)], ones], [ones.T, np.zeros((1, 1))]])
     solved = np.linalg.solve(whole, np.vstack([Z[kept], [[0.0]]]))
-    without = warped.kernel.matrix(rows.X[[i]], rows.X[kept]) @ solved[:-1] + solved[-1]
-    np.testing.assert_allclose(member.loo_predictions(Z, rows.copies)[i], warped.link.mean(without)[0], atol=1e-6)
+    without = transformed.kernel.matrix(rows.X[[i]], rows.X[kept]) @ solved[:-1] + solved[-1]
+    np.testing.assert_allclose(
+        member.loo_predictions(Z, rows.copies)[i], transformed.back_transform.mean(without)[0], atol=1e-6
+    )
     new = np.vstack([rows.X[[i]], rows.X[:3] + 0.1])
     f = member.smoother.weights(new) @ Z
-    there = warped.kernel.matrix(new, rows.X[kept]) @ solved[:-1] + solved[-1]
+    there = transformed.kernel.matrix(new, rows.X[kept]) @ solved[:-1] + solved[-1]
     changes = member.changes(new, rows.copies)[:, i]
-    np.testing.assert_allclose(changes, warped.link.mean(f) - warped.link.mean(there), atol=1e-6)
+    np.testing.assert_allclose(
+        changes, transformed.back_transform.mean(f) - transformed.back_transform.mean(there), atol=1e-6
+    )
     left = model.leave_one_out(X, y)
     assert np.sqrt(np.mean(left.residuals**2)) < 0.7 * y.std()
 
@@ -181,8 +185,8 @@ def test_the_other_scale_leaves_a_stack_of_which_it_has_next_to_nothing():
     y[:3] = 1e8
     model = MLKMRegressor(random_state=0).fit(X, y)
     fit = model.fitted_.uncertainty
-    assert fit.warped is None or fit.warped_share >= Policy().least_share
-    assert len(model.machines_) == 1 + (fit.warped is not None)
+    assert fit.transformed is None or fit.transformed_share >= Policy().least_share
+    assert len(model.machines_) == 1 + (fit.transformed is not None)
     f, std = model.predict(X, return_std=True)
     assert np.isfinite(f).all()
     assert (std <= np.ptp(y)).all()

@@ -40,7 +40,7 @@ def test_an_exported_regressor_predicts_what_it_predicts(kind, dtype):
 
 
 def test_the_fits_above_have_a_second_scale_several_machines_and_hidden_layers():
-    assert any(machine.link is not None for machine in fitted("skewed").machines_)
+    assert any(machine.back_transform is not None for machine in fitted("skewed").machines_)
     assert len(fitted("published").machines_) == 2
     assert fitted("residual").machines_[0].residual
     assert fitted("two layers").machines_[0].depth == 2

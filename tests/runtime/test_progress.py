@@ -20,12 +20,12 @@ from mlkm.solve import GradientDescent
 
 X, Y, _ = make_example2(n=300, d=4, noise=0.3, random_state=0)
 SKEWED = np.exp(Y / Y.std())
-SMALL = Policy(joint_rows=80, first_joint_rows=60, joint_steps=(4, 3), weigh_rows=80, weigh_steps=3)
+SMALL = Policy(joint_rows=80, first_joint_rows=60, joint_steps=(4, 3), weigh_rows=80, variance_steps=3)
 
 MODELS = {
-    "default": (MLKMRegressor(random_state=0), {"search", "weigh", "solve", "held out"}),
-    "ridge": (RandomFeatureRidge(40, random_state=0), {"search", "weigh"}),
-    "deep": (MLKMRegressor(widths=(30, 4), random_state=0), {"search", "weigh", "depth", "last layer"}),
+    "default": (MLKMRegressor(random_state=0), {"search", "kernel variances", "solve", "held out"}),
+    "ridge": (RandomFeatureRidge(40, random_state=0), {"search", "kernel variances"}),
+    "deep": (MLKMRegressor(widths=(30, 4), random_state=0), {"search", "kernel variances", "depth", "last layer"}),
     "rotations": (RKMRegressor(widths=(30, 4), cv="rotate", random_state=0), {"rotations", "last layer"}),
     "descent": (
         MLKMRegressor(widths=(16, 4), scales=1.0, solver=GradientDescent(max_iter=60), penalty=1e-3, random_state=0),
@@ -132,7 +132,7 @@ def test_a_fit_in_threads_has_the_same_bits(monkeypatch):
         silent = MLKMRegressor(random_state=0).fit(X, SKEWED).predict(X)
         told = MLKMRegressor(random_state=0, verbose=events.append).fit(X, SKEWED).predict(X)
     np.testing.assert_array_equal(silent, told)
-    assert {"search", "weigh", "solve", "held out"} == {event.stage for event in events}
+    assert {"search", "kernel variances", "solve", "held out"} == {event.stage for event in events}
 
 
 def test_an_error_of_the_function_ends_the_fit():
@@ -162,7 +162,7 @@ def test_one_line_per_stage_where_stderr_is_no_terminal(capsys):
     out, err = capsys.readouterr()
     assert out == ""
     lines = err.splitlines()
-    assert sorted(line.split(":")[1].strip() for line in lines) == ["held out", "search", "solve", "weigh"]
+    assert sorted(line.split(":")[1].strip() for line in lines) == ["held out", "kernel variances", "search", "solve"]
     assert all(line.startswith("mlkm: ") and line.endswith(" s") for line in lines)
 
 

@@ -154,7 +154,7 @@ def test_the_default_fits_prior_is_used():
     model = MLKMRegressor(random_state=0).fit(X, y)
     variance = model.fitted_.uncertainty
     new, Y = variance.rows.X[:50], variance.rows.Y
-    fitted = sum(m.share * (m.smoother.weights(new) @ Y) for m in variance.members if m.link is None)
+    fitted = sum(m.share * (m.smoother.weights(new) @ Y) for m in variance.members if m.back_transform is None)
     one = predict(model.machines_[0], new) / len(model.machines_)  # that of targets as they are
     np.testing.assert_allclose(fitted, one, atol=1e-3)  # the solve is in float32
 

@@ -86,6 +86,8 @@ class _Stages:
         left = left_in_words(event)
         description = f"{self.what}: {event.stage}" + (f", {left}" if left else "")
         self.progress.update(self.task, description=description, completed=event.done, total=event.total)
+        if event.done == 0:  # a stage is shown once at least, however quickly it is over
+            self.progress.refresh()
 
     def say(self, line: str, event: Event) -> None:
         """Ignore lines on how long a fit will take, since commands say that themselves."""

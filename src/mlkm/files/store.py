@@ -22,7 +22,7 @@ from .archive import Archive, archived
 from .decode import Decoder, UntrustedError
 from .encode import Encoder, NeedsRowsError
 
-SCHEMA = 3  # raised when the format of files changes
+SCHEMA = 4  # raised when the format of files changes
 
 PathLike = str | os.PathLike[str]
 

@@ -133,10 +133,10 @@ def r2(rows: Rows[Any], model: Any) -> float:
     if found is None:
         raise ValueError(NO_WEIGHT)
     k = len(found.sd) // 2
-    sd, missed = found.sd[:k], np.hypot(found.mean[k:], found.sd[k:])
+    sd, residual = found.sd[:k], np.hypot(found.mean[k:], found.sd[k:])
     constant = found.low[0, :k] >= found.high[1, :k]
     with np.errstate(over="ignore"):
-        shares = np.where(constant, missed == 0, 1 - (missed / np.where(constant, 1.0, sd)) ** 2)
+        shares = np.where(constant, residual == 0, 1 - (residual / np.where(constant, 1.0, sd)) ** 2)
     return finite_score(float(np.mean(shares)))
 
 

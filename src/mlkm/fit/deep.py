@@ -137,11 +137,11 @@ def with_hidden(fit: KernelFit, rows: Block, plan: Plan) -> tuple[tuple[Machine,
     hidden layers are trained on the first ones.
     """
     rows = rows.take(slice(0, fit.solved))
-    m = min(len(fit.missed), len(rows) // 3)
+    m = min(len(fit.loo_residuals), len(rows) // 3)
     last = rows.take(slice(len(rows) - m, None))
     hidden = _trained(rows.take(slice(0, min(plan.policy.hidden_rows, len(rows) - m))), plan)
     mean = np.tile(last.weights @ last.Y / m, (m, 1))
-    predictions = np.stack([last.Y - fit.missed[len(fit.missed) - m :], predict(hidden, last.X), mean])
+    predictions = np.stack([last.Y - fit.loo_residuals[len(fit.loo_residuals) - m :], predict(hidden, last.X), mean])
     rng = generator(plan.seed, Purpose.STACK)
     kernels, deep_ones, _ = convex_weights(predictions, last.Y, last.weights, rng, plan.policy.bootstraps)
     share = float(deep_ones / (kernels + deep_ones)) if kernels + deep_ones > 0 else 0.0

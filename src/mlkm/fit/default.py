@@ -41,7 +41,7 @@ class Solved:
     machine: Machine
     kernel: SumKernel
     noise: float
-    missed: Array
+    loo_residuals: Array
     seen: Seen
 
 
@@ -57,17 +57,17 @@ class KernelFit:
     noise: float
     loo_error: Array
     solved: int
-    missed: Array
+    loo_residuals: Array
     shares: tuple[float, float, float] = (1.0, 0.0, 0.0)
     ridge_penalty: float = 0.0
-    warped: TransformedKernel | None = None
+    transformed: TransformedKernel | None = None
     seen: Seen = field(default_factory=Seen)
 
 
 def fit_kernel(
     rows: Block, plan: Plan, found: LearnedKernel | None = None, workers: Workers | None = None
 ) -> KernelFit:
-    """Learn the kernels, unless they were found before, solve on all rows, and weigh what there is."""
+    """Learn the kernels, unless they were found before, solve on all rows, and give each part its share."""
     if len(rows) < plan.policy.least_rows or not rows.X.any():
         return _only_mean(rows)
     if len(rows) > plan.policy.stack_rows:
@@ -79,15 +79,18 @@ def fit_kernel(
 def _kernels(rows: Block, plan: Plan, found: LearnedKernel | None, workers: Workers | None = None) -> KernelFit:
     """Fit kernels for the targets as they are and, where these are far from normal, for targets on another scale, with
     shares by the last rows."""
-    found, power = search_kernels(rows, plan) if found is None else found, _power(rows, plan.policy)
-    if power is None:
-        with stage("weigh", plan.policy.weigh_steps):
+    found, target_transform = (
+        search_kernels(rows, plan) if found is None else found,
+        _target_transform(rows, plan.policy),
+    )
+    if target_transform is None:
+        with stage("kernel variances", plan.policy.variance_steps):
             learned = _with_transform(weighed(found, rows, plan), rows, plan)
         some = solvable_rows(learned.kernel, rows, learned.noise)
         with stage("solve", usual_steps(len(some))):
             return _fit_of(_solved(learned, some, workers), some)
-    there = replace(rows, Y=power.forward(rows.Y))
-    with stage("weigh", 2 * plan.policy.weigh_steps):
+    there = replace(rows, Y=target_transform.forward(rows.Y))
+    with stage("kernel variances", 2 * plan.policy.variance_steps):
         both = side_by_side(lambda: weighed(found, rows, plan), lambda: weighed(found, there, plan), wide=True)
     both = both[0], _with_transform(both[1], rows, plan)
     n = min(len(solvable_rows(learned.kernel, rows, learned.noise)) for learned in both)
@@ -99,7 +102,7 @@ def _kernels(rows: Block, plan: Plan, found: LearnedKernel | None, workers: Work
             raw, other = side_by_side(
                 lambda: _solved(both[0], some, workers), lambda: _solved(both[1], there, workers), wide=True
             )
-    return _on_both_scales(raw, other, power, some, there, plan)
+    return _on_both_scales(raw, other, target_transform, some, there, plan)
 
 
 def _with_transform(learned: LearnedKernel, rows: Block, plan: Plan) -> LearnedKernel:
@@ -110,42 +113,44 @@ def _with_transform(learned: LearnedKernel, rows: Block, plan: Plan) -> LearnedK
 
 
 def _on_both_scales(
-    raw: Solved, other: Solved, power: TargetTransform, rows: Block, there: Block, plan: Plan
+    raw: Solved, other: Solved, target_transform: TargetTransform, rows: Block, there: Block, plan: Plan
 ) -> KernelFit:
     """Combine the fits on both scales by leave-one-out predictions of the last rows; `there` has the targets on the
     other scale."""
-    m = min(len(raw.missed), len(other.missed))
-    last, on_other = rows.take(slice(len(rows) - m, None)), there.Y[-m:] - other.missed[-m:]
-    link = fit_back_transform(power, other.missed[-m:], last.weights)
-    predictions = np.stack([last.Y - raw.missed[-m:], link.mean(on_other)])
+    m = min(len(raw.loo_residuals), len(other.loo_residuals))
+    last, on_other = rows.take(slice(len(rows) - m, None)), there.Y[-m:] - other.loo_residuals[-m:]
+    back_transform = fit_back_transform(target_transform, other.loo_residuals[-m:], last.weights)
+    predictions = np.stack([last.Y - raw.loo_residuals[-m:], back_transform.mean(on_other)])
     rng = generator(plan.seed, Purpose.STACK)
     shares = shared_weights(predictions, last.Y, last.weights, rng, plan.policy.bootstraps)
     raw = replace(raw, seen=raw.seen.joined(other.seen).by("shares", 0, len(rows)))  # each residual is of all rows
     if shares[1] < plan.policy.least_share:
         return _fit_of(raw, rows)
-    missed = last.Y - np.tensordot(shares, predictions, axes=1)
-    machines = averaged((raw.machine, replace(other.machine, link=link)), shares.tolist())
-    noise_share = share_of_spread(missed, link.deviation(on_other), last.weights)
-    warped = TransformedKernel(other.kernel, other.noise, power, link, float(shares[1]), noise_share)
-    fit = _fit_of(replace(raw, missed=missed), rows)
-    return replace(fit, machines=machines, shares=(float(shares[0]), 0.0, 0.0), warped=warped)
+    loo_residuals = last.Y - np.tensordot(shares, predictions, axes=1)
+    machines = averaged((raw.machine, replace(other.machine, back_transform=back_transform)), shares.tolist())
+    noise_share = share_of_spread(loo_residuals, back_transform.deviation(on_other), last.weights)
+    transformed = TransformedKernel(
+        other.kernel, other.noise, target_transform, back_transform, float(shares[1]), noise_share
+    )
+    fit = _fit_of(replace(raw, loo_residuals=loo_residuals), rows)
+    return replace(fit, machines=machines, shares=(float(shares[0]), 0.0, 0.0), transformed=transformed)
 
 
 def _fit_of(raw: Solved, rows: Block) -> KernelFit:
     """Return the fit of one kernel alone."""
-    weights = rows.weights[len(rows) - len(raw.missed) :]
-    error = weights @ raw.missed**2 / weights.sum()
-    return KernelFit((raw.machine,), raw.kernel, raw.noise, error, len(rows), raw.missed, seen=raw.seen)
+    weights = rows.weights[len(rows) - len(raw.loo_residuals) :]
+    error = weights @ raw.loo_residuals**2 / weights.sum()
+    return KernelFit((raw.machine,), raw.kernel, raw.noise, error, len(rows), raw.loo_residuals, seen=raw.seen)
 
 
-def _power(rows: Block, policy: Policy) -> TargetTransform | None:
+def _target_transform(rows: Block, policy: Policy) -> TargetTransform | None:
     """Return a transform to a scale on which targets are nearly normal, or None where that is nearly linear or rows are
     too few."""
     if len(rows) < policy.least_transformed:
         return None
-    power = fit_target_transform(rows.Y, rows.weights)
-    same = straightness(rows.Y, power.forward(rows.Y), rows.weights) > policy.straight
-    return None if same else power
+    target_transform = fit_target_transform(rows.Y, rows.weights)
+    same = straightness(rows.Y, target_transform.forward(rows.Y), rows.weights) > policy.straight
+    return None if same else target_transform
 
 
 def _solved(learned: LearnedKernel, rows: Block, workers: Workers | None) -> Solved:
@@ -222,15 +227,15 @@ def _stacked(rows: Block, plan: Plan, fit: KernelFit, held: tuple[IntArray, Arra
     if not plan.linear:
         shares = np.array([shares[0], 0.0, shares[1] + shares[2]])
     kernels, line, mean = (float(share) for share in shares)
-    k, warped, raw = len(fit.machines), fit.warped, kernels * fit.shares[0]
+    k, transformed, raw = len(fit.machines), fit.transformed, kernels * fit.shares[0]
     own, *other = averaged(fit.machines, [kernels / k] * k)  # those of the kernels, with their share
-    if warped is not None and kernels * warped.share < plan.policy.least_share:  # goes to the mean
-        mean, k, other, own = mean + kernels * warped.share, 1, [], averaged((own,), [1 / k])[0]
+    if transformed is not None and kernels * transformed.share < plan.policy.least_share:  # goes to the mean
+        mean, k, other, own = mean + kernels * transformed.share, 1, [], averaged((own,), [1 / k])[0]
     own = _combined(own, linear, _mean(rows)[1], (k * line, k * mean))
-    warped = None if not other or warped is None else replace(warped, share=kernels * warped.share)
+    transformed = None if not other or transformed is None else replace(transformed, share=kernels * transformed.share)
     return replace(
-        fit, machines=(own, *other), loo_error=error, shares=(raw, line, mean), ridge_penalty=penalty, warped=warped,
-        seen=fit.seen.by("shares", 0, len(rows)),
+        fit, machines=(own, *other), loo_error=error, shares=(raw, line, mean), ridge_penalty=penalty,
+        transformed=transformed, seen=fit.seen.by("shares", 0, len(rows)),
     )  # fmt: skip
 
 

@@ -350,7 +350,7 @@ def uncertainty_in_memory(fitted: Fitted, rows: Block[Array]) -> RidgeUncertaint
         )
     return StackUncertainty(
         solution.machines, rows, stack.kernel, stack.noise, stack.shares, stack.ridge_penalty, stack.loo_error,
-        stack.warped, stack.solved,
+        stack.transformed, stack.solved,
     )  # fmt: skip
 
 

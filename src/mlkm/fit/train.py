@@ -85,8 +85,8 @@ def by_kernels(rows: Block, plan: Plan, found: LearnedKernel | None = None, work
 
 def _less(fit: KernelFit, factor: float) -> KernelFit:
     """Return the fit with its shares times a factor, the rest being the share of hidden layers."""
-    warped = None if fit.warped is None else replace(fit.warped, share=factor * fit.warped.share)
-    return replace(fit, shares=(factor * fit.shares[0], 0.0, 0.0), warped=warped)
+    transformed = None if fit.transformed is None else replace(fit.transformed, share=factor * fit.transformed.share)
+    return replace(fit, shares=(factor * fit.shares[0], 0.0, 0.0), transformed=transformed)
 
 
 def train_again(rows: Block, plan: Plan, first: LearnedKernel | Prior) -> Fitted:

@@ -41,7 +41,7 @@ class Machine:
     residual: bool = False
     skip: bool = False
     linear: bool = False
-    link: BackTransform | None = None
+    back_transform: BackTransform | None = None
 
     @property
     def depth(self) -> int:
@@ -87,8 +87,8 @@ def averaged(machines: Sequence[Machine], shares: Sequence[float]) -> tuple[Mach
 
 def _times(machine: Machine, factor: float) -> Machine:
     """Return the machine with its predictions multiplied by a factor."""
-    if machine.link is not None:
-        return replace(machine, link=machine.link.times(factor))
+    if machine.back_transform is not None:
+        return replace(machine, back_transform=machine.back_transform.times(factor))
     return with_last(machine, factor * machine.layers[-1][0])
 
 
@@ -158,8 +158,8 @@ def forward(machine: Machine, X: Array, first: Array | None = None) -> Tape:
 
 def predict(machine: Machine, X: Array, entries: int = 2**24) -> Array:
     """Return f(x) for every row, back-transformed where there is a back-transform."""
-    f = predict_linked(machine, X, entries)
-    return f if machine.link is None else machine.link.mean(f)
+    f = predict_transformed(machine, X, entries)
+    return f if machine.back_transform is None else machine.back_transform.mean(f)
 
 
 def predict_average(machines: Sequence[Machine], X: Array) -> Array:
@@ -170,7 +170,7 @@ def predict_average(machines: Sequence[Machine], X: Array) -> Array:
     return np.asarray(np.mean([predict(machine, X) for machine in machines], axis=0))
 
 
-def predict_linked(machine: Machine, X: Array, entries: int = 2**24) -> Array:
+def predict_transformed(machine: Machine, X: Array, entries: int = 2**24) -> Array:
     """Return f(x) for every row, on the scale of the transformed targets, computed in blocks of rows, each with a table
     of features of at most so many entries."""
     phi, X = machine.maps[0], np.ascontiguousarray(X)  # the same sums whatever the order in memory
@@ -278,7 +278,11 @@ def input_gradient(machine: Machine, X: Array, output: int = 0) -> Array:
     gradient: Array = phi.pullback(X, G)
     if machine.linear:
         gradient += W[at : at + d, output]
-    return gradient if machine.link is None else machine.link.slope(tape.output)[:, [output]] * gradient
+    return (
+        gradient
+        if machine.back_transform is None
+        else machine.back_transform.slope(tape.output)[:, [output]] * gradient
+    )
 
 
 class Features(Protocol):

@@ -184,7 +184,7 @@ class TransformedKernel:
 
     kernel: SumKernel
     noise: float
-    power: TargetTransform
-    link: BackTransform
+    target_transform: TargetTransform
+    back_transform: BackTransform
     share: float
     noise_share: float

@@ -115,11 +115,11 @@ def _std_of_stack(uncertainty: StackUncertainty, graph: Graph, Z: str) -> str:
     """Return sqrt(leverage x variance of the fit + noise), the noise following the transformed scale of targets where
     there is one."""
     noise: Array | str = uncertainty.noise
-    if (warped := uncertainty.warped) is not None:
+    if (transformed := uncertainty.transformed) is not None:
         f = machine_output(graph, uncertainty.machines[1], Z, double=True)
-        spread = graph("Min", back_transformed_deviation(graph, f, warped.link), uncertainty.facts.reach)
+        spread = graph("Min", back_transformed_deviation(graph, f, transformed.back_transform), uncertainty.facts.reach)
         relative = graph("Div", graph("Add", graph("Mul", spread, spread), 1e-300), uncertainty.spread)
-        v = float(warped.noise_share)
+        v = float(transformed.noise_share)
         noise = graph("Mul", graph("Add", graph("Mul", relative, v), 1 - v), noise)
     leverage = _leverage(uncertainty.smoother, graph, Z)
     return graph("Sqrt", graph("Add", graph("Mul", leverage, uncertainty.fit_variance), noise))

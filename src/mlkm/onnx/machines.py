@@ -49,7 +49,7 @@ def _average(graph: Graph, machines: Sequence[Machine], Z: str, double: bool) ->
     outputs = []
     for machine in machines:
         f = machine_output(graph, machine, Z, double)
-        outputs.append(f if machine.link is None else _back_transformed(graph, f, machine.link))
+        outputs.append(f if machine.back_transform is None else _back_transformed(graph, f, machine.back_transform))
     total = graph.total(outputs)
     return total if len(outputs) == 1 else graph("Div", total, float(len(outputs)))
 
@@ -130,14 +130,14 @@ def on_ranks(graph: Graph, Z: str, ranks: RankTransform | None) -> str:
     return Z if ranks is None else piecewise(graph, Z, ranks.knots, ranks.values)
 
 
-def _back_transformed(graph: Graph, f: str, link: BackTransform) -> str:
+def _back_transformed(graph: Graph, f: str, back_transform: BackTransform) -> str:
     """Return E[y] where transformed targets are predicted as f."""
-    return piecewise(graph, f, tuple(link.knots.T), tuple(link.means.T), beyond=True)
+    return piecewise(graph, f, tuple(back_transform.knots.T), tuple(back_transform.means.T), beyond=True)
 
 
-def back_transformed_deviation(graph: Graph, f: str, link: BackTransform) -> str:
+def back_transformed_deviation(graph: Graph, f: str, back_transform: BackTransform) -> str:
     """Return the standard deviation of y where transformed targets are predicted as f."""
-    return piecewise(graph, f, tuple(link.knots.T), tuple(link.deviations.T))
+    return piecewise(graph, f, tuple(back_transform.knots.T), tuple(back_transform.deviations.T))
 
 
 def piecewise(graph: Graph, X: str, knots: Sequence[Array], values: Sequence[Array], beyond: bool = False) -> str:

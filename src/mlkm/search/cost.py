@@ -208,7 +208,7 @@ def _weigh(n: int, d: int, policy: Policy) -> float:
     products."""
     at, m = speed(), min(n, policy.weigh_rows)
     pairs = m**2 * sizes.SEARCH_TERMS * policy.draws * (20 + min(d, sizes.INPUTS_LEFT)) / at.exponentials
-    return (policy.weigh_steps * 1.25 * 4.5 + 8) * m**3 / at.single + pairs + 2e-3 * policy.weigh_steps
+    return (policy.variance_steps * 1.25 * 4.5 + 8) * m**3 / at.single + pairs + 2e-3 * policy.variance_steps
 
 
 def _held_out(n: int, d: int, policy: Policy) -> float:

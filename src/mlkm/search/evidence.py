@@ -258,7 +258,7 @@ def gaussian_evidence(K: Array, Y: Array) -> tuple[float, Array]:
     return value / (n * k), dK
 
 
-def weigh(kernels: Sequence[Array], Y: Array, weights: Array, begin: Array, steps: int) -> Array:
+def kernel_variances(kernels: Sequence[Array], Y: Array, weights: Array, begin: Array, steps: int) -> Array:
     """Return factors of the kernels and the noise variance with the least leave-one-out error, from `begin`: the noise
     first, over its whole range, then all of them."""
     begin = np.asarray(begin, np.float64).copy()

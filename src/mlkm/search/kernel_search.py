@@ -39,7 +39,7 @@ from ..runtime.resources import limited, side_by_side
 from ..runtime.sizes import SEARCH_GRID
 from ..solve.dual import solve_dual
 from ..solve.ridge import ridge
-from .evidence import learn, learn_together, predicted, refined, relevance, start, sum_kernel, weigh
+from .evidence import kernel_variances, learn, learn_together, predicted, refined, relevance, start, sum_kernel
 from .plan import Plan
 from .policy import Policy, Seen
 
@@ -259,7 +259,7 @@ class LearnedKernel:
 def learn_kernel(rows: Block, plan: Plan) -> LearnedKernel:
     """Return the kernels of steps 1 to 3."""
     searched = search_kernels(rows, plan)
-    with stage("weigh", plan.policy.weigh_steps):
+    with stage("kernel variances", plan.policy.variance_steps):
         return weighed(searched, rows, plan)
 
 
@@ -339,7 +339,7 @@ def weighed(searched: LearnedKernel, rows: Block, plan: Plan, seen: int | None =
     Y = these.Y - these.weights @ these.Y / len(these)
     begin_at = np.array([1 / policy.draws] * len(matrices) + [searched.noise])
     with limited(1):
-        factors = weigh(matrices, Y, these.weights, begin_at, policy.weigh_steps)
+        factors = kernel_variances(matrices, Y, these.weights, begin_at, policy.variance_steps)
     noise = float(factors[-1])
     by_these = searched.seen.by("variances", begin, end).by("noise", begin, end)
     return LearnedKernel(_without_lost(kernel.scaled(list(factors[:-1])), policy.least_local * noise), noise, by_these)
@@ -372,7 +372,7 @@ def with_residual_search(learned: LearnedKernel, rows: Block, share: float, plan
     kernel = sum_kernel(p, Placement(rows.inputs, inputs, ranks), policy.terms)
     scaled = kernel.scaled([float(np.mean(unit**2))] * (len(kernel.terms) + 1))
     both = LearnedKernel(joined([learned.kernel, scaled]), learned.noise, learned.seen.by("kernels", 0, number * m))
-    with stage("weigh", policy.weigh_steps):
+    with stage("kernel variances", policy.variance_steps):
         return weighed(both, rows, plan, number * m)
 
 

@@ -59,12 +59,16 @@ class Policy:
     leaders: int = 2  # most relevant inputs, together with which others are tested in pairs
 
     # --- the search for the kernels
-    draws: int = 2  # searches whose kernels are summed: on warped and on raw targets, on other rows where there are
+    draws: int = (
+        2  # searches whose kernels are summed: on transformed and on raw targets, on other rows where there are
+    )
     least_transformed: int = 20  # rows from which on a power transform of targets is fitted
-    spread: float = 3.0  # standard deviations to which warped targets are held
+    spread: float = 3.0  # standard deviations to which transformed targets are held
     first_joint_rows: int = 400  # of a search's first climb, which goes most of the way; each evaluation is n^3
     joint_rows: int = 800  # rows of a search
-    left_samples: int = 8  # of a second search, on what the first one has missed, where features stand for kernels
+    left_samples: int = (
+        8  # of a second search, on what the first one left as residuals, where features stand for kernels
+    )
     least_left_samples: int = 2  # below which there is no second search: fewer have seen no more rows than the first
     gaps: int = 40_000_000  # distances of a search that are kept; fewer rows where inputs are many
     joint_steps: tuple[int, int] = (15, 15)  # of its climb by scales, and of the one that also turns directions
@@ -77,7 +81,7 @@ class Policy:
 
     # --- variances and noise by leave-one-out, and the solve
     weigh_rows: int = 800  # rows by which the kernels' variances and the noise are chosen
-    weigh_steps: int = 8  # steps of the descent of the leave-one-out error
+    variance_steps: int = 8  # steps of the descent of the leave-one-out error
     least_local: float = 1e-3  # variance of a local term, relative to the noise, up to which it is dropped
     # rows up to which kernels are solved rather than features, and how many are at most; the matrix takes 2 n^2 bytes,
     # and what is beyond 4 GB (44,700 rows) is computed anew for every product; `python -m benchmarks.pairs`
@@ -167,7 +171,7 @@ LEAST: dict[str, Any] = {
     "joint_steps": (6, 3),
     "left_samples": 0,
     "weigh_rows": 150,
-    "weigh_steps": 4,
+    "variance_steps": 4,
     "kernel_rows": (20_000, 600),
     "layer_work": (1e10, 150, 300),
     "fifths": (0, 0),
@@ -193,7 +197,7 @@ EFFORTS: dict[str, dict[str, Any]] = {
         "joint_rows": 1000,
         "joint_steps": (20, 25),
         "weigh_rows": 1000,
-        "weigh_steps": 12,
+        "variance_steps": 12,
         "kernel_rows": (44_000, 44_000),
         "fifths": (400, 1000),
         "hidden_rows": 1500,

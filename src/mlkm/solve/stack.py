@@ -24,7 +24,7 @@ import numpy as np
 
 from .._types import Array
 from ..data import Block
-from ..model.machine import Columns, Machine, predict, predict_linked
+from ..model.machine import Columns, Machine, predict, predict_transformed
 from ..model.sum_kernel import SumKernel, TransformedKernel
 from ..model.transforms import BackTransform
 from ..runtime.rules import RULES
@@ -47,20 +47,20 @@ class Member:
 
     share: float
     smoother: Smoother
-    link: BackTransform | None = None
+    back_transform: BackTransform | None = None
 
     def loo_predictions(self, Y: Array, copies: Array) -> Array:
         """Return f_{-i}(x_i) at every training row; `Y` are the targets as the smoother has them."""
         left_out = Y - loo_residuals(self.smoother, copies)
-        return left_out if self.link is None else self.link.mean(left_out)
+        return left_out if self.back_transform is None else self.back_transform.mean(left_out)
 
     def changes(self, X: Array, copies: Array) -> Array:
         """Return f - f_{-i} at X, (rows of X, rows, k)."""
         changes = (self.smoother.weights(X) / copies)[:, :, None] * loo_residuals(self.smoother, copies)
-        if self.link is None:
+        if self.back_transform is None:
             return np.asarray(changes)
         f = self.smoother.predict(X)
-        return self.link.mean(f)[:, None, :] - self.link.mean(f[:, None, :] - changes)
+        return self.back_transform.mean(f)[:, None, :] - self.back_transform.mean(f[:, None, :] - changes)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class StackUncertainty(Uncertainty):
     shares : of kernel, ridge and mean
     ridge_penalty : the penalty of the ridge
     loo_error : the error of rows left out, for every output
-    warped : the kernel for transformed targets, if there is one
+    transformed : the kernel for transformed targets, if there is one
     solved : how many rows, from the first on, were solved on; None for all
     stored_facts : facts of the rows where their targets are not stored
     """
@@ -87,7 +87,7 @@ class StackUncertainty(Uncertainty):
     shares: tuple[float, float, float]
     ridge_penalty: float
     loo_error: Array
-    warped: TransformedKernel | None = None
+    transformed: TransformedKernel | None = None
     solved: int | None = None
     stored_facts: RowFacts | None = None
 
@@ -98,14 +98,14 @@ class StackUncertainty(Uncertainty):
         return self.rows.take(slice(0, self.solved))
 
     @property
-    def warped_share(self) -> float:
+    def transformed_share(self) -> float:
         """Return the share of the kernel for transformed targets."""
-        return 0.0 if self.warped is None else self.warped.share
+        return 0.0 if self.transformed is None else self.transformed.share
 
     @property
     def hidden_share(self) -> float:
         """Return the share of hidden layers: the rest."""
-        return 1 - sum(self.shares) - self.warped_share
+        return 1 - sum(self.shares) - self.transformed_share
 
     @cached_property
     def facts(self) -> RowFacts:
@@ -132,12 +132,14 @@ class StackUncertainty(Uncertainty):
         return self._dual(self.kernel, self.kernel_noise, self.posterior_rows.Y)
 
     @cached_property
-    def _transformed(self) -> Dual | None:
+    def _transformed_smoother(self) -> Dual | None:
         """Return the smoother of transformed targets, where it has a share."""
-        warped, Y = self.warped, self.posterior_rows.Y
-        if warped is None or warped.share == 0:
+        transformed, Y = self.transformed, self.posterior_rows.Y
+        if transformed is None or transformed.share == 0:
             return None
-        return self._dual(warped.kernel, warped.noise, warped.power.forward(Y) if Y.size else Y)
+        return self._dual(
+            transformed.kernel, transformed.noise, transformed.target_transform.forward(Y) if Y.size else Y
+        )
 
     @cached_property
     def _left_out_leverages(self) -> Array:
@@ -157,9 +159,9 @@ class StackUncertainty(Uncertainty):
     def spread(self) -> Array:
         """Return the average of the variance of y that constant noise on the transformed scale has."""
         at, rows = slice(0, RULES.usual_rows), self.solved_rows
-        if self.warped is None:
+        if self.transformed is None:
             return np.ones(1)
-        return np.asarray(np.average(self._spread(self.warped, rows.X[at]), axis=0, weights=rows.weights[at]))
+        return np.asarray(np.average(self._spread(self.transformed, rows.X[at]), axis=0, weights=rows.weights[at]))
 
     @property
     def _shrunk(self) -> float:
@@ -168,7 +170,7 @@ class StackUncertainty(Uncertainty):
     @property
     def _fit_share(self) -> float:
         """Return the share of the leave-one-out error that is due to the variance of f."""
-        return float((self.shares[0] + self.warped_share) ** 2 * self._shrunk * self.usual / (1 + self.usual))
+        return float((self.shares[0] + self.transformed_share) ** 2 * self._shrunk * self.usual / (1 + self.usual))
 
     @property
     def noise(self) -> Array:
@@ -183,14 +185,16 @@ class StackUncertainty(Uncertainty):
     def _std(self, X: Array, leverage: Array) -> Array:
         """Return the standard deviation of noise and fit together."""
         noise = self.noise
-        if self.warped is not None:
-            v = self.warped.noise_share
-            noise = noise * (1 - v + v * self._spread(self.warped, X) / self.spread)
+        if self.transformed is not None:
+            v = self.transformed.noise_share
+            noise = noise * (1 - v + v * self._spread(self.transformed, X) / self.spread)
         return np.asarray(np.sqrt(noise + self.fit_variance * leverage[:, None]))
 
-    def _spread(self, warped: TransformedKernel, X: Array) -> Array:
+    def _spread(self, transformed: TransformedKernel, X: Array) -> Array:
         """Return the variance of y that constant noise on the transformed scale has, y being within its range."""
-        spread = np.minimum(warped.link.deviation(predict_linked(self.machines[1], X)), self.facts.reach)
+        spread = np.minimum(
+            transformed.back_transform.deviation(predict_transformed(self.machines[1], X)), self.facts.reach
+        )
         return np.asarray(spread**2 + 1e-300)
 
     def std(self, X: Array) -> Array:
@@ -227,13 +231,13 @@ class StackUncertainty(Uncertainty):
         """
         line = self.shares[1]
         size = self.loo_error * self._shrunk / (1 + self.usual)
-        covariances = [(1 - line - self.warped_share, size[:, None, None] * self.smoother.covariance(functionals))]
+        covariances = [(1 - line - self.transformed_share, size[:, None, None] * self.smoother.covariance(functionals))]
         if line > 0:
             slopes = self._ridge.covariance(functionals)
             covariances.append((line, self.noise[:, None, None] * slopes))
-        if self.warped is not None and self._transformed is not None:
-            back = self._back_transformed(self.warped, self._transformed, functionals)
-            covariances.append((self.warped_share, self._shrunk * back))
+        if self.transformed is not None and self._transformed_smoother is not None:
+            back = self._back_transformed(self.transformed, self._transformed_smoother, functionals)
+            covariances.append((self.transformed_share, self._shrunk * back))
         return together(covariances)
 
     @cached_property
@@ -242,10 +246,10 @@ class StackUncertainty(Uncertainty):
         rows = self.solved_rows
         return primal_of_rows(Columns(rows.inputs.numbers), rows, self.ridge_penalty)
 
-    def _back_transformed(self, warped: TransformedKernel, smoother: Dual, functionals: Functionals) -> Array:
+    def _back_transformed(self, transformed: TransformedKernel, smoother: Dual, functionals: Functionals) -> Array:
         """Return the covariances of functionals of g^{-1}(f), (k, c, c): those of f with weights times the slope of
         the inverse transform."""
-        slopes = warped.link.slope(predict_linked(self.machines[1], functionals.X))
+        slopes = transformed.back_transform.slope(predict_transformed(self.machines[1], functionals.X))
         shape = functionals.weights.shape
         each = [
             smoother.covariance(replace(functionals, weights=functionals.weights * s.reshape(shape))) for s in slopes.T
@@ -255,11 +259,11 @@ class StackUncertainty(Uncertainty):
     @cached_property
     def _transformed_noise(self) -> Array:
         """Return the noise variance on the transformed scale, by leave-one-out."""
-        rows, smoother = self.posterior_rows, self._transformed
+        rows, smoother = self.posterior_rows, self._transformed_smoother
         assert smoother is not None
         share = len(rows) / self.facts.n  # leverages are those in the fit to all rows, as the residuals are
         h = np.minimum(share * smoother.training_leverages / rows.copies, 1 - 1e-12)
-        residuals = smoother.Y - predict_linked(self.machines[1], rows.X)
+        residuals = smoother.Y - predict_transformed(self.machines[1], rows.X)
         error = np.average((residuals / (1 - h)[:, None]) ** 2, axis=0, weights=rows.weights)
         return np.asarray(error / (1 + np.average(h / (1 - h), weights=rows.weights)))
 
@@ -270,8 +274,8 @@ class StackUncertainty(Uncertainty):
         nothing = Columns(np.zeros(rows.X.shape[1], bool))
         every = [Member(kernel, self.smoother), Member(line, self._ridge)]
         every += [Member(mean, primal_of_rows(nothing, rows, 0.0))]
-        if self.warped is not None and self._transformed is not None:
-            every.append(Member(self.warped_share, self._transformed, self.warped.link))
+        if self.transformed is not None and self._transformed_smoother is not None:
+            every.append(Member(self.transformed_share, self._transformed_smoother, self.transformed.back_transform))
         return tuple(member for member in every if member.share > 0)
 
     @property
@@ -279,14 +283,18 @@ class StackUncertainty(Uncertainty):
         """Return y_i - f_{-i}(x_i), (distinct rows, k)."""
         rows, total = self.solved_rows, np.zeros_like(self.solved_rows.Y)
         for member in self.members:
-            Y = rows.Y if member.link is None or self.warped is None else self.warped.power.forward(rows.Y)
+            Y = (
+                rows.Y
+                if member.back_transform is None or self.transformed is None
+                else self.transformed.target_transform.forward(rows.Y)
+            )
             total += member.share * (rows.Y - member.loo_predictions(Y, rows.copies))
         return np.asarray(total + self._hidden_residuals)
 
     @property
     def _hidden_residuals(self) -> Array:
         """Return what hidden layers, which one row hardly changes, add: with their share c, c (y - g(x))."""
-        hidden, rows = self.machines[1 + (self.warped is not None) :], self.solved_rows
+        hidden, rows = self.machines[1 + (self.transformed is not None) :], self.solved_rows
         predicted = sum((predict(m, rows.X) / len(self.machines) for m in hidden), start=0.0)
         return np.asarray((self.hidden_share if hidden else 0.0) * rows.Y - predicted)
 
