@@ -1,4 +1,4 @@
-"""A graph of ONNX operations under construction, as plain data, and the model of the package onnx that it becomes.
+"""A graph of ONNX operations under construction, and the model of the package onnx that it becomes.
 
 `graph("Add", a, b)` adds a + b and returns the name of the result. Arrays and numbers among the inputs become
 constants. Equal constants are stored once, and an operation that has been added before is not repeated, so that terms
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
 Operand: TypeAlias = str | float | Sequence[int] | NDArray[np.generic] | np.generic
-Attribute: TypeAlias = int | Sequence[int] | Sequence[str]
+Attribute: TypeAlias = "int | Sequence[int] | Sequence[str] | GraphProto"
 
 ML = "ai.onnx.ml"
 OPSETS = {"": 18, ML: 3}
@@ -37,98 +37,28 @@ def package(name: str) -> ModuleType:
         raise ImportError(f'to_onnx needs the package {name}: pip install "mlkm[onnx]".') from error
 
 
-@dataclass(frozen=True)
-class Node:
-    """One operation, with the body of its loop where it is a Scan."""
-
-    kind: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    domain: str = ""
-    attributes: tuple[tuple[str, Attribute], ...] = ()
-    body: "Body | None" = None
-
-    def proto(self) -> "NodeProto":
-        """Return the operation as the package onnx has it."""
-        from onnx import helper
-
-        node = helper.make_node(self.kind, self.inputs, self.outputs, name=self.outputs[0], domain=self.domain)
-        loop = {} if self.body is None else {"body": self.body.proto()}
-        node.attribute.extend(helper.make_attribute(*pair) for pair in {**dict(self.attributes), **loop}.items())
-        return node
-
-
-@dataclass(frozen=True)
-class ConvertedNode:
-    """An operation of a model that another package has converted."""
-
-    converted: "NodeProto"
-
-    def proto(self) -> "NodeProto":
-        """Return the operation as the package onnx has it."""
-        return self.converted
-
-
-@dataclass(frozen=True)
-class Body:
-    """The body of a Scan, which maps one row, a vector of `size` numbers, to a vector of any length, in float64."""
-
-    nodes: tuple[Node, ...]
-    row: str
-    size: int
-    result: str
-
-    def proto(self) -> "GraphProto":
-        """Return the body as the package onnx has it."""
-        from onnx import helper
-
-        row = helper.make_tensor_value_info(self.row, TYPES["float64"], [self.size])
-        result = helper.make_tensor_value_info(self.result, TYPES["float64"], [None])
-        return helper.make_graph([node.proto() for node in self.nodes], "row", [row], [result])
-
-
-@dataclass(frozen=True)
-class Port:
-    """An input or output: its name, its type, and its shape after the rows."""
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-
-    def proto(self) -> "ValueInfoProto":
-        """Return the port as the package onnx has it."""
-        from onnx import helper
-
-        return helper.make_tensor_value_info(self.name, TYPES[self.dtype], ["rows", *self.shape])
-
-
 @dataclass
 class Graph:
     """Operations, constants, inputs and outputs so far. All names that are made begin with `prefix`."""
 
     prefix: str = "mlkm/"
-    nodes: list[Node | ConvertedNode] = field(default_factory=list)
+    nodes: "list[NodeProto]" = field(default_factory=list)
     constants: dict[str, NDArray[np.generic]] = field(default_factory=dict)
-    inputs: list[Port] = field(default_factory=list)
-    outputs: list[Port] = field(default_factory=list)
-    _names: dict[tuple[object, ...], str] = field(default_factory=dict)
-    _made: dict[str, Node] = field(default_factory=dict)
+    inputs: "dict[str, ValueInfoProto]" = field(default_factory=dict)
+    outputs: "list[ValueInfoProto]" = field(default_factory=list)
+    _names: dict[object, str] = field(default_factory=dict)
+    _made: "dict[str, NodeProto]" = field(default_factory=dict)
+    _helper: ModuleType = field(default_factory=lambda: package("onnx.helper"))
 
     def model(self) -> "ModelProto":
         """Return the graph as a checked `onnx.ModelProto`."""
         onnx = package("onnx")
-        nodes = [node.proto() for node in self.nodes]
-        body = onnx.helper.make_graph(
-            nodes,
-            "mlkm",
-            [port.proto() for port in self.inputs],
-            [port.proto() for port in self.outputs],
-            [onnx.numpy_helper.from_array(array, name) for name, array in self.constants.items()],
-        )
-        used = {"", *(node.domain for node in nodes)}
-        opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in OPSETS.items() if domain in used]
+        constants = [onnx.numpy_helper.from_array(array, name) for name, array in self.constants.items()]
+        body = self._helper.make_graph(self.nodes, "mlkm", list(self.inputs.values()), self.outputs, constants)
+        used = {"", *(node.domain for node in self.nodes)}
+        opsets = [self._helper.make_opsetid(domain, version) for domain, version in OPSETS.items() if domain in used]
         # with the operations of opset 18, format 8 is read by every onnxruntime since 1.14
-        model: ModelProto = onnx.helper.make_model(body, opset_imports=opsets, ir_version=8, producer_name="mlkm")
+        model: ModelProto = self._helper.make_model(body, opset_imports=opsets, ir_version=8, producer_name="mlkm")
         onnx.checker.check_model(model)
         return model
 
@@ -145,17 +75,16 @@ class Graph:
             self.constants[self._names[key]] = value
         return self._names[key]
 
-    def __call__(
-        self, kind: str, *inputs: Operand, domain: str = "", body: Body | None = None, **attributes: Attribute
-    ) -> str:
+    def __call__(self, kind: str, *inputs: Operand, domain: str = "", **attributes: Attribute) -> str:
         """Add an operation, unless it was added before, and return the name of its result."""
         names = self._unfused(kind, tuple(x if isinstance(x, str) else self.constant(x) for x in inputs))
-        key = kind, names, domain, body, repr(sorted(attributes.items()))
+        node: NodeProto = self._helper.make_node(kind, names, [], domain=domain, **attributes)
+        key = node.SerializeToString(deterministic=True)
         if key not in self._names:
-            output = self.new(kind)
-            node = Node(kind, names, (output,), domain, tuple(sorted(attributes.items())), body)
+            self._names[key] = node.name = self.new(kind)
+            node.output.append(node.name)
+            self._made[node.name] = node
             self.nodes.append(node)
-            self._made[output], self._names[key] = node, output
         return self._names[key]
 
     def _unfused(self, kind: str, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -168,23 +97,22 @@ class Graph:
             node = self._made.get(name)
             if node is None:
                 return False
-            return self._is_scaling(node.kind, node.inputs) if kind == "MatMul" else scales and node.kind == "MatMul"
+            if kind == "MatMul":
+                return self._is_scaling(node.op_type, node.input)
+            return scales and node.op_type == "MatMul"
 
         least = np.finfo(np.float64).min
         return tuple(self("Max", name, least) if fuses(name) else name for name in names)
 
-    def _is_scaling(self, kind: str, names: tuple[str, ...]) -> bool:
+    def _is_scaling(self, kind: str, names: Sequence[str]) -> bool:
         """Return whether an operation is a product with a constant that is one number."""
         constants = (self.constants[name] for name in names if name in self.constants)
         return kind in ("Mul", "Div") and any(array.size == 1 and array.dtype == np.float64 for array in constants)
 
     def input(self, name: str, dtype: str, shape: tuple[int, ...]) -> str:
         """Add an input, unless it was added before, and return its name."""
-        port = Port(name, dtype, shape)
-        known = next((other for other in self.inputs if other.name == name), None)
-        if known is None:
-            self.inputs.append(port)
-        elif known != port:
+        port = self._port(name, dtype, ["rows", *shape])
+        if self.inputs.setdefault(name, port) != port:
             raise ValueError(
                 f"Column {name!r} is a category to one part of the model and a number to another, which cannot be"
                 " exported; make it a category in the table itself, as words."
@@ -193,11 +121,16 @@ class Graph:
 
     def output(self, name: str, tensor: str, dtype: str, shape: tuple[int, ...]) -> None:
         """Add an output of rows of this shape; underscores are added to its name where a column has it."""
-        while any(name == port.name for port in self.inputs):
+        while name in self.inputs:
             name += "_"
         shaped = self.cast(self("Reshape", tensor, [-1, *shape]), dtype)
-        self.nodes.append(Node("Identity", (shaped,), (name,)))
-        self.outputs.append(Port(name, dtype, shape))
+        self.nodes.append(self._helper.make_node("Identity", [shaped], [name], name=name))
+        self.outputs.append(self._port(name, dtype, ["rows", *shape]))
+
+    def _port(self, name: str, dtype: str, shape: Sequence[int | str | None]) -> "ValueInfoProto":
+        """Return the name, the type and the shape of an input or output, as the package onnx has them."""
+        port: ValueInfoProto = self._helper.make_tensor_value_info(name, TYPES[dtype], shape)
+        return port
 
     # Operations that are needed all the time.
 
@@ -264,14 +197,17 @@ class Graph:
         weights = self.constant(-np.asarray(relevance[seen], np.float64)[None])
         upright, flat = self.constant([-1, 1]), self.constant([-1])
         row, column, apart, size, product, result = (f"{self.prefix}in a row/{k}" for k in range(6))
-        steps = (
-            Node("Reshape", (row, upright), (column,)),
-            Node("Sub", (columns, column), (apart,)),
-            Node("Abs", (apart,), (size,)),
-            Node("MatMul", (weights, size), (product,)),
-            Node("Reshape", (product, flat), (result,)),
-        )
-        return self("Scan", self.columns(Z, seen), body=Body(steps, row, len(seen), result), num_scan_inputs=1)
+        operations = [
+            ("Reshape", [row, upright], column),
+            ("Sub", [columns, column], apart),
+            ("Abs", [apart], size),
+            ("MatMul", [weights, size], product),
+            ("Reshape", [product, flat], result),
+        ]
+        steps = [self._helper.make_node(kind, inputs, [made], name=made) for kind, inputs, made in operations]
+        ends = [self._port(row, "float64", [len(seen)])], [self._port(result, "float64", [None])]
+        body = self._helper.make_graph(steps, "row", *ends)
+        return self("Scan", self.columns(Z, seen), body=body, num_scan_inputs=1)
 
     def same_levels(self, weights: Array, Z: str, points: Array, dtype: DTypeLike) -> str:
         """Return sum_c w_c 1[z_c = p_c]: columns of few levels by one product of indicators, the others by

@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from ..base import KernelMachine
 from ..estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from ..random_features import RandomFeatures
-from .graph import OPSETS, ConvertedNode, Graph, package
+from .graph import OPSETS, Graph, package
 from .inputs import Source
 from .machines import machine_mean
 
@@ -101,7 +101,7 @@ def _merged(graph: Graph, model: "ModelProto", inputs: dict[str, str]) -> str:
         copy.CopyFrom(node)
         copy.name = prefix + node.name
         copy.input[:], copy.output[:] = [renamed(name) for name in node.input], [renamed(name) for name in node.output]
-        graph.nodes.append(ConvertedNode(copy))
+        graph.nodes.append(copy)
     return renamed(model.graph.output[0].name)
 
 
@@ -144,7 +144,7 @@ def _converter(result: Callable[[BaseEstimator, Source], str]) -> Converter:
         for name, array in graph.constants.items():
             constant = onnx.numpy_helper.from_array(array, name)
             container.add_initializer(name, constant.data_type, array.shape, constant)
-        for node in (node.proto() for node in graph.nodes):
+        for node in graph.nodes:
             attributes = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
             settings = {"op_domain": node.domain, "op_version": OPSETS[node.domain], "name": node.name}
             container.add_node(node.op_type, list(node.input), list(node.output), **settings, **attributes)
