@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..runtime.records import RefusedError, from_record, is_record
 from .archive import PLAIN, Archive, Json, plain_type
-from .schema import NUMBER_TYPES, class_named, is_own, made, resolved
+from .schema import CLASSES, NUMBER_TYPES, PACKAGE_CLASSES, made, resolved
 
 _MOST_PARTS = 10**6  # objects of a model, each counted as often as it is referred to
 _STATE = 624  # numbers in the state of a Mersenne Twister
@@ -29,7 +29,6 @@ class Decoder:
         self._parts: list[int] = []  # number of objects that every object holds, itself included
         self._count = 0
         self._arrays: dict[int, NDArray[np.generic]] = {}
-        self._known: dict[str, Any] = {}
         self._kinds: dict[str, Callable[[Json], object]] = {
             "array": self._array,
             "bytes": self._bytes,
@@ -73,17 +72,17 @@ class Decoder:
         """Make one object of the description, of a class on the list or of a trusted one."""
         key = "make" if "make" in node else "call"
         name = node[key]
-        cls = class_named(name)
-        if cls is None or (name in self.trusted and not is_own(cls)):
+        cls = CLASSES.get(name)
+        if cls is None or (name in self.trusted and cls not in PACKAGE_CLASSES):
             return self._foreign(key, self._trusted(name), node)
         if not _is_checked(node):
             raise RefusedError(f"{name} is not described as an object of its class is")
         state = self.value(node["state"])
-        if is_own(cls):
-            return made(cls, state)
         try:
             return made(cls, state)
         except RefusedError as wrong:
+            if cls in PACKAGE_CLASSES:
+                raise
             raise UntrustedError(f"{name}, of which {wrong}") from None
 
     def _foreign(self, key: str, make: Any, node: Json) -> Any:
@@ -110,11 +109,10 @@ class Decoder:
         """Return the trusted class or function that is defined under exactly this name."""
         if name not in self.trusted:
             raise UntrustedError(name)
-        if name not in self._known:
-            self._known[name] = resolved(name)
-        if self._known[name] is None:
+        known = resolved(name)
+        if known is None:
             raise RefusedError(f"it asks for {name}, and no class or function is defined under this name")
-        return self._known[name]
+        return known
 
     def _object(self, place: Json) -> object:
         """Return an object that was made before, by its index."""
@@ -183,7 +181,7 @@ def _shown(name: str) -> str:
 
 def _is_checked(node: Json) -> bool:
     """Return whether a node describes an object of a class on the list, by its class and state alone."""
-    return isinstance(node, dict) and set(node) == {"make", "state"} and class_named(str(node["make"])) is not None
+    return isinstance(node, dict) and set(node) == {"make", "state"} and str(node["make"]) in CLASSES
 
 
 def _foreign_names(nodes: Json) -> Iterator[str]:

@@ -23,7 +23,7 @@ from ..conformal.scores import ScoredRegressor
 from ..conformal.wrapped_estimator import last_step
 from ..runtime.records import RefusedError, is_record, to_record
 from .archive import PLAIN, Json, is_plain
-from .schema import NUMBER_TYPES, check_consistent, check_state, is_own, listed_name, name_of, resolved
+from .schema import NAMES, NUMBER_TYPES, PACKAGE_CLASSES, check_consistent, check_state, name_of, resolved
 
 _CALLBACKS = "_skl_callbacks"  # the attribute in which scikit-learn keeps callbacks
 _COLUMNS = "sklearn.compose._column_transformer"
@@ -122,30 +122,29 @@ class Encoder:
 
     def _place(self, obj: object) -> int:
         """Return the index of an object in the description, which is written at the first visit."""
-        place, _ = self._places.setdefault(id(obj), (-1, obj))
-        if place == -1:
+        if id(obj) not in self._places:
             self._places[id(obj)] = (None, obj)
             self.objects.append(self._node(obj))
-            place = len(self.objects) - 1
-            self._places[id(obj)] = (place, obj)
+            self._places[id(obj)] = (len(self.objects) - 1, obj)
+        place, _ = self._places[id(obj)]
         if place is None:
             raise RefusedError(f"{type(obj).__name__}, which refers to itself")
         return place
 
     def _node(self, obj: object) -> Json:
         """Describe an object by its class and state, where these are on the list, else as a pickle would."""
-        cls, name = type(obj), listed_name(type(obj))
-        if name is None:
+        cls = type(obj)
+        if cls not in NAMES:
             return self._foreign(obj)
         state = self._without_rows(obj, obj.__getstate__() or {})
         try:
             check_state(cls, state)
             check_consistent(obj)
         except RefusedError:
-            if is_own(cls):
+            if cls in PACKAGE_CLASSES:
                 raise
             return self._foreign(obj)  # `load` makes it if its class is trusted
-        return {"make": name, "state": self.value(state)}
+        return {"make": NAMES[cls], "state": self.value(state)}
 
     def _foreign(self, obj: object) -> Json:
         """Describe an object of another package by the parts that a pickle would have."""

@@ -11,46 +11,16 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn import compose, impute, linear_model, model_selection, preprocessing
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
-from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, Ridge
-from sklearn.model_selection import (
-    GroupKFold,
-    GroupShuffleSplit,
-    KFold,
-    LeaveOneGroupOut,
-    LeaveOneOut,
-    PredefinedSplit,
-    ShuffleSplit,
-    TimeSeriesSplit,
-)
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    MaxAbsScaler,
-    MinMaxScaler,
-    OneHotEncoder,
-    OrdinalEncoder,
-    PolynomialFeatures,
-    RobustScaler,
-    StandardScaler,
-)
 
 Value = bool | float | str | None
-Plain = (
-    Value
-    | tuple[Value, ...]
-    | list[Value]
-    | list[list[Value]]
-    | NDArray[np.generic]
-    | list[NDArray[np.generic]]
-    | np.dtype
-    | type
-    | np.random.RandomState
-)
+_Array = NDArray[np.generic]
+_List = list[Value] | list[list[Value]] | list[_Array]
+Plain = Value | tuple[Value, ...] | _List | _Array | np.dtype | type | np.random.RandomState
 _Numbers = float | NDArray[np.floating] | NDArray[np.integer] | None
 
 ALWAYS = {
@@ -61,72 +31,60 @@ ALWAYS = {
 }
 
 
-def _with(numbers: str = "", **others: object) -> dict[str, object]:
-    """Return the type hints of attributes: `numbers` are names of attributes that are numbers or arrays of them."""
-    return ALWAYS | dict.fromkeys(numbers.split(), _Numbers) | others
+def _with(numbers: str = "", objects: str = "", **others: object) -> dict[str, object]:
+    """Return the type hints of attributes: `numbers` names those that are numbers or arrays of them, `objects` those
+    that are estimators or other values, each of which is checked by its class."""
+    return ALWAYS | dict.fromkeys(numbers.split(), _Numbers) | dict.fromkeys(objects.split(), object) | others
 
 
 _Step = tuple[str, object]
 _Column = tuple[str, object, object]
-_ENCODER = _with(
-    categories_=list[NDArray[np.generic]], min_frequency=None, max_categories=None, _infrequent_enabled=Literal[False]
-)
+_ENCODER = _with(categories_=list[_Array], min_frequency=None, max_categories=None, _infrequent_enabled=Literal[False])
 _LINEAR = _with("coef_ intercept_ n_iter_ rank_ singular_ dual_gap_ l1_ratio", solver_=str)
-_SPLITTER: dict[str, object] = {
-    "_default_test_size": Plain,
-    "unique_folds": Plain,
-    "shuffle": Plain,
-    "random_state": Plain,
-}
+_SPLITTER: dict[str, object] = dict.fromkeys(("_default_test_size", "unique_folds", "shuffle", "random_state"), Plain)
 
 OTHERS: dict[type, dict[str, object]] = {
-    StandardScaler: _with("mean_ var_ scale_ n_samples_seen_"),
-    MinMaxScaler: _with("n_samples_seen_ scale_ min_ data_min_ data_max_ data_range_"),
-    MaxAbsScaler: _with("n_samples_seen_ max_abs_ scale_"),
-    RobustScaler: _with("center_ scale_"),
-    OneHotEncoder: _ENCODER
+    preprocessing.StandardScaler: _with("mean_ var_ scale_ n_samples_seen_"),
+    preprocessing.MinMaxScaler: _with("n_samples_seen_ scale_ min_ data_min_ data_max_ data_range_"),
+    preprocessing.MaxAbsScaler: _with("n_samples_seen_ max_abs_ scale_"),
+    preprocessing.RobustScaler: _with("center_ scale_"),
+    preprocessing.OneHotEncoder: _ENCODER
     | {
         "feature_name_combiner": Literal["concat"],
-        "drop_idx_": NDArray[np.generic] | None,
-        "_drop_idx_after_grouping": NDArray[np.generic] | None,
+        "drop_idx_": _Array | None,
+        "_drop_idx_after_grouping": _Array | None,
         "_n_features_outs": list[int],
     },
-    OrdinalEncoder: _ENCODER | {"_missing_indices": dict[int, int]},
-    SimpleImputer: _with(
+    preprocessing.OrdinalEncoder: _ENCODER | {"_missing_indices": dict[int, int]},
+    impute.SimpleImputer: _with(
         strategy=Literal["mean", "median", "most_frequent", "constant"],
-        statistics_=NDArray[np.generic],
-        indicator_=MissingIndicator | None,
+        statistics_=_Array,
+        indicator_=impute.MissingIndicator | None,
         _fit_dtype=np.dtype,
         _fill_dtype=np.dtype,
     ),
-    MissingIndicator: _with("features_ _n_features", _precomputed=bool),
-    FunctionTransformer: _with(func=None, inverse_func=None, kw_args=None, inv_kw_args=None),
-    PolynomialFeatures: _with("_min_degree _max_degree n_output_features_ _n_out_full"),
+    impute.MissingIndicator: _with("features_ _n_features", _precomputed=bool),
+    preprocessing.FunctionTransformer: _with(func=None, inverse_func=None, kw_args=None, inv_kw_args=None),
+    preprocessing.PolynomialFeatures: _with("_min_degree _max_degree n_output_features_ _n_out_full"),
     PCA: _with(
         "mean_ noise_variance_ n_samples_ n_components_ components_ explained_variance_ explained_variance_ratio_"
         " singular_values_",
         _fit_svd_solver=str,
     ),
-    LinearRegression: _LINEAR,
-    Ridge: _LINEAR,
-    Lasso: _LINEAR,
-    ElasticNet: _LINEAR,
-    KernelRidge: _with("dual_coef_ X_fit_", kernel=object, kernel_params=None),
-    FrozenEstimator: _with(estimator=object),
-    TransformedTargetRegressor: _with(
-        "_training_dim",
-        regressor=object,
-        transformer=object,
-        regressor_=object,
-        transformer_=object,
-        func=None,
-        inverse_func=None,
+    linear_model.LinearRegression: _LINEAR,
+    linear_model.Ridge: _LINEAR,
+    linear_model.Lasso: _LINEAR,
+    linear_model.ElasticNet: _LINEAR,
+    KernelRidge: _with("dual_coef_ X_fit_", "kernel", kernel_params=None),
+    FrozenEstimator: _with(objects="estimator"),
+    compose.TransformedTargetRegressor: _with(
+        "_training_dim", "regressor transformer regressor_ transformer_", func=None, inverse_func=None
     ),
     Pipeline: _with(steps=list[_Step], memory=None),
-    ColumnTransformer: _with(
+    compose.ColumnTransformer: _with(
+        objects="remainder",
         transformers=list[_Column],
         transformers_=list[_Column],
-        remainder=object,
         n_jobs=Literal[None, 1],
         transformer_weights=dict[str, float] | None,
         verbose_feature_names_out=bool,
@@ -136,16 +94,20 @@ OTHERS: dict[type, dict[str, object]] = {
         _remainder=_Column,
         _n_features=int,
         _transformer_to_input_indices=dict[str, list[int]],
-        _transformers_feature_names_out=NDArray[np.generic],
+        _transformers_feature_names_out=_Array,
     ),
-    **dict.fromkeys((GroupKFold, GroupShuffleSplit, KFold, ShuffleSplit, TimeSeriesSplit), _SPLITTER),
-    LeaveOneGroupOut: {},
-    LeaveOneOut: {},
-    PredefinedSplit: {"test_fold": Plain, "unique_folds": Plain},
+    model_selection.GroupKFold: _SPLITTER,
+    model_selection.GroupShuffleSplit: _SPLITTER,
+    model_selection.KFold: _SPLITTER,
+    model_selection.ShuffleSplit: _SPLITTER,
+    model_selection.TimeSeriesSplit: _SPLITTER,
+    model_selection.LeaveOneGroupOut: {},
+    model_selection.LeaveOneOut: {},
+    model_selection.PredefinedSplit: {"test_fold": Plain, "unique_folds": Plain},
 }
 
 
-def _encodes(encoder: OneHotEncoder) -> bool:
+def _encodes(encoder: preprocessing.OneHotEncoder) -> bool:
     """Return whether indices of indicators are within the columns of their sparse matrix, which does not check them."""
     if not hasattr(encoder, "categories_"):
         return True
@@ -172,7 +134,7 @@ def _is_sorted(categories: NDArray[np.generic]) -> bool:
     return bool(np.greater(known[1:], known[:-1]).all())
 
 
-def _few_products(powers: PolynomialFeatures) -> bool:
+def _few_products(powers: preprocessing.PolynomialFeatures) -> bool:
     """Return whether there are as many products of columns as the parameters say, and at most 100,000."""
     if not hasattr(powers, "n_output_features_"):
         return True
@@ -185,6 +147,6 @@ def _few_products(powers: PolynomialFeatures) -> bool:
 
 
 INVARIANTS: dict[type, Callable[..., bool]] = {
-    OneHotEncoder: _encodes,
-    PolynomialFeatures: _few_products,
+    preprocessing.OneHotEncoder: _encodes,
+    preprocessing.PolynomialFeatures: _few_products,
 }

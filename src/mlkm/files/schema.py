@@ -16,133 +16,107 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .. import estimators, kernels, random_features
 from .._types import BoolArray, IntArray
-from ..conformal.bands import Band, CalibrationScores, CalibrationWeights, SplitBand
-from ..conformal.calibration import SelectedBand
-from ..conformal.online import OnlineConformal, WaitingRow
-from ..conformal.quantile import QuantileBand
-from ..conformal.rank import Threshold
-from ..conformal.regressor import ConformalRegressor
-from ..conformal.resampling import BootstrapBand, CrossBand, JackknifeBand
-from ..conformal.scores import FittedRegressor, ScoredRegressor, ScoreSettings
-from ..data import Block
-from ..data.level_encoding import LevelNumbers, LevelValues
-from ..data.preparation import Preparation
-from ..data.scaling import InputRange, Inputs, Standardiser
-from ..data.tables.columns import CategoryColumn, DateColumn, NumberColumn, TextBasis
-from ..data.tables.reading import Reader, TableEncoder
-from ..estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
-from ..fit.fitted import Fit
-from ..kernels import Cauchy, Gaussian, Laplacian, Matern
-from ..model.features import FeatureMap, JointMap
-from ..model.machine import LastInputs, Machine
-from ..model.prior import Part, Prior, SumPart
-from ..model.scales import Geometric
-from ..model.sum_kernel import SumKernel, TransformedKernel
-from ..model.terms.gaussian import GaussianMap
-from ..model.terms.laplace import LaplaceMap
-from ..model.terms.main_effects import LevelMap, LinearMap
-from ..model.terms.term import Term
-from ..model.transforms import BackTransform, RankTransform, TargetTransform
-from ..random_features import RandomFeatures
+from ..conformal import bands, calibration, online, quantile, rank, regressor, resampling, scores
+from ..data import level_encoding, preparation, rows, scaling
+from ..data.tables import columns, reading
+from ..fit import fitted
+from ..model import features, machine, prior, scales, sum_kernel, transforms
+from ..model.terms import gaussian, laplace, main_effects, term
 from ..runtime.records import RefusedError, check_values, record
-from ..search.kernel_search import LearnedKernel
-from ..search.policy import Seen
-from ..solve.closed_form import Kernels, Ridge
-from ..solve.gradient import GradientDescent
-from ..solve.projection import VariableProjection
-from ..solve.stack import RowFacts, StackUncertainty
-from ..solve.sums import Sums
-from ..solve.uncertainty import RidgeUncertainty
+from ..search import kernel_search, policy
+from ..solve import closed_form, gradient, projection, stack, sums, uncertainty
 from .archive import PLAIN
 from .others import ALWAYS, INVARIANTS, OTHERS, Plain
 
 # Dataclasses and named tuples, with the shapes of their arrays: axes of the same letter have the same length.
 _DATA: dict[type, dict[str, str]] = {
-    BootstrapBand: {},
-    CalibrationScores: {"below": "nk", "above": "nk"},
-    CalibrationWeights: {"weights": "n"},
-    CategoryColumn: {},
-    Cauchy: {},
-    CrossBand: {"fit_of_row": "n"},
-    DateColumn: {},
-    FeatureMap: {"frequencies": "dD", "phases": "D", "amplitudes": "D"},
-    Fit: {},
-    FittedRegressor: {},
-    Gaussian: {},
-    GaussianMap: {"points": "Md", "matrix": "rd", "unlike": "d", "texts": "qd"},
-    Geometric: {},
-    InputRange: dict.fromkeys(("low", "high", "clip_low", "clip_high", "numbers"), "d"),
-    Inputs: {"kinds": "d", "owners": "d"},
-    JointMap: {},
-    JackknifeBand: {"fit_of_row": "n", "least": "k"},
-    LaplaceMap: {"points": "Md", "relevance": "d", "unlike": "d", "texts": "qd"},
-    Laplacian: {},
-    LastInputs: {},
-    LearnedKernel: {},
-    LevelMap: {"points": "Md", "variances": "d"},
-    LevelNumbers: {},
-    LevelValues: {"values": "Lr", "unseen": "r"},
-    LinearMap: {"slopes": "d"},
-    BackTransform: {"knots": "qk", "means": "qk", "deviations": "qk"},
-    Machine: {},
-    Matern: {},
-    NumberColumn: {},
-    Part: {},
-    Preparation: {"low": "k", "high": "k"},
-    TargetTransform: dict.fromkeys(("power", "centre", "spread", "mean", "sd", "low", "high"), "k"),
-    Prior: {"linear": "d"},
-    QuantileBand: {"lower": "pk", "upper": "pk"},
-    RankTransform: {"knots": "d", "values": "d"},
-    Reader: {"columns": "d", "names": "d"},
-    RidgeUncertainty: {"error": "k", "loo_error": "k"},
-    RowFacts: {"reach": "k"},
-    Block: {"X": "nd", "Y": "nk", "weights": "n", "repeats": "n", "fold": "n"},
-    ScoreSettings: {},
-    Seen: {},
-    ScoredRegressor: {},
-    SelectedBand: {},
-    SplitBand: {},
-    StackUncertainty: {"loo_error": "k"},
-    Standardiser: {"mean": "d", "sd": "d", "rounded": "d"},
-    SumKernel: {"linear": "d"},
-    SumPart: {"points": "Md", "factor": "MM"},
-    Sums: {"shift": "p", "F": "p", "Y": "k", "FF": "pp", "FY": "pk", "YY": "k"},
-    Term: {},
-    TextBasis: {"runs": "r", "rarity": "r", "directions": "qr"},
-    TransformedKernel: {},
-    WaitingRow: {},
+    resampling.BootstrapBand: {},
+    bands.CalibrationScores: {"below": "nk", "above": "nk"},
+    bands.CalibrationWeights: {"weights": "n"},
+    columns.CategoryColumn: {},
+    kernels.Cauchy: {},
+    resampling.CrossBand: {"fit_of_row": "n"},
+    columns.DateColumn: {},
+    features.FeatureMap: {"frequencies": "dD", "phases": "D", "amplitudes": "D"},
+    fitted.Fit: {},
+    scores.FittedRegressor: {},
+    kernels.Gaussian: {},
+    gaussian.GaussianMap: {"points": "Md", "matrix": "rd", "unlike": "d", "texts": "qd"},
+    scales.Geometric: {},
+    scaling.InputRange: dict.fromkeys(("low", "high", "clip_low", "clip_high", "numbers"), "d"),
+    scaling.Inputs: {"kinds": "d", "owners": "d"},
+    features.JointMap: {},
+    resampling.JackknifeBand: {"fit_of_row": "n", "least": "k"},
+    laplace.LaplaceMap: {"points": "Md", "relevance": "d", "unlike": "d", "texts": "qd"},
+    kernels.Laplacian: {},
+    machine.LastInputs: {},
+    kernel_search.LearnedKernel: {},
+    main_effects.LevelMap: {"points": "Md", "variances": "d"},
+    level_encoding.LevelNumbers: {},
+    level_encoding.LevelValues: {"values": "Lr", "unseen": "r"},
+    main_effects.LinearMap: {"slopes": "d"},
+    transforms.BackTransform: {"knots": "qk", "means": "qk", "deviations": "qk"},
+    machine.Machine: {},
+    kernels.Matern: {},
+    columns.NumberColumn: {},
+    prior.Part: {},
+    preparation.Preparation: {"low": "k", "high": "k"},
+    transforms.TargetTransform: dict.fromkeys(("power", "centre", "spread", "mean", "sd", "low", "high"), "k"),
+    prior.Prior: {"linear": "d"},
+    quantile.QuantileBand: {"lower": "pk", "upper": "pk"},
+    transforms.RankTransform: {"knots": "d", "values": "d"},
+    reading.Reader: {"columns": "d", "names": "d"},
+    uncertainty.RidgeUncertainty: {"error": "k", "loo_error": "k"},
+    stack.RowFacts: {"reach": "k"},
+    rows.Block: {"X": "nd", "Y": "nk", "weights": "n", "repeats": "n", "fold": "n"},
+    scores.ScoreSettings: {},
+    policy.Seen: {},
+    scores.ScoredRegressor: {},
+    calibration.SelectedBand: {},
+    bands.SplitBand: {},
+    stack.StackUncertainty: {"loo_error": "k"},
+    scaling.Standardiser: {"mean": "d", "sd": "d", "rounded": "d"},
+    sum_kernel.SumKernel: {"linear": "d"},
+    prior.SumPart: {"points": "Md", "factor": "MM"},
+    sums.Sums: {"shift": "p", "F": "p", "Y": "k", "FF": "pp", "FY": "pk", "YY": "k"},
+    term.Term: {},
+    columns.TextBasis: {"runs": "r", "rarity": "r", "directions": "qr"},
+    sum_kernel.TransformedKernel: {},
+    online.WaitingRow: {},
 }
 
 _FACTS: dict[str, object] = {"fit_facts_": dict[str, Plain]}  # what the command line writes down
-_MACHINE = {**ALWAYS, **_FACTS, "fitted_": Fit}
+_MACHINE = {**ALWAYS, **_FACTS, "fitted_": fitted.Fit}
 
-# Other classes, with their fitted attributes. Parameters of constructors may be any value that can be made.
-_FITTED: dict[type, dict[str, object]] = {
-    MLKMRegressor: _MACHINE,
-    RKMRegressor: _MACHINE,
-    RandomFeatureRidge: _MACHINE,
-    RandomFeatures: {**ALWAYS, "map_": FeatureMap},
-    TableEncoder: {**ALWAYS, "reader_": Reader},
-    ConformalRegressor: {
+# Estimators and solvers of this package, with their fitted attributes. Parameters of constructors may be any value
+# that can be made.
+PACKAGE_CLASSES: dict[type, dict[str, object]] = {
+    estimators.MLKMRegressor: _MACHINE,
+    estimators.RKMRegressor: _MACHINE,
+    estimators.RandomFeatureRidge: _MACHINE,
+    random_features.RandomFeatures: {**ALWAYS, "map_": features.FeatureMap},
+    reading.TableEncoder: {**ALWAYS, "reader_": reading.Reader},
+    regressor.ConformalRegressor: {
         **ALWAYS,
         **_FACTS,
-        "_band": Band,
-        "_fitted": FittedRegressor | None,
+        "_band": bands.Band,
+        "_fitted": scores.FittedRegressor | None,
         "_single_output": bool,
         "estimator_": Any,
         "n_calibration_": int,
     },
-    OnlineConformal: {
+    online.OnlineConformal: {
         **ALWAYS,
-        "_thresholds": list[Threshold],
-        "_fitted": FittedRegressor | None,
+        "_thresholds": list[rank.Threshold],
+        "_fitted": scores.FittedRegressor | None,
         "_n_predicted": int,
-        "_scored": ScoredRegressor,
-        "_waiting": dict[int, WaitingRow],
+        "_scored": scores.ScoredRegressor,
+        "_waiting": dict[int, online.WaitingRow],
         "estimator_": Any,
     },
-    Threshold: {
+    rank.Threshold: {
         **dict.fromkeys(("alpha", "level", "decay", "step", "least", "unit", "swing", "last", "value"), float),
         "adaptive": bool,
         "recent": tuple[list[float], int | None],
@@ -150,44 +124,34 @@ _FITTED: dict[type, dict[str, object]] = {
         "n_seen": int,
         "t": int,
     },
-    **{solver: {} for solver in (GradientDescent, Kernels, Ridge, VariableProjection)},
+    gradient.GradientDescent: {},
+    closed_form.Kernels: {},
+    closed_form.Ridge: {},
+    projection.VariableProjection: {},
 }
 
 _MOST_COLUMNS = 10**6
 _VALID: dict[type, Callable[..., bool]] = {
-    CrossBand: lambda band: _places(band.fit_of_row, len(band.fits)) and band.n_calibration == len(band.scores),
-    Inputs: lambda inputs: _places(inputs.kinds, 3) and _places(inputs.owners, _MOST_COLUMNS),
-    JackknifeBand: lambda band: _places(band.fit_of_row, band.n_calibration) and band.n_calibration == len(band.scores),
-    LevelNumbers: lambda numbers: len(numbers.encoders) == np.count_nonzero(numbers.inputs.levels),
-    Machine: lambda machine: len(machine.maps) == len(machine.layers) >= 1 and all(machine.layers),
-    Matern: lambda kernel: kernel.nu > 0,
-    RidgeUncertainty: lambda fit: len(fit.features) == len(fit.sums) and (fit.rows is not None or len(fit.sums) > 0),
-    RankTransform: lambda ranks: [k.shape for k in ranks.knots] == [v.shape for v in ranks.values],
+    resampling.CrossBand: lambda band: _judges(band, len(band.fits)),
+    scaling.Inputs: lambda inputs: _places(inputs.kinds, 3) and _places(inputs.owners, _MOST_COLUMNS),
+    resampling.JackknifeBand: lambda band: _judges(band, band.n_calibration),
+    level_encoding.LevelNumbers: lambda numbers: len(numbers.encoders) == np.count_nonzero(numbers.inputs.levels),
+    machine.Machine: lambda machine: len(machine.maps) == len(machine.layers) >= 1 and all(machine.layers),
+    kernels.Matern: lambda kernel: kernel.nu > 0,
+    uncertainty.RidgeUncertainty: lambda fit: (
+        len(fit.features) == len(fit.sums) and (fit.rows is not None or bool(fit.sums))
+    ),
+    transforms.RankTransform: lambda ranks: [k.shape for k in ranks.knots] == [v.shape for v in ranks.values],
 }
 
 for _cls, _shapes in _DATA.items():
     _words = re.sub(r"(?<!^)(?=[A-Z])", " ", _cls.__name__.lstrip("_")).lower()
     record(_words, _VALID.get(_cls), **_shapes)(_cls)
 
-_NAMES = {cls: cls.__name__ for cls in _FITTED} | {cls: f"{cls.__module__}.{cls.__qualname__}" for cls in OTHERS}
-_CLASSES = {name: cls for cls, name in _NAMES.items()}
-_TYPES: list[type] = [float, int, *(dtype.type for dtype in PLAIN.values())]
-NUMBER_TYPES = {one.__name__: one for one in _TYPES}
-
-
-def is_own(cls: type) -> bool:
-    """Return whether a class is an estimator or a solver of this package."""
-    return cls in _FITTED
-
-
-def listed_name(cls: type) -> str | None:
-    """Return the name of a class in files if it is on the list, else None."""
-    return _NAMES.get(cls)
-
-
-def class_named(name: str) -> type | None:
-    """Return the class of this name if it is on the list, else None."""
-    return _CLASSES.get(name)
+# The names in files of the classes that need no trust, and the classes of these names.
+NAMES = {cls: cls.__name__ for cls in PACKAGE_CLASSES} | {cls: f"{cls.__module__}.{cls.__qualname__}" for cls in OTHERS}
+CLASSES = {name: cls for cls, name in NAMES.items()}
+NUMBER_TYPES: dict[str, type] = {"float": float, "int": int} | {one.type.__name__: one.type for one in PLAIN.values()}
 
 
 def name_of(obj: Any) -> str:
@@ -224,8 +188,8 @@ def check_consistent(obj: object) -> None:
 def _hints(cls: type) -> tuple[dict[str, object], set[str]]:
     """Return the type hints of all attributes, and the attributes that are required."""
     parameters = signature(cls).parameters if issubclass(cls, BaseEstimator) or cls in OTHERS else ()
-    if cls in _FITTED:
-        return dict.fromkeys(parameters, Any) | _FITTED[cls], set(parameters or _FITTED[cls])
+    if cls in PACKAGE_CLASSES:
+        return dict.fromkeys(parameters, Any) | PACKAGE_CLASSES[cls], set(parameters or PACKAGE_CLASSES[cls])
     return dict.fromkeys(parameters, Plain) | OTHERS[cls], set(parameters)
 
 
@@ -244,3 +208,7 @@ def made(cls: type, state: Any) -> object:
 def _places(array: IntArray | BoolArray, n: int) -> bool:
     """Return whether all entries are indices from 0 to n - 1."""
     return bool(array.size == 0 or (array.min() >= 0 and array.max() < n))
+
+
+def _judges(band: resampling.CrossBand | resampling.JackknifeBand, n_fits: int) -> bool:
+    return _places(band.fit_of_row, n_fits) and band.n_calibration == len(band.scores)
