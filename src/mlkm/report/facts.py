@@ -15,7 +15,7 @@ from ..data.tables.cells import RawColumn, Table
 from ..explain import Effects
 from ..fit.fitted import Fit
 from ..runtime.checks import as_targets
-from .held_out import DETAIL, BandFacts, BaselineComparison, Curve, Score, band_facts, curves, evenly, score
+from .held_out import DETAIL, BandFacts, Curve, Score, band_facts, baselines, curves, evenly, n_seen, score
 from .words import number, percent, plural, seconds
 
 
@@ -233,11 +233,11 @@ def _baselines(inner: ReportedModel, Z: Array, y: Array, notes: list[str]) -> li
     if rows is None:
         notes.append("Simple models are not shown beside it: the training rows are not in the model.")
         return []
-    training = BaselineComparison(rows, np.asarray(inner.fitted_.y_scaler.backward(rows.Y))[:, 0], Z)
-    seen = training.n_seen(inner.fitted_.y_scaler.forward(y[:, None]))
+    scaler = inner.fitted_.y_scaler
+    seen = n_seen(rows, Z, scaler.forward(y[:, None]))
     if seen > DETAIL.seen_share * len(y):
         notes.append(f"{seen:,} of {len(y):,} rows are rows of the fit itself: what is said here is too good.")
-    return training.baselines(y)
+    return baselines(rows, np.asarray(scaler.backward(rows.Y))[:, 0], Z, y)
 
 
 def _category(fit: FitFacts, table: Table) -> tuple[str, RawColumn] | None:

@@ -61,35 +61,27 @@ def _axis(title: str | None = None, **settings: object) -> Json:
     return settings if title is None else {"title": {"text": title}, **settings}
 
 
-def _bars(names: Sequence[str], values: ArrayLike, colour: str | list[str], hover: str = "%{x}") -> Json:
-    """Return horizontal bars with a name each."""
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "y": [_label(name) for name in names],
-        "x": _digits(values),
-        "marker": {"color": colour},
-        "hovertemplate": f"%{{y}}: {hover}<extra></extra>",
-    }
+def _layout(height: int, xaxis: Json, yaxis: Json, **settings: object) -> Json:
+    return {"xaxis": xaxis, "yaxis": yaxis, "height": height, **settings}
+
+
+def _trace(kind: str, x: Sequence[object], y: Sequence[object], hover: str, **settings: object) -> Json:
+    """Return one set of points, bars or lines, and the text that is shown where the pointer is."""
+    return {"type": kind, "x": list(x), "y": list(y), "hovertemplate": f"{hover}<extra></extra>", **settings}
 
 
 def _points(x: Sequence[object], value: Array, lower: Array, upper: Array, hover: str = "%{y}") -> Json:
     """Return points with bars from lower to upper."""
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": list(x),
-        "y": _digits(value),
-        "error_y": {
-            "type": "data",
-            "symmetric": False,
-            "array": _digits(upper - value),
-            "arrayminus": _digits(value - lower),
-            "color": "var:soft",
-        },
-        "marker": {"color": "var:accent", "size": 9},
-        "hovertemplate": f"%{{x}}: {hover}<extra></extra>",
-    }
+    lengths = {"array": _digits(upper - value), "arrayminus": _digits(value - lower)}
+    bars = {"type": "data", "symmetric": False, "color": "var:soft", **lengths}
+    marker = {"color": "var:accent", "size": 9}
+    return _trace("scatter", x, _digits(value), f"%{{x}}: {hover}", mode="markers", error_y=bars, marker=marker)
+
+
+def _bars(names: Sequence[str], values: ArrayLike, colour: str | list[str], hover: str = "%{x}") -> Json:
+    """Return horizontal bars with a name each."""
+    labels, marker = [_label(name) for name in names], {"color": colour}
+    return _trace("bar", _digits(values), labels, f"%{{y}}: {hover}", orientation="h", marker=marker)
 
 
 def accuracy(scores: Sequence[Score]) -> Figure:
@@ -99,11 +91,8 @@ def accuracy(scores: Sequence[Score]) -> Figure:
     bars = _bars([score.name for score in order], [score.rmse for score in order], colours)
     rows = [(score.name, number(score.rmse)) for score in order]
     caption = "Root mean squared error on the held-out rows. The smallest is that of {}, {}.".format(*rows[0])
-    layout = {
-        "xaxis": _axis("root mean squared error", rangemode="tozero"),
-        "yaxis": _axis(autorange="reversed"),
-        "height": 90 + 42 * len(order),
-    }
+    error = _axis("root mean squared error", rangemode="tozero")
+    layout = _layout(90 + 42 * len(order), error, _axis(autorange="reversed"))
     return Figure("accuracy", "Error beside simple models", caption, [bars], layout, ("model", "error"), rows)
 
 
@@ -113,11 +102,8 @@ def relevance(fit: FitFacts, values: Array) -> Figure:
     shown = order[: DETAIL.bars]
     bars = _bars([fit.names[j] for j in shown], values[shown], "var:accent", "%{x:.1%}")
     caption = f"How much each column matters to the fit, summing to 100 %. First are {fit.most_relevant(3)}."
-    layout = {
-        "xaxis": _axis("relevance", tickformat=".0%", rangemode="tozero"),
-        "yaxis": _axis(autorange="reversed", type="category"),
-        "height": 90 + 28 * len(shown),
-    }
+    share = _axis("relevance", tickformat=".0%", rangemode="tozero")
+    layout = _layout(90 + 28 * len(shown), share, _axis(autorange="reversed", type="category"))
     rows = [(fit.names[j], percent(float(values[j]))) for j in order]
     return Figure("relevance", "What matters", caption, [bars], layout, ("column", "relevance"), rows)
 
@@ -151,13 +137,10 @@ def _coverage(
     share, low, high = np.array([[coverage.share, coverage.low, coverage.high] for _, coverage in groups]).T
     points = _points([_label(group, 22) for group, _ in groups], share, low, high, "%{y:.1%}")
     line = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": level, "y1": level}
+    line["line"] = {"color": "var:warn", "dash": "dot", "width": 2}
     bottom = max(0.0, min(level, float(low.min())) - 0.03)
-    layout = {
-        "shapes": [{**line, "line": {"color": "var:warn", "dash": "dot", "width": 2}}],
-        "yaxis": _axis("inside the band", tickformat=".0%", range=[bottom, 1.01]),
-        "xaxis": _axis(_label(what), type="category"),
-        "height": 340,
-    }
+    inside = _axis("inside the band", tickformat=".0%", range=[bottom, 1.01])
+    layout = _layout(340, _axis(_label(what), type="category"), inside, shapes=[line])
     rows = [
         (group, f"{coverage.n:,}", percent(coverage.share), f"{percent(coverage.low)} to {percent(coverage.high)}")
         for group, coverage in groups
@@ -176,13 +159,8 @@ def effect(curve: Curve, place: int, target: str) -> Figure:
         f" {low[0]} to {high[1]} at {high[0]}."
     )
     levels = curve.kind == "levels"
-    kinds = {"levels": {"type": "category"}, "date": {"type": "date"}}
-    layout = {
-        "xaxis": _axis(_label(curve.name, 30), **kinds.get(curve.kind, {})),
-        "yaxis": _axis("effect", zeroline=True),
-        "height": 300,
-        "showlegend": False,
-    }
+    kind = {"levels": {"type": "category"}, "date": {"type": "date"}}.get(curve.kind, {})
+    layout = _layout(300, _axis(_label(curve.name, 30), **kind), _axis("effect", zeroline=True))
     rows = rows if levels else rows[:: max(1, len(rows) // 12)]
     if curve.missing is not None:
         caption += f" Where it is missing: {number(curve.missing[0])}."
@@ -203,11 +181,11 @@ def _effect_data(curve: Curve) -> list[Json]:
         return [_points(at, curve.value, curve.lower, curve.upper)]
     line = {"type": "scatter", "mode": "lines", "x": list(curve.at)}
     hidden = {**line, "line": {"width": 0}, "hoverinfo": "skip"}
-    shown = {"line": {"color": "var:accent", "width": 2.5}, "hovertemplate": "%{x}: %{y}<extra></extra>"}
+    drawn = {"color": "var:accent", "width": 2.5}
     return [
         {**hidden, "y": _digits(curve.lower)},
         {**hidden, "y": _digits(curve.upper), "fill": "tonexty", "fillcolor": "var:band"},
-        {**line, "y": _digits(curve.value), **shown},
+        _trace("scatter", curve.at, _digits(curve.value), "%{x}: %{y}", mode="lines", line=drawn),
     ]
 
 
@@ -224,12 +202,8 @@ def observed(facts: Facts) -> Figure:
         clouds.append(_cloud(p[~inside], y[~inside], "var:warn", "outside the band", "x"))
     ends = _digits([min(p.min(), y.min()), max(p.max(), y.max())])
     line = {"type": "scatter", "mode": "lines", "x": ends, "y": ends, "name": "equal", "hoverinfo": "skip"}
-    layout = {
-        "xaxis": _axis("predicted"),
-        "yaxis": _axis(_label(facts.fit.target, 30)),
-        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "entrywidth": 120},
-        "height": 420,
-    }
+    legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "entrywidth": 120}
+    layout = _layout(420, _axis("predicted"), _axis(_label(facts.fit.target, 30)), legend=legend)
     varied = facts.y.std() > 0 and facts.prediction.std() > 0
     correlation = number(float(np.corrcoef(facts.y, facts.prediction)[0, 1]), 3) if varied else "undefined"
     caption = (
@@ -254,34 +228,23 @@ def _by_part(facts: Facts) -> list[tuple[str, ...]]:
 
 def _cloud(x: Array, y: Array, colour: str, name: str, symbol: str) -> Json:
     """Return points of one colour."""
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": _digits(x),
-        "y": _digits(y),
-        "name": name,
-        "marker": {"color": colour, "size": 5, "opacity": 0.65, "symbol": symbol},
-        "hovertemplate": "predicted %{x}<br>observed %{y}<extra></extra>",
-    }
+    marker = {"color": colour, "size": 5, "opacity": 0.65, "symbol": symbol}
+    hover = "predicted %{x}<br>observed %{y}"
+    return _trace("scatter", _digits(x), _digits(y), hover, mode="markers", name=name, marker=marker)
 
 
 def residuals(error: Array) -> Figure:
     """Draw counts of residuals in bins of equal width."""
     inner = np.quantile(error, [0.005, 0.995])
     counts, edges = np.histogram(np.clip(error, *inner), bins=min(40, max(5, len(error) // 10)))
-    bars = {
-        "type": "bar",
-        "x": _digits((edges[:-1] + edges[1:]) / 2),
-        "y": counts.tolist(),
-        "width": float(edges[1] - edges[0]) or 1.0,
-        "marker": {"color": "var:accent"},
-        "hovertemplate": "near %{x}: %{y} rows<extra></extra>",
-    }
+    middles, width = _digits((edges[:-1] + edges[1:]) / 2), float(edges[1] - edges[0]) or 1.0
+    marker = {"color": "var:accent"}
+    bars = _trace("bar", middles, counts.tolist(), "near %{x}: %{y} rows", width=width, marker=marker)
     shares = (0.05, 0.25, 0.5, 0.75, 0.95)
     rows = [(percent(share), number(float(np.quantile(error, share)))) for share in shares]
     caption = (
         f"Residuals, observed less predicted. Half of them lie between {rows[1][1]} and {rows[3][1]}; the middle is"
         f" {rows[2][1]}. The outermost 1 % are drawn in at the ends."
     )
-    layout = {"xaxis": _axis("residual"), "yaxis": _axis("rows"), "height": 300}
+    layout = _layout(300, _axis("residual"), _axis("rows"))
     return Figure("residuals", "Residuals", caption, [bars], layout, ("share of rows below", "residual"), rows)

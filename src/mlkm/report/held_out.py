@@ -6,7 +6,6 @@ categories, coordinates of texts.
 
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,55 +78,43 @@ def score(name: str, y: Array, prediction: Array, seconds: float | None = None) 
     return Score(name, mse**0.5, float(np.abs(error).mean()), 1 - mse / spread if spread else float("nan"), seconds)
 
 
-class SimpleModel(Protocol):
-    """A regressor of scikit-learn."""
+def baselines(rows: Block, targets: Array, held_out: Array, y: Array) -> list[Score]:
+    """Return the errors of gradient boosting, ridge regression and the mean.
 
-    def fit(self, X: Array, y: Array, sample_weight: Array) -> "SimpleModel":
-        """Fit the model to weighted rows."""
+    Parameters
+    ----------
+    rows : the training rows in inputs of the fit
+    targets : their targets in units of y
+    held_out, y : the held-out rows in the same inputs, and their outcomes
+    """
+    # Imported here, since `import mlkm` need not wait for them.
+    from sklearn.dummy import DummyRegressor
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from sklearn.linear_model import RidgeCV
 
-    def predict(self, X: Array) -> Array:
-        """Return predictions at rows."""
-
-
-@dataclass(frozen=True)
-class BaselineComparison:
-    """Training rows in inputs of the fit, their targets in units of y, and the held-out rows in the same inputs."""
-
-    rows: Block
-    targets: Array
-    held_out: Array
-
-    def baselines(self, y: Array) -> list[Score]:
-        """Return the errors of gradient boosting, ridge regression and the mean."""
-        # Imported here, since `import mlkm` need not wait for them.
-        from sklearn.dummy import DummyRegressor
-        from sklearn.ensemble import HistGradientBoostingRegressor
-        from sklearn.linear_model import RidgeCV
-
-        levels = np.flatnonzero(self.rows.inputs.levels)
-        frequent = {int(j): most_frequent(self.rows.X[:, j], DETAIL.boosting_levels) for j in levels}
-        boosting = HistGradientBoostingRegressor(categorical_features=levels, random_state=0)
-        ridge = RidgeCV(np.array(DETAIL.ridge_penalties) * max(1.0, len(self.rows) / 1000))
-        coded = [_coded(X, frequent) for X in (self.rows.X, self.held_out)]
-        flat = [_indicators(X, frequent) for X in (self.rows.X, self.held_out)]
-        return [
-            self._fitted("gradient boosting", boosting, coded, y),
-            self._fitted("ridge regression", ridge, flat, y),
-            self._fitted("mean", DummyRegressor(), flat, y),
-        ]
-
-    def _fitted(self, name: str, model: SimpleModel, X: list[Array], y: Array) -> Score:
-        """Return the errors of a model fitted to X[0] at the held-out rows X[1]."""
+    levels = np.flatnonzero(rows.inputs.levels)
+    frequent = {int(j): most_frequent(rows.X[:, j], DETAIL.boosting_levels) for j in levels}
+    boosting = HistGradientBoostingRegressor(categorical_features=levels, random_state=0)
+    ridge = RidgeCV(np.array(DETAIL.ridge_penalties) * max(1.0, len(rows) / 1000))
+    coded, flat = ([made(X, frequent) for X in (rows.X, held_out)] for made in (_coded, _indicators))
+    models = (
+        ("gradient boosting", boosting, coded),
+        ("ridge regression", ridge, flat),
+        ("mean", DummyRegressor(), flat),
+    )
+    scores = []
+    for name, model, (training, new) in models:
         begin = perf_counter()
         with threadpool_limits(1, user_api="openmp"):  # on a busy machine the threads of boosting wait for each other
-            model.fit(X[0], self.targets, sample_weight=self.rows.weights)
-            prediction = np.asarray(model.predict(X[1]))
-        return score(name, y, prediction, perf_counter() - begin)
+            prediction = np.asarray(model.fit(training, targets, sample_weight=rows.weights).predict(new))
+        scores.append(score(name, y, prediction, perf_counter() - begin))
+    return scores
 
-    def n_seen(self, targets: Array) -> int:
-        """Return how many held-out rows, with these standardised targets, are training rows."""
-        known = {row.tobytes() for row in np.hstack([self.rows.X, self.rows.Y])}
-        return sum(row.tobytes() in known for row in np.hstack([self.held_out, targets]))
+
+def n_seen(rows: Block, held_out: Array, targets: Array) -> int:
+    """Return how many held-out rows, with these standardised targets, are training rows."""
+    known = {row.tobytes() for row in np.hstack([rows.X, rows.Y])}
+    return sum(row.tobytes() in known for row in np.hstack([held_out, targets]))
 
 
 def most_frequent(values: Array | NDArray[np.str_], most: int, least_rows: int = 1) -> NDArray[np.generic]:
