@@ -4,10 +4,7 @@ from functools import singledispatch
 from os import PathLike
 from typing import TYPE_CHECKING
 
-import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import KernelMachine
@@ -16,9 +13,9 @@ from ..runtime.atomic import atomic_write
 from ..runtime.checks import file_path, one_of
 from .graph import Graph, package
 from .inputs import Source
-from .intervals import band_ends
+from .intervals import add_band
 from .machines import machine_mean
-from .scikit_learn import before_last
+from .scikit_learn import through_steps
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -30,22 +27,12 @@ def export(model: BaseEstimator, path: str | PathLike[str] | None, dtype: str) -
     target = None if path is None else file_path("path", path)
     package("onnx")
     graph = Graph()
-    _add_outputs(*_through_steps(model, Source(graph, dtype)))
+    _add_outputs(*through_steps(model, Source(graph, dtype)))
     result = graph.model()
     if target is not None:
         with atomic_write(target) as file:
             file.write(result.SerializeToString())
     return result
-
-
-def _through_steps(model: BaseEstimator, source: Source) -> tuple[BaseEstimator, Source]:
-    """Return the last step of a pipeline, and the rows as it sees them."""
-    if isinstance(model, FrozenEstimator):
-        return _through_steps(model.estimator, source)
-    if not isinstance(model, Pipeline):
-        return model, source
-    check_is_fitted(model)
-    return _through_steps(model.steps[-1][1], before_last(model, source))
 
 
 @singledispatch
@@ -65,13 +52,4 @@ def _add_mean(model: KernelMachine, source: Source) -> None:
     source.graph.output("mean", machine_mean(model, source), source.dtype, shape)
 
 
-@_add_outputs.register
-def _add_band(model: ConformalRegressor, source: Source) -> None:
-    """Add mean, lower and upper, without an axis of levels where a single one was asked for."""
-    check_is_fitted(model, "estimator_")
-    _, source = _through_steps(model.estimator_, source)
-    mean, lower, upper, n_levels = band_ends(model, source)
-    outputs = model.row_shape_
-    shape = outputs if np.ndim(model.confidence_level) == 0 else (n_levels, *outputs)
-    for name, tensor, row in (("mean", mean, outputs), ("lower", lower, shape), ("upper", upper, shape)):
-        source.graph.output(name, tensor, source.dtype, row)
+_add_outputs.register(ConformalRegressor, add_band)

@@ -10,6 +10,7 @@ from functools import singledispatch
 import numpy as np
 from scipy.linalg import lapack
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array
 from ..base import KernelMachine
@@ -17,7 +18,6 @@ from ..conformal.bands import Band, Request, SplitBand
 from ..conformal.quantile import QuantileBand
 from ..conformal.regressor import ConformalRegressor
 from ..conformal.scores import ScoredRegressor
-from ..conformal.wrapped_estimator import last_step
 from ..model.machine import Features
 from ..model.prior import Prior
 from ..model.sum_kernel import SumKernel
@@ -30,20 +30,25 @@ from ..solve.tangent import Flat, InnerProducts, Tangent
 from ..solve.uncertainty import RidgeUncertainty
 from .graph import Graph
 from .inputs import Source, level_numbers, standardised
-from .machines import back_transformed_deviation, first_features, last_inputs, machine_output, on_ranks, standard_inputs
-from .scikit_learn import regressor_mean
+from .machines import back_transformed, first_features, last_inputs, machine_output, on_ranks, standard_inputs
+from .scikit_learn import regressor_mean, through_steps
 
 
-def band_ends(regressor: ConformalRegressor, source: Source) -> tuple[str, str, str, int]:
-    """Return the mean (n, k), both ends (n, levels, k), and the number of levels."""
-    graph, band = source.graph, _split(regressor.band_, regressor)
-    levels = exact_levels(regressor.confidence_level)
-    f, *score = _score(band.scored, source)
+def add_band(model: ConformalRegressor, source: Source) -> None:
+    """Add mean, lower and upper to the graph, without an axis of levels where a single one was asked for."""
+    check_is_fitted(model, "estimator_")
+    last, source = through_steps(model.estimator_, source)
+    graph, band = source.graph, _split(model.band_, model)
+    levels = exact_levels(model.confidence_level)
+    f, *score = _score(band.scored, last, source)
     lower, upper, unit = (graph("Unsqueeze", tensor, [1]) for tensor in score)
     reach = graph("Mul", band.thresholds(Request(levels), 1), unit)
     centre = graph("Div", graph("Add", lower, upper), 2.0)
-    low = graph("Min", graph("Sub", lower, reach), centre)
-    return f, low, graph("Max", graph("Add", upper, reach), centre), len(levels)
+    low, high = graph("Min", graph("Sub", lower, reach), centre), graph("Max", graph("Add", upper, reach), centre)
+    row = model.row_shape_
+    shape = row if np.ndim(model.confidence_level) == 0 else (len(levels), *row)
+    for name, tensor, at_row in (("mean", f, row), ("lower", low, shape), ("upper", high, shape)):
+        graph.output(name, tensor, source.dtype, at_row)
 
 
 @singledispatch
@@ -66,10 +71,9 @@ def _without_groups(band: SplitBand, regressor: ConformalRegressor) -> SplitBand
     return band
 
 
-def _score(scored: ScoredRegressor, source: Source) -> tuple[str, str, str, str]:
+def _score(scored: ScoredRegressor, last: BaseEstimator, source: Source) -> tuple[str, str, str, str]:
     """Return f, lower, upper and the unit u of a score, each (n, k), as `ScoredRegressor.predict` does."""
-    graph, last = source.graph, last_step(scored.model)
-    f = regressor_mean(last, source)
+    graph, f = source.graph, regressor_mean(last, source)
     if scored.score == "variance" or scored.spread is not None:
         unit = _sigma(last, source) if scored.spread is None else regressor_mean(scored.spread, source)
         return f, f, f, graph("Max", unit, np.asarray(scored.least, np.float64))
@@ -116,8 +120,8 @@ def _std_of_stack(uncertainty: StackUncertainty, graph: Graph, Z: str) -> str:
     there is one."""
     noise: Array | str = uncertainty.noise
     if (transformed := uncertainty.transformed) is not None:
-        f = machine_output(graph, uncertainty.machines[1], Z, double=True)
-        spread = graph("Min", back_transformed_deviation(graph, f, transformed.back_transform), uncertainty.facts.reach)
+        f, back = machine_output(graph, uncertainty.machines[1], Z, double=True), transformed.back_transform
+        spread = graph("Min", back_transformed(graph, f, back.knots, back.deviations), uncertainty.facts.reach)
         relative = graph("Div", graph("Add", graph("Mul", spread, spread), 1e-300), uncertainty.spread)
         v = float(transformed.noise_share)
         noise = graph("Mul", graph("Add", graph("Mul", relative, v), 1 - v), noise)

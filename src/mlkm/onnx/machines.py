@@ -13,7 +13,7 @@ from ..base import KernelMachine
 from ..data.preparation import Preparation
 from ..data.scaling import InputRange, units_of
 from ..model.machine import Machine
-from ..model.transforms import BackTransform, RankTransform
+from ..model.transforms import RankTransform
 from ..runtime.rules import RULES
 from ..runtime.sizes import EXPORT_ERROR
 from .graph import Graph
@@ -48,8 +48,8 @@ def _average(graph: Graph, machines: Sequence[Machine], Z: str, double: bool) ->
     """Return the average of what machines predict, (n, k)."""
     outputs = []
     for machine in machines:
-        f = machine_output(graph, machine, Z, double)
-        outputs.append(f if machine.back_transform is None else _back_transformed(graph, f, machine.back_transform))
+        f, back = machine_output(graph, machine, Z, double), machine.back_transform
+        outputs.append(f if back is None else back_transformed(graph, f, back.knots, back.means, beyond=True))
     total = graph.total(outputs)
     return total if len(outputs) == 1 else graph("Div", total, float(len(outputs)))
 
@@ -130,14 +130,9 @@ def on_ranks(graph: Graph, Z: str, ranks: RankTransform | None) -> str:
     return Z if ranks is None else piecewise(graph, Z, ranks.knots, ranks.values)
 
 
-def _back_transformed(graph: Graph, f: str, back_transform: BackTransform) -> str:
-    """Return E[y] where transformed targets are predicted as f."""
-    return piecewise(graph, f, tuple(back_transform.knots.T), tuple(back_transform.means.T), beyond=True)
-
-
-def back_transformed_deviation(graph: Graph, f: str, back_transform: BackTransform) -> str:
-    """Return the standard deviation of y where transformed targets are predicted as f."""
-    return piecewise(graph, f, tuple(back_transform.knots.T), tuple(back_transform.deviations.T))
+def back_transformed(graph: Graph, f: str, knots: Array, values: Array, beyond: bool = False) -> str:
+    """Return E[y], or the standard deviation of y, where transformed targets are predicted as f."""
+    return piecewise(graph, f, tuple(knots.T), tuple(values.T), beyond)
 
 
 def piecewise(graph: Graph, X: str, knots: Sequence[Array], values: Sequence[Array], beyond: bool = False) -> str:

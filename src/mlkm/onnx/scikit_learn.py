@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
 from ..base import KernelMachine
 from ..estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
@@ -38,13 +40,18 @@ def regressor_mean(model: BaseEstimator, source: Source) -> str:
 regressor_mean.register(KernelMachine, machine_mean)
 
 
-def before_last(pipeline: Pipeline, source: Source) -> Source:
-    """Return the rows as the last step of a pipeline sees them."""
-    for _, step in pipeline.steps[:-1]:
+def through_steps(model: BaseEstimator, source: Source) -> tuple[BaseEstimator, Source]:
+    """Return the last step of a pipeline, and the rows as it sees them."""
+    if isinstance(model, FrozenEstimator):
+        return through_steps(model.estimator, source)
+    if not isinstance(model, Pipeline):
+        return model, source
+    check_is_fitted(model)
+    for _, step in model.steps[:-1]:
         if step is not None and not isinstance(step, str):  # "passthrough"
             made = _imputed(step, source) if _only_imputes(step) else _inlined(step, source)
             source = Source(source.graph, source.dtype, made)
-    return source
+    return through_steps(model.steps[-1][1], source)
 
 
 def _only_imputes(step: BaseEstimator) -> bool:
