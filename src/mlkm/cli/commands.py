@@ -1,11 +1,16 @@
-"""The commands of `mlkm`: here those that take a model file, `predict`, `inspect`, `report` and `export`."""
+"""The program `mlkm`, its version and its help, and the commands that take a model file: `predict`, `inspect`, `report`
+and `export`."""
 
-from dataclasses import dataclass
+from functools import partial
+from operator import add
 from pathlib import Path
 from typing import Annotated, Any, cast
 
+import numpy as np
 import typer
 
+from .._types import IntArray
+from .._version import __version__
 from ..data.rows import Block
 from ..data.tables.cells import Table
 from ..fit.apply import names_of, new_rows, predict_table
@@ -13,13 +18,42 @@ from ..onnx import to_onnx
 from ..report.facts import FitRecord, ReportedModel, fit_facts, reported_model
 from ..report.page import make_report, plotly_script
 from ..report.words import number, percent, plural
-from .app import Json, ModelFile, app, check_level, check_output, load_model
-from .console import UsageError, console_of
+from .console import Json, UsageError, check_level, check_output, console_of, load_model
 from .demo import demo
 from .fit import fit
 from .input_table import check_columns, open_input, read_target_rows
 
-__all__ = ["app"]
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+ModelFile = Annotated[Path, typer.Argument(help="A model that mlkm fit or mlkm.save wrote.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"mlkm {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _mlkm(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Fit Multi-Layer Kernel Machines: regression that needs no tuning, with prediction bands.
+
+    \b
+    Examples:
+      mlkm fit houses.csv --target price --out model.mlkm --report report.html
+      mlkm predict model.mlkm new.csv --out predictions.csv
+      mlkm inspect model.mlkm
+      mlkm report model.mlkm later.csv --out report.html
+      mlkm export model.mlkm --onnx model.onnx
+      mlkm demo
+
+    Tables are CSV, Parquet or Feather files with a line of names: numbers, categories, words, dates and missing values
+    as they are. Exit codes: 0 fine, 1 failed, 2 the command was wrong, 130 interrupted, 143
+    terminated.
+    """
 
 
 def predict(
@@ -58,10 +92,11 @@ def predict(
             rows = new_rows(source, fitted)
         with console.working(f"predicting {table}"):
             predict_table(fitted, rows, out, confidence_level=confidence_level)
-            n, outside = rows.map_reduce(RowsOutside(reported_model(fitted)), _added)
+            known = reported_model(fitted)
+            n, outside = map(int, rows.map_reduce(partial(_rows_outside, known), add))
         if outside:
             console.note(f"{plural(outside, 'row')} outside the range of the training rows: less is known about them.")
-        data = {"predictions": str(out), "rows": n, "outside": outside}
+        data = {"predictions": str(out), "rows": n, "outside": None if known is None else outside}
         console.result(data, [("rows", f"{n:,}")], f"The predictions are in {out}.")
 
 
@@ -70,18 +105,9 @@ def _target(model: Any) -> str | None:
     return cast(FitRecord, getattr(model, "fit_facts_", {})).get("target")
 
 
-@dataclass(frozen=True)
-class RowsOutside:
-    """A function that counts the rows of a block, and those outside the training range where the model knows it."""
-
-    model: ReportedModel | None
-
-    def __call__(self, block: Block[Table]) -> tuple[int, int | None]:
-        return len(block), None if self.model is None else int((self.model.outside(block.X) > 0).sum())
-
-
-def _added(a: tuple[int, int | None], b: tuple[int, int | None]) -> tuple[int, int | None]:
-    return a[0] + b[0], None if a[1] is None or b[1] is None else a[1] + b[1]
+def _rows_outside(model: ReportedModel | None, block: Block[Table]) -> IntArray:
+    """Return the numbers of rows of a block, and of those outside the training range where a model knows it."""
+    return np.array([len(block), 0 if model is None else np.count_nonzero(model.outside(block.X) > 0)])
 
 
 def inspect(model: ModelFile, as_json: Json = False) -> None:
@@ -94,7 +120,6 @@ def inspect(model: ModelFile, as_json: Json = False) -> None:
     """
     with console_of(as_json) as console:
         facts = fit_facts(load_model(model))
-        relevance = [] if facts.relevance is None else facts.relevance.tolist()
         size = model.stat().st_size
         data = {
             "file": str(model),
@@ -102,7 +127,7 @@ def inspect(model: ModelFile, as_json: Json = False) -> None:
             "model": facts.model,
             "rows": facts.rows,
             "columns": dict(facts.columns),
-            "relevance": dict(zip(facts.names, relevance, strict=True)),
+            "relevance": facts.relevance_by_name,
             "leave_one_out_rmse": facts.loo_rmse,
             "confidence_level": facts.level,
             "calibration": facts.n_calibration,

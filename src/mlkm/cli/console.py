@@ -1,4 +1,5 @@
-"""The output of a command: results on standard output, notes and progress on standard error, and an exit code.
+"""What commands share: model files, checks of outputs, results on standard output, notes and progress on standard
+error, and an exit code.
 
 Exit codes: 0 fine, 1 the work failed, 2 the command was wrong, 130 interrupted, 143 terminated.
 """
@@ -10,18 +11,23 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console as RichConsole
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from ..runtime.atomic import interrupted_by_sigterm
+from ..data.table_files import is_hidden
+from ..files import load
+from ..runtime.atomic import check_writable, interrupted_by_sigterm
 from ..runtime.callbacks import left_in_words
+from ..runtime.confidence import exact_level
 from ..runtime.progress import Event, telling
 
 FAILED, USAGE = 1, 2
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
 
 class UsageError(Exception):
@@ -143,3 +149,47 @@ def sentence(problem: Exception) -> str:
     text = " ".join(str(problem).split())
     known = isinstance(problem, (ValueError, TypeError, OSError, ImportError, MemoryError))
     return text if known and text else f"{type(problem).__name__}: {text or 'no more is known'}."
+
+
+def load_model(path: Path) -> Any:
+    """Return the model in a file."""
+    if not path.exists():
+        raise UsageError(f"There is no file {str(path)!r}.")
+    if path.is_dir():
+        raise UsageError(f"A model is a file; got {str(path)!r}, which is a folder.")
+    return load(path)
+
+
+def check_level(level: float) -> None:
+    """Refuse a confidence level that is not between 0 and 1."""
+    try:
+        exact_level(level)
+    except (TypeError, ValueError) as problem:
+        raise UsageError(f"--confidence-level: {problem}") from None
+
+
+def check_output(path: Path, what: str, kinds: Sequence[str] = (), inputs: Sequence[Path] = ()) -> None:
+    """Refuse an output before any work is done for it.
+
+    Parameters
+    ----------
+    path : the file to be written
+    what : what it is called in messages
+    kinds : the endings that its name may have
+    inputs : files and folders that are read: the output may not be one of these files, nor in one of these folders,
+        where the next run would read it
+    """
+    try:
+        check_writable(path)
+    except OSError as problem:
+        raise UsageError(sentence(problem)) from None
+    if kinds and path.suffix.lower() not in kinds:
+        raise UsageError(f"The name of the {what} must end in {' or '.join(kinds)}; got {path.name!r}.")
+    place = path.resolve()
+    for source in (source.resolve() for source in inputs):
+        if place == source:
+            raise UsageError(f"The {what} would overwrite {str(path)!r}, which is read; give it another name.")
+        if source.is_dir() and place.is_relative_to(source) and not is_hidden(place, source):
+            raise UsageError(
+                f"The {what} would be in {str(source)!r}, whose files are read; put it into another folder."
+            )

@@ -23,8 +23,7 @@ from ..datasets import example2_truth, make_example2
 from ..estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from ..runtime.atomic import atomic_write
 from ..solve import GradientDescent
-from .app import Json, check_output
-from .console import console_of
+from .console import Json, check_output, console_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -234,18 +233,16 @@ def _plot_components(results: Mapping[str, DemoResult], data: DemoData, at: Arra
     """Draw each fit along one input beside the truth, in the layout of the paper's Figure 3, the last one boldly."""
     from matplotlib.figure import Figure
 
-    *_, last = results
-    figure, colours = Figure(figsize=(15.0, 3.9), layout="constrained"), dict(zip(results, (0, 1, 2, 4), strict=True))
+    figure = Figure(figsize=(15.0, 3.9), layout="constrained")
     axes = figure.subplots(1, 5, sharey=True)
+    styles = [("C0", "--", 1.2), ("C1", "--", 1.2), ("C2", "--", 1.2), ("#c0392b", "-", 1.8)]
     for j, ax in enumerate(axes):
         X = np.tile(at, (len(grid), 1))
         X[:, j] = grid
         ax.plot(grid, data.truth(X), color="black", linewidth=3.0, alpha=0.35, label="truth")
-        for name, result in results.items():
-            style = {"color": f"C{colours[name]}", "linewidth": 1.2, "linestyle": "--"}
-            if name == last:
-                style = {"color": "#c0392b", "linewidth": 1.8, "linestyle": "-"}
-            ax.plot(grid, result.model.predict(X) + data.y.mean(), label=name, **style)
+        for (name, result), (colour, line, width) in zip(results.items(), styles, strict=True):
+            f = result.model.predict(X) + data.y.mean()
+            ax.plot(grid, f, label=name, color=colour, linestyle=line, linewidth=width)
         ax.set_xlabel(f"$x_{{{j + 1}}}$")
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("fit, other inputs at 7/16")

@@ -23,8 +23,7 @@ from ..runtime.confidence import exact_level
 from ..runtime.rules import RULES
 from ..search.cost import said
 from ..search.policy import EFFORTS, check_effort
-from .app import Json, check_level, check_output
-from .console import Console, UsageError, console_of
+from .console import Console, Json, UsageError, check_level, check_output, console_of
 from .input_table import TargetRows, feature_names, open_input, read_target_rows
 
 CalibrationSplit = Literal["random", "time"]
@@ -90,10 +89,7 @@ def fit(
         if report is not None:
             with console.working("writing the report"):
                 held_out, interval, how = fitted.judged()
-                title = f"Report on {target}"
-                page = make_report(
-                    fitted.band, held_out.inputs, held_out.y, interval=interval, checked=how, title=title
-                )
+                page = make_report(fitted.band, held_out.inputs, held_out.y, interval=interval, checked=how)
         with console.working(f"saving {out}"):
             save(fitted.band, out)
             if page is not None and report is not None:
@@ -153,11 +149,8 @@ class FittedBand:
         which, how = "", f"each of {RULES.judging_folds} parts was judged by the other parts' band"
         if self.split == "time":
             which, how = "the later half of ", "the earlier half calibrated the band"
-        return (
-            self.calibration.take(at),
-            self.intervals[at],
-            f"These are {which}the calibration rows; for this page {how}.",
-        )
+        sentence = f"These are {which}the calibration rows; for this page {how}."
+        return self.calibration.take(at), self.intervals[at], sentence
 
 
 def fit_band(
@@ -223,7 +216,6 @@ def _write_result(console: Console, fitted: FittedBand, out: Path, report: Path 
     band, rows = fitted.band, fitted.calibration
     facts, error = fit_facts(band), score("model", rows.y, band.predict(rows.inputs))
     r2 = error.r2 if error.r2 == error.r2 else None
-    relevance = [] if facts.relevance is None else facts.relevance.tolist()
     time, level = facts.record["seconds"], percent(band.confidence_level)
     data = {
         "model": str(out),
@@ -239,13 +231,13 @@ def _write_result(console: Console, fitted: FittedBand, out: Path, report: Path 
         "held_out_rmse": error.rmse,
         "held_out_r2": r2,
         "leave_one_out_rmse": facts.loo_rmse,
-        "relevance": dict(zip(facts.names, relevance, strict=True)),
+        "relevance": facts.relevance_by_name,
     }
     drawn, condition = "drawn by chance", "they come from where these did"
     if fitted.split == "time":
         drawn, condition = "the last", "they are like the last rows"
     lines = [
-        ("fitted to", f"{plural(fitted.n_fitted, 'row')} of {plural(len(relevance), 'column')} in {seconds(time)}"),
+        ("fitted to", f"{plural(fitted.n_fitted, 'row')} of {plural(len(facts.names), 'column')} in {seconds(time)}"),
         ("calibrated on", f"{plural(len(rows), 'other row')}, {drawn}"),
         ("error there", f"{number(error.rmse)} (root mean square)" + ("" if r2 is None else f", R² {r2:.3f}")),
         ("band", f"{level} of new outcomes, as long as {condition}"),

@@ -78,6 +78,11 @@ class FitFacts:
         return list(self.columns)
 
     @property
+    def relevance_by_name(self) -> dict[str, float]:
+        """Return the relevance of every column, where it is known."""
+        return {} if self.relevance is None else dict(zip(self.names, self.relevance.tolist(), strict=True))
+
+    @property
     def kinds(self) -> Counter[str]:
         """Return how many columns are numbers, categories and dates."""
         return Counter(self.columns.values())
