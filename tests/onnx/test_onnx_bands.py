@@ -127,6 +127,6 @@ def test_bands_that_are_refused():
 
 
 def test_too_many_rows_for_a_variance_are_refused(monkeypatch):
-    monkeypatch.setattr("mlkm.onnx.intervals.EXPORTED_SIDE", 20)
+    monkeypatch.setattr("mlkm.onnx.export.EXPORTED_SIDE", 20)
     with pytest.raises(ValueError, match="up to 20 training rows or features"):
         mlkm.to_onnx(band("variance"))

@@ -46,20 +46,19 @@ class Graph:
     constants: dict[str, NDArray[np.generic]] = field(default_factory=dict)
     inputs: "dict[str, ValueInfoProto]" = field(default_factory=dict)
     outputs: "list[ValueInfoProto]" = field(default_factory=list)
-    _names: dict[object, str] = field(default_factory=dict)
+    _names: dict[tuple[object, ...], str] = field(default_factory=dict)
     _made: "dict[str, NodeProto]" = field(default_factory=dict)
-    _helper: ModuleType = field(default_factory=lambda: package("onnx.helper"))
+    _onnx: ModuleType = field(default_factory=lambda: package("onnx"))
 
     def model(self) -> "ModelProto":
         """Return the graph as a checked `onnx.ModelProto`."""
-        onnx = package("onnx")
-        constants = [onnx.numpy_helper.from_array(array, name) for name, array in self.constants.items()]
-        body = self._helper.make_graph(self.nodes, "mlkm", list(self.inputs.values()), self.outputs, constants)
+        constants = [self._onnx.numpy_helper.from_array(array, name) for name, array in self.constants.items()]
+        body = self._onnx.helper.make_graph(self.nodes, "mlkm", list(self.inputs.values()), self.outputs, constants)
         used = {"", *(node.domain for node in self.nodes)}
-        opsets = [self._helper.make_opsetid(domain, version) for domain, version in OPSETS.items() if domain in used]
+        opsets = [self._onnx.helper.make_opsetid(name, version) for name, version in OPSETS.items() if name in used]
         # with the operations of opset 18, format 8 is read by every onnxruntime since 1.14
-        model: ModelProto = self._helper.make_model(body, opset_imports=opsets, ir_version=8, producer_name="mlkm")
-        onnx.checker.check_model(model)
+        model: ModelProto = self._onnx.helper.make_model(body, opset_imports=opsets, ir_version=8, producer_name="mlkm")
+        self._onnx.checker.check_model(model)
         return model
 
     def new(self, kind: str) -> str:
@@ -78,12 +77,13 @@ class Graph:
     def __call__(self, kind: str, *inputs: Operand, domain: str = "", **attributes: Attribute) -> str:
         """Add an operation, unless it was added before, and return the name of its result."""
         names = self._unfused(kind, tuple(x if isinstance(x, str) else self.constant(x) for x in inputs))
-        node: NodeProto = self._helper.make_node(kind, names, [], domain=domain, **attributes)
-        key = node.SerializeToString(deterministic=True)
+        key = kind, names, domain, *attributes, *map(str, attributes.values())
         if key not in self._names:
-            self._names[key] = node.name = self.new(kind)
-            node.output.append(node.name)
-            self._made[node.name] = node
+            self._names[key] = output = self.new(kind)
+            node: NodeProto = self._onnx.helper.make_node(
+                kind, names, [output], name=output, domain=domain, **attributes
+            )
+            self._made[output] = node
             self.nodes.append(node)
         return self._names[key]
 
@@ -124,12 +124,12 @@ class Graph:
         while name in self.inputs:
             name += "_"
         shaped = self.cast(self("Reshape", tensor, [-1, *shape]), dtype)
-        self.nodes.append(self._helper.make_node("Identity", [shaped], [name], name=name))
+        self.nodes.append(self._onnx.helper.make_node("Identity", [shaped], [name], name=name))
         self.outputs.append(self._port(name, dtype, ["rows", *shape]))
 
     def _port(self, name: str, dtype: str, shape: Sequence[int | str | None]) -> "ValueInfoProto":
         """Return the name, the type and the shape of an input or output, as the package onnx has them."""
-        port: ValueInfoProto = self._helper.make_tensor_value_info(name, TYPES[dtype], shape)
+        port: ValueInfoProto = self._onnx.helper.make_tensor_value_info(name, TYPES[dtype], shape)
         return port
 
     # Operations that are needed all the time.
@@ -204,9 +204,9 @@ class Graph:
             ("MatMul", [weights, size], product),
             ("Reshape", [product, flat], result),
         ]
-        steps = [self._helper.make_node(kind, inputs, [made], name=made) for kind, inputs, made in operations]
+        steps = [self._onnx.helper.make_node(kind, inputs, [made], name=made) for kind, inputs, made in operations]
         ends = [self._port(row, "float64", [len(seen)])], [self._port(result, "float64", [None])]
-        body = self._helper.make_graph(steps, "row", *ends)
+        body = self._onnx.helper.make_graph(steps, "row", *ends)
         return self("Scan", self.columns(Z, seen), body=body, num_scan_inputs=1)
 
     def same_levels(self, weights: Array, Z: str, points: Array, dtype: DTypeLike) -> str:

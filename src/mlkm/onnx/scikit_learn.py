@@ -4,9 +4,8 @@ skl2onnx.
 What skl2onnx converts is in float64, since scalers cancel.
 """
 
-from collections.abc import Callable
 from functools import singledispatch
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -28,16 +27,19 @@ if TYPE_CHECKING:
     from skl2onnx.common._container import ModelComponentContainer
     from skl2onnx.common._topology import Operator, Scope
 
-Converter: TypeAlias = Callable[["Scope", "Operator", "ModelComponentContainer"], None]
-
 
 @singledispatch
-def regressor_mean(model: BaseEstimator, source: Source) -> str:
+def output_of(model: BaseEstimator, source: Source) -> str:
     """Return the mean of y by any fitted regressor, (n, k), in float64."""
     return source.graph.cast(_inlined(model, source), np.float64)
 
 
-regressor_mean.register(KernelMachine, machine_mean)
+output_of.register(KernelMachine, machine_mean)
+
+
+@output_of.register
+def _random_features(model: RandomFeatures, source: Source) -> str:
+    return model.map_.graph(source.graph, source.matrix(model.n_features_in_), source.double)
 
 
 def through_steps(model: BaseEstimator, source: Source) -> tuple[BaseEstimator, Source]:
@@ -115,47 +117,32 @@ def _merged(graph: Graph, model: "ModelProto", inputs: dict[str, str]) -> str:
 def register() -> None:
     """Register the estimators with skl2onnx; see `mlkm.onnx.register`."""
     update = package("skl2onnx").update_registered_converter
-    for kind in (MLKMRegressor, RKMRegressor, RandomFeatureRidge):
-        shape = _shape(lambda model: model.fitted_.preparation.n_outputs)
-        update(kind, f"Mlkm{kind.__name__}", shape, _converter(machine_mean), overwrite=True)
-    shape = _shape(lambda model: model.map_.n_features)
-    update(RandomFeatures, "MlkmRandomFeatures", shape, _converter(_random_features), overwrite=True)
+    for kind in (MLKMRegressor, RKMRegressor, RandomFeatureRidge, RandomFeatures):
+        update(kind, f"Mlkm{kind.__name__}", _declare, _convert, overwrite=True)
 
 
-def _random_features(model: RandomFeatures, source: Source) -> str:
-    return model.map_.graph(source.graph, source.matrix(model.n_features_in_), source.double)
+def _declare(operator: "Operator") -> None:
+    """Declare the output of an estimator for skl2onnx, in float64 if its first input is."""
+    types, model = package("skl2onnx.common.data_types"), operator.raw_operator
+    double = isinstance(operator.inputs[0].type, types.DoubleTensorType)
+    number = types.DoubleTensorType if double else types.FloatTensorType
+    width = model.map_.n_features if hasattr(model, "map_") else model.fitted_.preparation.n_outputs
+    operator.outputs[0].type = number([None, width])
 
 
-def _shape(width: Callable[[BaseEstimator], int]) -> Callable[["Operator"], None]:
-    """Return a function that declares an output (n, width), in float64 if the first input is."""
-
-    def declare(operator: "Operator") -> None:
-        types = package("skl2onnx.common.data_types")
-        double = isinstance(operator.inputs[0].type, types.DoubleTensorType)
-        number = types.DoubleTensorType if double else types.FloatTensorType
-        operator.outputs[0].type = number([None, width(operator.raw_operator)])
-
-    return declare
-
-
-def _converter(result: Callable[[BaseEstimator, Source], str]) -> Converter:
-    """Return a function that adds the operations of `result`, under new names, to a container of skl2onnx."""
-
-    def convert(scope: "Scope", operator: "Operator", container: "ModelComponentContainer") -> None:
-        """Add the operations, and the name of their result, to the container."""
-        onnx, types = package("onnx"), package("skl2onnx.common.data_types")
-        dtype = "float64" if isinstance(operator.outputs[0].type, types.DoubleTensorType) else "float32"
-        graph = Graph(prefix=scope.get_unique_variable_name("mlkm") + "/")
-        X = graph.side_by_side([graph.cast(name, np.float64) for name in operator.input_full_names])
-        tensor = graph.cast(result(operator.raw_operator, Source(graph, dtype, X)), dtype)
-        for name, array in graph.constants.items():
-            constant = onnx.numpy_helper.from_array(array, name)
-            container.add_initializer(name, constant.data_type, array.shape, constant)
-        for node in graph.nodes:
-            attributes = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
-            settings = {"op_domain": node.domain, "op_version": OPSETS[node.domain], "name": node.name}
-            container.add_node(node.op_type, list(node.input), list(node.output), **settings, **attributes)
-        output = operator.outputs[0].full_name
-        container.add_node("Identity", [tensor], [output], name=tensor + "/named", op_version=OPSETS[""])
-
-    return convert
+def _convert(scope: "Scope", operator: "Operator", container: "ModelComponentContainer") -> None:
+    """Add the operations of an estimator, under new names, and the name of their result to a container of skl2onnx."""
+    onnx, types = package("onnx"), package("skl2onnx.common.data_types")
+    dtype = "float64" if isinstance(operator.outputs[0].type, types.DoubleTensorType) else "float32"
+    graph = Graph(prefix=scope.get_unique_variable_name("mlkm") + "/")
+    X = graph.side_by_side([graph.cast(name, np.float64) for name in operator.input_full_names])
+    tensor = graph.cast(output_of(operator.raw_operator, Source(graph, dtype, X)), dtype)
+    for name, array in graph.constants.items():
+        constant = onnx.numpy_helper.from_array(array, name)
+        container.add_initializer(name, constant.data_type, array.shape, constant)
+    for node in graph.nodes:
+        attributes = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
+        settings = {"op_domain": node.domain, "op_version": OPSETS[node.domain], "name": node.name}
+        container.add_node(node.op_type, list(node.input), list(node.output), **settings, **attributes)
+    output = operator.outputs[0].full_name
+    container.add_node("Identity", [tensor], [output], name=tensor + "/named", op_version=OPSETS[""])
