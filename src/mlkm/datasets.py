@@ -153,16 +153,6 @@ def make_example2(
     return X, f + noise * rng.standard_normal(n), f
 
 
-def _trigonometric(X: Array, u: Array) -> Array:
-    value: Array = u[0] * np.sin(X) + u[1] * np.cos(X) + u[2] * np.sin(X) ** 2
-    return value
-
-
-def _sin_ratio(X: Array, c: Array) -> Array:
-    value: Array = np.sin(c[0] * X) / (2 - np.sin(c[1] * X))
-    return value
-
-
 def make_example3(
     n: int,
     d: int = 10,
@@ -211,10 +201,8 @@ def make_example3(
     noise = _check(n, d, noise)
     one_of("function", function, ("trig", "sin_ratio", "mix"))
     one_of("law", law, ("uniform", "normal"))
-    coefficient_rng, rng = (
-        generator(root_seed(coefficients, "coefficients"), Purpose.DATA, 3),
-        generator(root_seed(random_state), Purpose.DATA),
-    )
+    coefficient_rng = generator(root_seed(coefficients, "coefficients"), Purpose.DATA, 3)
+    rng = generator(root_seed(random_state), Purpose.DATA)
     u, c = coefficient_rng.uniform(1, 2, (3, d)), coefficient_rng.uniform(1, 2, (2, d))
     if law == "uniform":
         X = rng.uniform(-2, 2, (n, d))
@@ -222,8 +210,10 @@ def make_example3(
         covariance = 0.5 ** np.abs(np.subtract.outer(np.arange(d), np.arange(d)))
         X = rng.standard_normal((n, d)) @ np.linalg.cholesky(covariance).T
     n_trigonometric = {"trig": d, "sin_ratio": 0, "mix": d // 2}[function]
-    trig, ratio = slice(0, n_trigonometric), slice(n_trigonometric, d)
-    f = _trigonometric(X[:, trig], u[:, trig]).sum(axis=1) + _sin_ratio(X[:, ratio], c[:, ratio]).sum(axis=1)
+    left, right = np.split(X, [n_trigonometric], axis=1)
+    (u1, u2, u3), (c1, c2) = u[:, :n_trigonometric], c[:, n_trigonometric:]
+    trigonometric = u1 * np.sin(left) + u2 * np.cos(left) + u3 * np.sin(left) ** 2
+    f = trigonometric.sum(axis=1) + (np.sin(c1 * right) / (2 - np.sin(c2 * right))).sum(axis=1)
     return X, f + noise * rng.standard_normal(n), f
 
 

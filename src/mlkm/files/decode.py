@@ -31,9 +31,9 @@ class Decoder:
         self._arrays: dict[int, NDArray[np.generic]] = {}
         self._kinds: dict[str, Callable[[Json], object]] = {
             "array": self._array,
-            "bytes": self._bytes,
+            "bytes": lambda content: bytes(self.value(content).astype(np.uint8, casting="no")),
             "dict": lambda content: {self.value(key): self.value(one) for key, one in content},
-            "dtype": _dtype,
+            "dtype": lambda content: np.dtype(object) if content == "|O" else plain_type(content),
             "fraction": lambda content: Fraction(int(content[0]), int(content[1])),
             "name": self._trusted,
             "number": lambda content: PLAIN[content[0]].type(content[1]),
@@ -148,9 +148,6 @@ class Decoder:
             raise RefusedError(f"it has a record {name!r:.50}, which no model file has")
         return from_record(name, {key: self.value(one) for key, one in values.items()})
 
-    def _bytes(self, content: Json) -> bytes:
-        return bytes(self.value(content).astype(np.uint8, casting="no"))
-
     def _random(self, content: Json) -> np.random.RandomState:
         """Make a random number generator from its state."""
         name, key, place, has_normal, normal = map(self.value, content)
@@ -169,10 +166,6 @@ class Decoder:
             raise RefusedError("it has records with other fields than plain numbers, dates or words")
         parts: Any = {"names": names, "formats": formats, "offsets": offsets, "itemsize": raw.shape[-1]}
         return np.asarray(np.ascontiguousarray(raw).view(np.dtype(parts))[..., 0])
-
-
-def _dtype(name: Json) -> np.dtype[np.generic]:
-    return np.dtype(object) if name == "|O" else plain_type(name)
 
 
 def _shown(name: str) -> str:

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array
-from ..base import KernelMachine
-from ..conformal.regressor import ConformalRegressor
 from ..data.level_encoding import LevelNumbers
 from ..data.scaling import Standardiser
 from ..data.tables.cells import RawColumn
 from ..data.tables.columns import CYCLES, CategoryColumn, Column, DateColumn, NumberColumn
 from ..data.tables.reading import Reader
+from ..report.facts import JudgedModel, reported_model
 from ..runtime.checks import as_numbers, brief, one_of
 from ..runtime.sizes import CIRCLE_DIGITS
 from .graph import ML, Graph
@@ -119,12 +118,12 @@ def _date_inputs(column: DateColumn, source: Source, name: str) -> str:
     missing = graph("Equal", when, np.datetime64("NaT", "us").astype(np.int64))
     day = graph("Div", graph.cast(when, np.float64), np.timedelta64(1, "D") / np.timedelta64(1, "us"))
     day = graph("Where", missing, column.middle, day)
-    parts = [day]
+    parts, shift = [day], 10.0**CIRCLE_DIGITS
     for cycle in column.cycles:
         length = CYCLES[cycle]
         angle = graph("Div", graph("Mul", graph("Mod", day, length, fmod=1), 2 * np.pi), length)
         turned = graph("Add", angle, np.pi / 2)  # the sine there is the cosine
-        parts += [_rounded(graph, graph("Sin", x)) for x in (turned, angle)]
+        parts += [graph("Div", graph("Round", graph("Mul", graph("Sin", x), shift)), shift) for x in (turned, angle)]
     return graph.side_by_side([*parts, graph.cast(missing, np.float64)] if column.missing else parts)
 
 
@@ -159,35 +158,16 @@ def _numbers(graph: Graph, X: str, columns: Sequence[NumberColumn]) -> str:
     return graph.columns(both, [at for j in range(len(columns)) for at in (j, places.get(j)) if at is not None])
 
 
-def _rounded(graph: Graph, x: str) -> str:
-    shift = 10.0**CIRCLE_DIGITS
-    return graph("Div", graph("Round", graph("Mul", x, shift)), shift)
-
-
-def feed(model: object, X: object, dtype: str) -> dict[str, NDArray[np.generic]]:
+def feed(model: JudgedModel, X: object, dtype: str) -> dict[str, NDArray[np.generic]]:
     """Return the inputs of an exported model; see `mlkm.onnx.feed`."""
     one_of("dtype", dtype, ("float32", "float64"))
     if isinstance(model, type) or not hasattr(model, "predict"):
         raise TypeError(f"model must be a fitted regressor, band or pipeline; got {brief(model)}.")
     check_is_fitted(model)
-    return _fed(model, X, dtype)
-
-
-@singledispatch
-def _fed(model: object, X: object, dtype: str) -> dict[str, NDArray[np.generic]]:
-    """Return the inputs of an exported model, by name; pipelines take numbers."""
-    return {"X": np.asarray(as_numbers("X", X), dtype)}
-
-
-@_fed.register
-def _fed_to_band(model: ConformalRegressor, X: object, dtype: str) -> dict[str, NDArray[np.generic]]:
-    return feed(model.estimator_, X, dtype)
-
-
-@_fed.register
-def _fed_to_machine(model: KernelMachine, X: object, dtype: str) -> dict[str, NDArray[np.generic]]:
-    """Return the inputs of an exported regressor of this package: one matrix of numbers, or one input per column."""
-    reader, cells = model.fitted_.preparation.reader, model.read_table(X).columns
+    inner = reported_model(model)
+    if inner is None:  # such as a pipeline
+        return {"X": np.asarray(as_numbers("X", X), dtype)}
+    reader, cells = inner.fitted_.preparation.reader, inner.read_table(X).columns
     if is_numeric(reader):
         return {"X": _as_floats(np.stack(cells, axis=1), dtype)}
     named = zip(column_names(reader), reader.columns, cells, strict=True)

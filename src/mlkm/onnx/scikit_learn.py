@@ -74,9 +74,11 @@ def _imputed(step: SimpleImputer, source: Source) -> str:
 def _inlined(model: BaseEstimator, source: Source) -> str:
     """Return the output of a converted model at the rows of the source."""
     skl2onnx, number = package("skl2onnx"), package("skl2onnx.common.data_types").DoubleTensorType
-    d, columns = int(model.n_features_in_), _columns_by_name(model)
+    d = int(model.n_features_in_)
     X = source.matrix(d)
-    given = [("X", X, d)] if columns is None else [(c, source.graph.columns(X, [j]), 1) for j, c in enumerate(columns)]
+    given = [("X", X, d)]
+    if isinstance(model, ColumnTransformer) and hasattr(model, "feature_names_in_"):  # it finds columns by name
+        given = [(name, source.graph.columns(X, [j]), 1) for j, name in enumerate(model.feature_names_in_)]
     try:
         converted = skl2onnx.convert_sklearn(
             model, initial_types=[(name, number([None, width])) for name, _, width in given], target_opset=OPSETS
@@ -86,12 +88,6 @@ def _inlined(model: BaseEstimator, source: Source) -> str:
             f"{type(model).__name__} on numbers is not exported, since skl2onnx says: {str(error).splitlines()[0]}"
         ) from error
     return _merged(source.graph, converted, {name: tensor for name, tensor, _ in given})
-
-
-def _columns_by_name(model: BaseEstimator) -> list[str] | None:
-    """Return the names of columns where a step finds them by name."""
-    by_name = isinstance(model, ColumnTransformer) and hasattr(model, "feature_names_in_")
-    return list(model.feature_names_in_) if by_name else None
 
 
 def _merged(graph: Graph, model: "ModelProto", inputs: dict[str, str]) -> str:

@@ -3,7 +3,7 @@ security policy forbids it to."""
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -119,8 +119,9 @@ def page(facts: Facts, library: str, title: str | None = None) -> str:
 def _body(facts: Facts, figures: dict[str, Figure], title: str) -> str:
     """Return the header with the key numbers, the sections that have something to say, and the footer."""
     effects = _beside([figure for name, figure in figures.items() if name.startswith("effect-")])
+    watched = "".join(f"<li>{escape(sentence)}</li>" for sentence in watch_out(facts))
     sections = [
-        ("watch", "What to watch out for", f'<ul class="watch">{_items(watch_out(facts))}</ul>'),
+        ("watch", "What to watch out for", f'<ul class="watch">{watched}</ul>'),
         ("fitted", "What was fitted", _fitted(facts.fit)),
         ("accuracy", "How accurate it is", _accuracy(facts) + _beside(_named(figures, "accuracy"))),
         ("band", "How far to trust the band", _band(facts) + _beside(_named(figures, "coverage-along", "coverage-by"))),
@@ -293,10 +294,6 @@ def _figure(figure: Figure) -> str:
         f' aria-label="{title}. {caption}"></div><figcaption>{caption}</figcaption>'
         f"<details><summary>{title}, as a table</summary>{table}</details></figure>\n"
     )
-
-
-def _items(sentences: Iterable[str]) -> str:
-    return "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
 
 
 def _table(
