@@ -1,5 +1,5 @@
-"""What commands share: model files, checks of outputs, results on standard output, notes and progress on standard
-error, and an exit code.
+"""Everything that commands share: they read model files and check outputs here, write results to standard output, notes
+and progress to standard error, and end with an exit code.
 
 Exit codes: 0 fine, 1 the work failed, 2 the command was wrong, 130 interrupted, 143 terminated.
 """

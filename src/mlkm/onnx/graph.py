@@ -94,6 +94,7 @@ class Graph:
         scales = self._is_scaling(kind, names)
 
         def fuses(name: str) -> bool:
+            """Return whether onnxruntime would fuse this operation with the one that makes an input."""
             node = self._made.get(name)
             if node is None:
                 return False
