@@ -5,8 +5,8 @@ here, once, by passes over blocks of rows, and applied to every later row by its
 """
 
 import operator
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._types import Array, IntArray
 from ..runtime.rules import RULES
 from .level_encoding import CrossedNumbers, LevelNumbers, LevelSums, fit_numbers, level_sums, many_levels
-from .rows import Block, GivenRows, LocalRows, MemoryRows, Rows, block_rows, blocks, is_dask
+from .rows import NO_WEIGHT, Block, GivenRows, MemoryRows, Rows, is_dask
 from .scaling import (
     NO_TARGET,
     InputRange,
@@ -25,10 +25,10 @@ from .scaling import (
     check_near,
     checked_targets,
     checked_weights,
-    merged_if_any,
+    merged_stats,
     stats_of,
 )
-from .scan import NO_WEIGHT, Scan, distinct_rows, merged_in_order, parts, row_hashes
+from .scan import Scan, distinct_rows, merged_in_order, parts, row_hashes
 from .tables.cells import Table
 from .tables.columns import CategoryColumn
 from .tables.reading import Reader
@@ -173,29 +173,19 @@ class TrainingInputs:
             X = self.levels.numbers(X, block.Y)
         return X if self.winsorised is None else self.winsorised.winsorise(X)
 
+    def unscaled(self, block: Block[Table]) -> Block:
+        """Return a block of training rows with its inputs in their units."""
+        return Block(self(block), block.Y, block.weights, kinds=self.kinds)
 
-@dataclass(frozen=True)
-class _InputStats:
-    """The statistics of the inputs of a block, without rows of weight zero."""
-
-    inputs: TrainingInputs
-
-    def __call__(self, block: Block[Table]) -> Stats | None:
-        counted = block.weights > 0
-        return stats_of(self.inputs(block)[counted], block.weights[counted]) if counted.any() else None
+    def stats(self, block: Block[Table]) -> Stats:
+        """Return the statistics of the inputs of a block."""
+        return stats_of(self(block), block.weights)
 
 
-@dataclass(frozen=True)
-class _SumsOfLevels:
-    """The sums by level of a block."""
-
-    reader: Reader
-    y_scaler: Standardiser
-    many: dict[int, int]
-
-    def __call__(self, block: Block[Table]) -> LevelSums:
-        X, Y = self.reader.encoded(block.X), self.y_scaler.forward(block.Y)
-        return level_sums(X, block.Y, Y, block.weights, self.many)
+def _sums_of_levels(reader: Reader, y_scaler: Standardiser, many: dict[int, int], block: Block[Table]) -> LevelSums:
+    """Return the sums by level of a block."""
+    X, Y = reader.encoded(block.X), y_scaler.forward(block.Y)
+    return level_sums(X, block.Y, Y, block.weights, many)
 
 
 def fit_preparation(
@@ -214,20 +204,21 @@ def fit_preparation(
     automatic : whether scales are automatic
     beyond : by how many ranges of the targets predictions may exceed these
     """
-    if found.targets is None:
+    if not len(found.targets.mean):
         raise ValueError(NO_TARGET)
     targets, y_scaler = found.targets, found.targets.standardiser()
     reader = Reader(found.fitted_columns(), rows.names)
-    inputs = TrainingInputs(reader)
+    inputs, weighted = TrainingInputs(reader), rows.counted()
     if reader.inputs.levels.any() and not with_levels:
         inputs = replace(inputs, levels=_fit_levels(rows, found.n, reader, y_scaler))
-    numbers = inputs.kinds.numbers
-    stats = found.numbers if found.numbers is not None and inputs.levels is None else _stats(rows, inputs)
+    numbers, stats = inputs.kinds.numbers, found.numbers
+    if stats is None or inputs.levels is not None:
+        stats = weighted.map_reduce(inputs.stats, merged_stats)
     input_range = InputRange.from_ends(stats.ends, automatic and found.n >= RULES.winsorised_rows, numbers)
     extreme = (input_range.low > stats.low[0]) | (input_range.high < stats.high[1])
     if extreme[numbers].any():
         inputs = replace(inputs, winsorised=input_range)
-        stats = _stats(rows, inputs)
+        stats = weighted.map_reduce(inputs.stats, merged_stats)
     levels = None if inputs.levels is None else inputs.levels.whole
     x_scaler = stats.standardiser(np.inf, ~numbers)
     low, high = targets.low[0], targets.high[1]
@@ -242,7 +233,7 @@ def _fit_levels(rows: Rows[Table], n: int, reader: Reader, y_scaler: Standardise
     """Return numbers for levels, by one pass over the rows where an input has many."""
     n_levels = _numbers_of_levels(reader)
     many = many_levels(n_levels, n)
-    sums = rows.map_reduce(_SumsOfLevels(reader, y_scaler, many), operator.add) if many else None
+    sums = rows.map_reduce(partial(_sums_of_levels, reader, y_scaler, many), operator.add) if many else None
     return fit_numbers(reader.inputs, n_levels, sums)
 
 
@@ -254,23 +245,6 @@ def _numbers_of_levels(reader: Reader) -> dict[int, int]:
         j: len(column.levels) + column.missing if isinstance(column, CategoryColumn) else 2
         for j, column in columns.items()
     }
-
-
-def _stats(rows: Rows[Table], inputs: TrainingInputs) -> Stats:
-    found = rows.map_reduce(_InputStats(inputs), merged_if_any)
-    if found is None:
-        raise ValueError(NO_WEIGHT)
-    return found
-
-
-@dataclass(frozen=True)
-class Unscaled:
-    """Blocks of training rows with their inputs in their units."""
-
-    inputs: TrainingInputs
-
-    def __call__(self, block: Block[Table]) -> Block:
-        return Block(self.inputs(block), block.Y, block.weights, kinds=self.inputs.kinds)
 
 
 @dataclass(frozen=True)
@@ -354,9 +328,9 @@ def as_rows(X: Any, y: Any, sample_weight: Any) -> Rows[Table] | None:
             raise ValueError("A table that was opened names its target and weights itself; call fit(table) alone.")
         return X
     if any(map(is_dask, (X, y, sample_weight))):
-        from .dask import dask_rows
+        from .dask import DaskRows
 
-        return dask_rows(X, y, sample_weight)
+        return DaskRows(X, y, sample_weight)
     return mapped_rows(X, y, sample_weight) if isinstance(X, np.memmap) else None
 
 
@@ -366,40 +340,20 @@ def table_rows(table: Table, y: Array, weights: Array | None) -> MemoryRows[Tabl
     return MemoryRows(Block(table, Y, np.ones(len(Y)) if weights is None else weights), table.names, y.ndim == 1)
 
 
-@dataclass(frozen=True)
-class ArrayRows(LocalRows[Table]):
-    """An array of numbers, which may be a memmap: columns are made a block at a time."""
-
-    X: NDArray[Any]
-    Y: NDArray[Any]
-    weights: Array
-    single_output: bool
-    names: tuple[str, ...] | None = None
-
-    @property
-    def n_columns(self) -> int:
-        """Return the number of columns."""
-        return int(self.X.shape[1])
-
-    @property
-    def n(self) -> int:
-        """Return the number of rows."""
-        return len(self.X)
-
-    def n_blocks(self) -> int:
-        """Return the number of blocks."""
-        return -(-len(self.X) // block_rows(self.n_columns))
-
-    def blocks(self) -> Iterator[Block[Table]]:
-        """Yield the blocks, in order, with columns of float64."""
-        for at in blocks(len(self.X), block_rows(self.n_columns)):
-            # row by row in memory, so that columns are read at once
-            columns = np.ascontiguousarray(np.asarray(self.X[at]).T, np.float64)
-            Y = np.asarray(self.Y[at], np.float64).reshape(at.stop - at.start, -1)
-            yield Block(Table(tuple(columns), self.names), Y, self.weights[at])
+def array_rows(X: NDArray[Any], Y: NDArray[Any], weights: Array, single_output: bool) -> Rows[Table]:
+    """Return an array of numbers, which may be a memmap, as rows of a table, whose columns are made a block at a
+    time."""
+    return MemoryRows(Block(X, Y, weights), None, single_output).map(_with_columns, len(X))
 
 
-def mapped_rows(X: NDArray[Any], y: ArrayLike | None, sample_weight: ArrayLike | None) -> ArrayRows | None:
+def _with_columns(block: Block) -> Block[Table]:
+    # row by row in memory, so that columns are read at once
+    columns = np.ascontiguousarray(np.asarray(block.X).T, np.float64)
+    Y = np.asarray(block.Y, np.float64).reshape(len(block), -1)
+    return Block(Table(tuple(columns), None), Y, block.weights)
+
+
+def mapped_rows(X: NDArray[Any], y: ArrayLike | None, sample_weight: ArrayLike | None) -> Rows[Table] | None:
     """Return an array of numbers in a file as rows, where it has many; a smaller one is read as a whole."""
     if X.ndim != 2 or X.dtype.kind not in "fiub" or len(X) <= RULES.sample_rows[1] or y is None:
         return None
@@ -407,15 +361,10 @@ def mapped_rows(X: NDArray[Any], y: ArrayLike | None, sample_weight: ArrayLike |
     if len(Y) != len(X):
         raise ValueError(f"X has {len(X)} rows and y has {len(Y)}; they must be the same.")
     weights = checked_weights(sample_weight, len(X))
-    return ArrayRows(X, Y, np.ones(len(X)) if weights is None else weights, np.ndim(y) == 1)
+    return array_rows(X, Y, np.ones(len(X)) if weights is None else weights, np.ndim(y) == 1)
 
 
 def given_rows(X: object) -> Rows[Any]:
     """Return inputs as rows: an opened table, a collection of dask, or an array or a frame in memory."""
-    if isinstance(X, Rows):
-        return X
-    if is_dask(X):
-        from .dask import Collection
-
-        return Collection(X)
-    return GivenRows(X)
+    rows = as_rows(X, None, None)
+    return GivenRows(X) if rows is None else rows

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol
 
@@ -37,6 +37,9 @@ else:
 T = TypeVar("T")
 S = TypeVar("S")
 Others = TypeVar("Others")
+
+NO_WEIGHT = "All sample weights are zero, so there is no row to fit; give at least one row a positive weight."
+NONE_LEFT = "A part of the rows is empty; give more rows."
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ class Block(Generic[Cells]):
     def take(self, at: slice | IntArray) -> "Block[Cells]":
         """Return the rows at these places, with weights that average to one again."""
         taken = self.rows(at)
-        return Block(taken.X, taken.Y, taken.weights / taken.weights.mean(), taken.repeats, taken.fold, self.kinds)
+        return replace(taken, weights=taken.weights / taken.weights.mean())
 
     def counted(self) -> "Block[Cells]":
         """Return the rows with a weight."""
@@ -138,7 +141,8 @@ class RowFunction(Protocol):
 
 
 class Rows(ABC, Generic[Cells]):
-    """Rows that need not fit into memory."""
+    """Rows that need not fit into memory. Their blocks are read in this process, in order, and worked on by threads,
+    unless they are on a cluster."""
 
     if TYPE_CHECKING:
 
@@ -161,22 +165,35 @@ class Rows(ABC, Generic[Cells]):
     in_memory: ClassVar[bool] = False  # whether all rows are in the memory of this process anyway
     workers: ClassVar[Workers | None] = None  # those of the cluster that the rows are on
 
-    @abstractmethod
+    def n_blocks(self) -> int | None:
+        """Return how many blocks there are, where that is known without reading them."""
+        return None
+
     def map_reduce(self, f: Callable[[Block[Cells]], T], add: Callable[[T, T], T]) -> T:
         """Return f of every block, added up in the order of `Tree`; f is called where the rows are."""
+        with one_warning():
+            if self.n_blocks() == 1:  # with all threads in its products
+                return f(next(iter(self.blocks())))
+            return tree_sum(in_order(f, self.blocks()), add, self.n_blocks())
 
     @abstractmethod
     def blocks(self) -> Iterator[Block[Cells]]:
         """Return the blocks, in order."""
 
-    def map(self, f: Callable[[Block[Cells]], Block[Others]], n: int | None = None) -> "Rows[Others]":
-        """Return rows whose blocks are f of these, made anew in every pass; blocks without rows are left out."""
-        return MappedRows(self, f, n)
+    def map(
+        self, f: Callable[[Block[Cells]], Block[Others]], n: int | None = None, none_left: str = NONE_LEFT
+    ) -> "Rows[Others]":
+        """Return rows whose blocks are f of these, made anew in every pass; blocks without rows are left out, and
+        `none_left` is the error where that leaves none."""
+        return MappedRows(self, f, n, none_left)
+
+    def counted(self) -> "Rows[Cells]":
+        """Return the rows with a weight; rows of which none has one are refused."""
+        return self.map(Block.counted, none_left=NO_WEIGHT)
 
     def gathered(self, f: Callable[[Block[Cells]], Block[Array]]) -> Block[Array]:
         """Return f of all blocks, which are computed where the rows are, as one block in memory."""
-        several: list[Block[Array]] = self.map_reduce(_Listed(f), list.__add__)
-        return joined(several)
+        return joined(self.map_reduce(partial(_listed, f), operator.add))
 
     @property
     def weighted(self) -> bool:
@@ -208,31 +225,12 @@ class Rows(ABC, Generic[Cells]):
         return self
 
 
-@dataclass(frozen=True)
-class _Listed(Generic[Cells]):
-    f: Callable[[Block[Cells]], Block[Array]]
-
-    def __call__(self, block: Block[Cells]) -> list[Block[Array]]:
-        return [self.f(block)]
-
-
-class LocalRows(Rows[Cells]):
-    """Rows whose blocks are read in this process, in order, and worked on by threads."""
-
-    def n_blocks(self) -> int | None:
-        """Return how many blocks there are, where that is known without reading them."""
-        return None
-
-    def map_reduce(self, f: Callable[[Block[Cells]], T], add: Callable[[T, T], T]) -> T:
-        """Return f of every block, added up in the order of `Tree`; blocks are worked on by threads."""
-        with one_warning():
-            if self.n_blocks() == 1:  # with all threads in its products
-                return f(next(iter(self.blocks())))
-            return tree_sum(in_order(f, self.blocks()), add, self.n_blocks())
+def _listed(f: Callable[[Block[Cells]], Block[Array]], block: Block[Cells]) -> list[Block[Array]]:
+    return [f(block)]
 
 
 @dataclass(frozen=True)
-class MemoryRows(LocalRows[Cells]):
+class MemoryRows(Rows[Cells]):
     """A block in memory as rows."""
 
     in_memory: ClassVar[bool] = True
@@ -261,7 +259,7 @@ class MemoryRows(LocalRows[Cells]):
 
 
 @dataclass(frozen=True)
-class GivenRows(LocalRows[Any]):
+class GivenRows(Rows[Any]):
     """An array or a frame in memory as it was given, with targets and weights where there are any: one block, which
     models read and check themselves."""
 
@@ -310,12 +308,13 @@ class MappedRows(Rows[Others], Generic[Others, Cells]):
 
     given: Rows[Cells]
     f: Callable[[Block[Cells]], Block[Others]]
-    counted: int | None = None
+    known_n: int | None = None
+    none_left: str = NONE_LEFT
 
     @property
     def n(self) -> int:
         """Return the number of rows, counted in a pass over them where it was not given."""
-        return self.map_reduce(len, operator.add) if self.counted is None else self.counted
+        return self.map_reduce(len, operator.add) if self.known_n is None else self.known_n
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -335,9 +334,9 @@ class MappedRows(Rows[Others], Generic[Others, Cells]):
     def map_reduce(self, f: Callable[[Block[Others]], T], add: Callable[[T, T], T]) -> T:
         """Return f of every mapped block, added up in the order of the given rows; rows that are all left out are
         refused."""
-        found = self.given.map_reduce(_Composed(self.f, f), _AddedIfAny(add))
+        found: tuple[T] | None = self.given.map_reduce(partial(_composed, self.f, f), partial(_added_if_any, add))
         if found is None:
-            raise ValueError("A part of the rows is empty; give more rows.")
+            raise ValueError(self.none_left)
         return found[0]
 
     def blocks(self) -> Iterator[Block[Others]]:
@@ -345,26 +344,17 @@ class MappedRows(Rows[Others], Generic[Others, Cells]):
         return (block for block in map(self.f, self.given.blocks()) if len(block))
 
 
-@dataclass(frozen=True)
-class _Composed(Generic[Others, T, Cells]):
-    """g(f(block)); None where f leaves no rows."""
-
-    f: Callable[[Block[Cells]], Block[Others]]
-    g: Callable[[Block[Others]], T]
-
-    def __call__(self, block: Block[Cells]) -> tuple[T] | None:
-        made = self.f(block)
-        return (self.g(made),) if len(made) else None
+def _composed(
+    f: Callable[[Block[Cells]], Block[Others]], g: Callable[[Block[Others]], T], block: Block[Cells]
+) -> tuple[T] | None:
+    """Return g(f(block)); None where f leaves no rows."""
+    made = f(block)
+    return (g(made),) if len(made) else None
 
 
-@dataclass(frozen=True)
-class _AddedIfAny(Generic[T]):
-    """The sum of two results, where None stands for no rows."""
-
-    add: Callable[[T, T], T]
-
-    def __call__(self, a: tuple[T] | None, b: tuple[T] | None) -> tuple[T] | None:
-        return (self.add(a[0], b[0]),) if a is not None and b is not None else a or b
+def _added_if_any(add: Callable[[T, T], T], a: tuple[T] | None, b: tuple[T] | None) -> tuple[T] | None:
+    """Return the sum of two results, where None stands for no rows."""
+    return (add(a[0], b[0]),) if a is not None and b is not None else a or b
 
 
 class Tree(Generic[T]):

@@ -21,7 +21,7 @@ part of the other value's weight counts as tied.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from typing import Any
@@ -32,13 +32,10 @@ from numpy.typing import NDArray
 from .._types import Array, IntArray
 from ..runtime.rules import RULES
 from ..runtime.sizes import RANK_TIE
-from .rows import Block, Rows
+from .rows import NO_WEIGHT, Block, Rows
 from .scaling import Inputs, Stats, merged_stats, stats_of
 from .tables.cells import RawColumn, Table, as_words, check_finite, is_dates, is_words
 from .tables.columns import Column, column_of, distinct
-
-NO_WEIGHT = "All sample weights are zero, so there is no row to fit; give at least one row a positive weight."
-
 
 _ODD = 0x9E3779B97F4A7C15
 
@@ -292,7 +289,7 @@ class Scan:
     weight: float
     columns: tuple[ColumnSummary, ...]
     numbers: Stats | None
-    targets: Stats | None
+    targets: Stats
     sample: Sample
 
     def fitted_columns(self) -> tuple[Column, ...]:
@@ -304,49 +301,32 @@ class Scan:
         )
 
 
-@dataclass(frozen=True)
-class ScanOf:
-    """The scan of a piece; which columns are categories though they hold numbers, and the seed of the sample."""
-
-    categorical: tuple[bool, ...]
-    seed: int
-
-    def __call__(self, block: Block[Table]) -> Scan | None:
-        """Return the scan of the rows of a block that have a weight, or None where there are none."""
-        block = block.counted()
-        if not len(block):
-            return None
-        table, Y, weights = check_finite(block.X), block.Y, block.weights
-        columns = tuple(_seen(x, level) for x, level in zip(table.columns, self.categorical, strict=True))
-        plain = all(seen.form == "numbers" and not seen.missing for seen in columns)
-        numbers = stats_of(np.stack(table.columns, axis=1), weights) if plain else None
-        hashes = row_hashes(table, Y, self.seed)
-        sample = sample_of(hashes, block, sample_size(len(columns)))
-        targets = stats_of(Y, weights) if Y.shape[1] else None
-        return Scan(len(weights), float(weights.sum()), columns, numbers, targets, sample)
+def _scanned(categorical: tuple[bool, ...], seed: int, block: Block[Table]) -> Scan:
+    """Return the scan of a block of rows with weights."""
+    table, Y, weights = check_finite(block.X), block.Y, block.weights
+    columns = tuple(_seen(x, level) for x, level in zip(table.columns, categorical, strict=True))
+    plain = all(seen.form == "numbers" and not seen.missing for seen in columns)
+    numbers = stats_of(np.stack(table.columns, axis=1), weights) if plain else None
+    sample = sample_of(row_hashes(table, Y, seed), block, sample_size(len(columns)))
+    return Scan(len(weights), float(weights.sum()), columns, numbers, stats_of(Y, weights), sample)
 
 
 def scan(rows: Rows[Table], categorical: Sequence[bool], seed: int) -> Scan:
     """Return what one pass over all rows tells; `categorical` columns are categories though they hold numbers, and the
     seed is that of the sample."""
-    found: Scan | None = rows.map_reduce(ScanOf(tuple(categorical), seed), partial(_merged_scans, names=rows.names))
-    if found is None:
-        raise ValueError(NO_WEIGHT)
+    scanned, merged = partial(_scanned, tuple(categorical), seed), partial(_merged_scans, names=rows.names)
+    found: Scan = rows.counted().map_reduce(scanned, merged)
     return found
 
 
-def _merged_scans(a: Scan | None, b: Scan | None, names: tuple[str, ...] | None) -> Scan | None:
-    """Return the scan of two sets of rows together, where None stands for no rows."""
-    if a is None or b is None:
-        return a or b
-    most = sample_size(len(a.columns))
+def _merged_scans(a: Scan, b: Scan, names: tuple[str, ...] | None) -> Scan:
+    """Return the scan of two sets of rows together."""
     called = [repr(name) for name in names] if names is not None else [str(j) for j in range(len(a.columns))]
     columns = tuple(_both(*pair) for pair in zip(a.columns, b.columns, called, strict=True))
     numbers = merged_stats(a.numbers, b.numbers) if a.numbers and b.numbers else None
-    targets = merged_stats(a.targets, b.targets) if a.targets and b.targets else None
-    sample = merged_samples(a.sample, b.sample, most)
-    return replace(a, n=a.n + b.n, weight=a.weight + b.weight, columns=columns, numbers=numbers, targets=targets,
-                   sample=sample)  # fmt: skip
+    targets = merged_stats(a.targets, b.targets)
+    sample = merged_samples(a.sample, b.sample, sample_size(len(columns)))
+    return Scan(a.n + b.n, a.weight + b.weight, columns, numbers, targets, sample)
 
 
 def _seen(column: RawColumn, as_level: bool) -> ColumnSummary:

@@ -12,7 +12,7 @@ from .._types import Array, TableLike
 from ..runtime.checks import brief, file_path
 from ..runtime.progress import is_listened_to
 from ..runtime.sizes import NUMBER_BYTES, WORD_BYTES
-from .rows import Block, LocalRows, block_rows
+from .rows import Block, Rows, block_rows
 from .scaling import checked_block_weights, checked_targets
 from .tables.cells import check_names, read_frame
 
@@ -75,7 +75,7 @@ def is_hidden(file: Path, folder: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class FileRows(LocalRows[TableLike]):
+class FileRows(Rows[TableLike]):
     """A PyArrow dataset, the types of its columns in all files, the columns that are inputs, targets, none where there
     are none, and weights; the folders whose files it has; and whether pieces are unconverted cells."""
 

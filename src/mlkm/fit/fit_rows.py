@@ -10,7 +10,6 @@ from ..data.preparation import (
     Preparation,
     Standardised,
     TrainingInputs,
-    Unscaled,
     fit_preparation,
     in_blocks,
     in_memory,
@@ -83,7 +82,7 @@ def _merged(
     given: Rows[Table], inputs: TrainingInputs, preparation: Preparation, plan: Plan
 ) -> tuple[Block[Array], Preparation]:
     """Return distinct standardised rows, and the preparation with their scalings; the inputs in units are freed."""
-    block = given.gathered(Unscaled(inputs))
+    block = given.gathered(inputs.unscaled)
     return in_memory(block, plan.folds(block.X, preparation.shaped(block.Y)), preparation)
 
 
