@@ -69,7 +69,7 @@ def test_habits_are_counted_with_their_places(tmp_path):
 DECIDE_NOTHING = {
     "cli/console.py": ({"FAILED", "USAGE"}, "codes with which a command ends"),
     "data/level_encoding.py": ({"_SALT"}, "a number that hashes begin with"),
-    "data/scaling.py": ({"NUMBER", "LEVEL", "TEXT"}, "codes of the kinds of inputs"),
+    "data/tables/columns.py": ({"NUMBER", "LEVEL", "TEXT"}, "codes of the kinds of inputs"),
     "data/scan.py": ({"_ODD"}, "the multiplier of hashes"),
     "files/archive.py": (
         {"_LONGEST_NOTE", "_SIDES", "_ARRAYS", "_WORDS", "_LISTS", "_LARGEST"},

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlkm.data import Block, plain_rows
+from mlkm.data.preparation import merged_stats, stats_of
 from mlkm.data.rows import FAN, MemoryRows, Tree, block_rows, in_order, tree_sum
-from mlkm.data.scaling import merged_stats, stats_of
 from mlkm.kernels import Gaussian
 from mlkm.model.features import draw_features
 from mlkm.model.prior import Part, Prior

@@ -1,22 +1,11 @@
 """The data of a fit: tables, rows in blocks, and their preparation to distinct, standardised rows."""
 
 from ..runtime.checks import as_splitter
-from .folds import splits_of
-from .rows import Block, GivenRows, RowFunction, Rows, Workers, blocks
-from .scaling import (
-    LEVEL,
-    NUMBER,
-    TEXT,
-    InputRange,
-    Inputs,
-    Standardiser,
-    check_near,
-    checked_weights,
-    given_weights,
-    scale_of,
-    standardiser,
-)
+from .folds import checked_weights, given_weights, scale_of, splits_of
+from .preparation import GivenRows, InputRange, Standardiser, check_near, standardiser
+from .rows import Block, RowFunction, Rows, Workers, blocks
 from .scan import distinct_rows, midranks, plain_rows, tie_numbers
+from .tables.columns import LEVEL, NUMBER, TEXT, Inputs
 
 __all__ = [
     "LEVEL",

@@ -20,10 +20,10 @@ from dask.delayed import Delayed, delayed
 from .._types import Array, TableLike
 from ..runtime.resources import current_client, limited
 from ..runtime.sizes import FAN, TASK_RETRIES
-from .rows import Block, RowFunction, Rows, Workers, block_rows, blocks, is_dask
-from .scaling import checked_block_weights, checked_targets
-from .scan import joined_columns
-from .tables.cells import Table, is_frame, read_array, read_frame
+from .folds import checked_block_weights, checked_targets
+from .rows import Block, RowFunction, Rows, Workers, block_rows, blocks
+from .tables.cells import Table, is_dask, is_frame, read_array, read_frame
+from .tables.reading import joined_columns
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -12,8 +12,8 @@ import numpy as np
 
 from .._types import Array, IntArray
 from ..runtime.rules import RULES
-from .scaling import Inputs
-from .scan import content_hashes
+from .hashes import bits, mixed, parts
+from .tables.columns import Inputs
 
 _SALT = 1_000_003  # of the hash behind the folds, which are not those of a sample
 
@@ -145,7 +145,7 @@ def numbers_in_memory(X: Array, Y: Array, inputs: Inputs, weights: Array | None)
 
 
 def _folds(X: Array, Y: Array) -> IntArray:
-    return (content_hashes([*X.T, *Y.T], _SALT) % np.uint64(RULES.level_folds)).astype(np.intp)
+    return parts(mixed(map(bits, (*X.T, *Y.T)), len(X), _SALT), RULES.level_folds)
 
 
 def _indicators(n_levels: int) -> LevelValues:

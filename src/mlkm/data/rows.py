@@ -16,14 +16,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol
 
 import numpy as np
-from sklearn.utils.validation import _num_samples
 
 from .._types import Array, BoolArray, IntArray
 from ..runtime.progress import stage
 from ..runtime.resources import blas_threads, limited, stopping, submitted
 from ..runtime.sizes import BLOCK, FAN, PART_ENTRIES, PART_ROWS, PART_THREADS
-from .scaling import Inputs
-from .tables.reading import one_warning
+from .tables.columns import Inputs, one_warning
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -256,50 +254,6 @@ class MemoryRows(Rows[Cells]):
     def blocks(self) -> Iterator[Block[Cells]]:
         """Return the blocks, in order."""
         return (self.block.rows(at) for at in blocks(self.n, block_rows(self.n_columns)))
-
-
-@dataclass(frozen=True)
-class GivenRows(Rows[Any]):
-    """An array or a frame in memory as it was given, with targets and weights where there are any: one block, which
-    models read and check themselves."""
-
-    in_memory: ClassVar[bool] = True
-    X: Any
-    Y: Array | None = None
-    weights: Array | None = None
-    single_output: bool = True
-
-    @property
-    def n(self) -> int:
-        """Return the number of rows."""
-        return int(_num_samples(self.X))
-
-    @property
-    def weighted(self) -> bool:
-        """Return whether weights were given."""
-        return self.weights is not None
-
-    def n_blocks(self) -> int:
-        """Return 1, since all rows are one block."""
-        return 1
-
-    def blocks(self) -> Iterator[Block[Any]]:
-        """Yield all rows as one block."""
-        Y = np.zeros((self.n, 0)) if self.Y is None else self.Y
-        yield Block(self.X, Y, np.ones(len(Y)) if self.weights is None else self.weights)
-
-    def apply(self, f: RowFunction, shapes: Sequence[tuple[int, ...]]) -> tuple[Array, ...]:
-        """Return f of the rows as they were given."""
-        return f(self.X)
-
-    def together(self, what: str) -> Any:
-        """Return the rows as they were given."""
-        return self.X
-
-
-def is_dask(X: object) -> bool:
-    """Return whether X is a collection of dask, which is not imported for this."""
-    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
 
 
 @dataclass(frozen=True)

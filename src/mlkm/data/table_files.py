@@ -12,8 +12,8 @@ from .._types import Array, TableLike
 from ..runtime.checks import brief, file_path
 from ..runtime.progress import is_listened_to
 from ..runtime.sizes import NUMBER_BYTES, WORD_BYTES
+from .folds import checked_block_weights, checked_targets
 from .rows import Block, Rows, block_rows
-from .scaling import checked_block_weights, checked_targets
 from .tables.cells import check_names, read_frame
 
 if TYPE_CHECKING:

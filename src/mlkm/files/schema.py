@@ -27,10 +27,9 @@ from ..conformal.resampling import BootstrapBand, CrossBand, JackknifeBand
 from ..conformal.scores import FittedRegressor, ScoredRegressor, ScoreSettings
 from ..data import Block
 from ..data.level_encoding import LevelNumbers, LevelValues
-from ..data.preparation import Preparation
-from ..data.scaling import InputRange, Inputs, Standardiser
-from ..data.tables.columns import CategoryColumn, DateColumn, NumberColumn, TextBasis
-from ..data.tables.reading import Reader, TableEncoder
+from ..data.preparation import InputRange, Preparation, Standardiser
+from ..data.tables.columns import CategoryColumn, DateColumn, Inputs, NumberColumn, Reader, TextBasis
+from ..data.tables.reading import TableEncoder
 from ..estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from ..fit.fitted import Fit
 from ..kernels import Cauchy, Gaussian, Laplacian, Matern

@@ -19,10 +19,9 @@ from .._types import Array
 from ..base import KernelMachine
 from ..conformal.regressor import ConformalRegressor
 from ..data.level_encoding import LevelNumbers
-from ..data.scaling import Standardiser
+from ..data.preparation import Standardiser
 from ..data.tables.cells import RawColumn
-from ..data.tables.columns import CYCLES, CategoryColumn, Column, DateColumn, NumberColumn
-from ..data.tables.reading import Reader
+from ..data.tables.columns import CYCLES, CategoryColumn, Column, DateColumn, NumberColumn, Reader
 from ..runtime.checks import as_numbers, brief, one_of
 from ..runtime.sizes import CIRCLE_DIGITS
 from .graph import ML, Graph

@@ -336,6 +336,11 @@ def is_frame(X: Any) -> bool:
     return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
 
 
+def is_dask(X: object) -> bool:
+    """Return whether X is a collection of dask, which is not imported for this."""
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
+
+
 def cells_of(X: Any, wanted: tuple[str, ...] | None = None) -> tuple[tuple[Any, ...], tuple[str, ...] | None]:
     """Return the columns of a data frame, or the wanted ones in their order, without conversion, and their names."""
     frame: Any = nw.from_native(X, eager_only=True)
