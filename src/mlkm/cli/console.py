@@ -19,7 +19,7 @@ from rich.table import Table
 
 from ..runtime.atomic import interrupted_by_sigterm
 from ..runtime.callbacks import left_in_words
-from ..runtime.progress import Event, telling
+from ..runtime.progress import Event, Listener, telling
 
 FAILED, USAGE = 1, 2
 
@@ -74,7 +74,7 @@ class Console:
 
 
 @dataclass(frozen=True)
-class _Stages:
+class _Stages(Listener):
     """A listener that moves the bar of one piece of work by the stages of the fits in it."""
 
     progress: Progress

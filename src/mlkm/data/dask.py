@@ -61,7 +61,8 @@ def compute(task: Delayed) -> Any:
                     "Workers of the Dask cluster died again and again at the same piece of work, and nothing was"
                     f" changed; where they have too little memory, take smaller chunks ({problem})."
                 ) from problem
-            if raised or not (isinstance(problem, Exception) or _is_cancelled(problem)):
+            cancelled = "Cancelled" in type(problem).__name__  # by the client or the scheduler
+            if raised or not (isinstance(problem, Exception) or cancelled):
                 raise
             raise RuntimeError(
                 f"The Dask cluster was lost during the work ({type(problem).__name__}), and nothing was changed: start"
@@ -98,11 +99,6 @@ def _current_client(get_client: Callable[[], "Client"]) -> "Client | None":
         return get_client()
     except ValueError:  # there is none
         return None
-
-
-def _is_cancelled(problem: BaseException) -> bool:
-    """Return whether an error is that of a future which the client or the scheduler has cancelled."""
-    return "Cancelled" in type(problem).__name__
 
 
 class DaskWorkers:

@@ -183,7 +183,7 @@ class Rows(ABC, Generic[Cells]):
     ) -> "Rows[Others]":
         """Return rows whose blocks are f of these, made anew in every pass; blocks without rows are left out, and
         `none_left` is the error where that leaves none."""
-        return MappedRows(self, f, n, none_left)
+        return MappedRows(self, f, self.names, self.n_columns, self.single_output, n, none_left)
 
     def counted(self) -> "Rows[Cells]":
         """Return the rows with a weight; rows of which none has one are refused."""
@@ -262,28 +262,16 @@ class MappedRows(Rows[Others], Generic[Others, Cells]):
 
     given: Rows[Cells]
     f: Callable[[Block[Cells]], Block[Others]]
-    known_n: int | None = None
-    none_left: str = NONE_LEFT
+    names: tuple[str, ...] | None
+    n_columns: int
+    single_output: bool
+    known_n: int | None
+    none_left: str
 
     @property
     def n(self) -> int:
         """Return the number of rows, counted in a pass over them where it was not given."""
         return self.map_reduce(len, operator.add) if self.known_n is None else self.known_n
-
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        """Return the names of the columns of the given rows, if they have any."""
-        return self.given.names
-
-    @property
-    def n_columns(self) -> int:
-        """Return the number of columns of the given rows."""
-        return self.given.n_columns
-
-    @property
-    def single_output(self) -> bool:
-        """Return whether targets are one-dimensional."""
-        return self.given.single_output
 
     def map_reduce(self, f: Callable[[Block[Others]], T], add: Callable[[T, T], T]) -> T:
         """Return f of every mapped block, added up in the order of the given rows; rows that are all left out are

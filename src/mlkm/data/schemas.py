@@ -249,24 +249,20 @@ def separator(file: Path) -> str:
 
 
 def _types(file: Path, parse: csv.ParseOptions, read: csv.ReadOptions) -> pa.Schema:
-    """Return the names and types of the columns of a file, from all its rows."""
+    """Return the names and types of the columns of a file, from all its rows: the types of the first part, where all
+    other parts go with them, else those of all parts, joined."""
     with told_with(str(file)):
-        types = _at_once(file, parse, read)
+        reader = csv.open_csv(file, read_options=read, parse_options=parse, convert_options=_converted(None))
+        types = reader.schema
+        check_differ(types.names, str(file))
+        try:
+            for _ in reader:
+                pass
+        except pa.ArrowInvalid:
+            types = _part_by_part(file, parse, read, types.names)
     for field in types:
         check_text(field, str(file))
     return types
-
-
-def _at_once(file: Path, parse: csv.ParseOptions, read: csv.ReadOptions) -> pa.Schema:
-    """Return the types of the first part, where all other parts go with them, else those of all parts, joined."""
-    reader = csv.open_csv(file, read_options=read, parse_options=parse, convert_options=_converted(None))
-    check_differ(reader.schema.names, str(file))
-    try:
-        for _ in reader:
-            pass
-        return reader.schema
-    except pa.ArrowInvalid:
-        return _part_by_part(file, parse, read, reader.schema.names)
 
 
 def _part_by_part(file: Path, parse: csv.ParseOptions, read: csv.ReadOptions, names: Sequence[str]) -> pa.Schema:

@@ -402,23 +402,16 @@ def _formed(columns: tuple[Any, ...], names: tuple[str, ...] | None) -> Table:
 
 def _form(cells: Any) -> tuple[RawColumn, str | None]:
     """Read a column by its dtype, or by the types of all cells if that is not enough; also return its zone."""
-    kind = cells.dtype
-    if isinstance(cells, nw.Series):
-        if kind.is_numeric() or kind in (nw.Boolean, nw.Duration):
-            return as_numbers(cells)[0], None
-        if kind == nw.Datetime:
-            return _dates(cells)
-        if kind in (nw.Categorical, nw.Enum):
-            return as_levels(cells, ()), None
-    elif kind.kind in "fiub":
+    kind, series = cells.dtype, isinstance(cells, nw.Series)
+    numbers = kind.is_numeric() or kind in (nw.Boolean, nw.Duration) if series else kind.kind in "fiub"
+    dates = series and kind == nw.Datetime
+    if not numbers and not dates and not (series and kind in (nw.Categorical, nw.Enum)):
+        cells = objects(cells)
+        present = [x for x in cells if x is not None]
+        alike = [kinds for kinds in (REAL, SPANS, datetime.time, DATES) if all(isinstance(x, kinds) for x in present)]
+        dates = alike == [DATES]
+        numbers = bool(present and alike and not dates)
+    if numbers:
         return as_numbers(cells)[0], None
-    values = objects(cells)
-    present = [x for x in values if x is not None]
-    if present and any(all(isinstance(x, kind) for x in present) for kind in (REAL, SPANS, datetime.time)):
-        return as_numbers(values)[0], None
-    return _dates(values) if present and all(isinstance(x, DATES) for x in present) else (as_levels(values, ()), None)
-
-
-def _dates(cells: Any) -> tuple[RawColumn, str | None]:
-    zone = zone_of(cells)
-    return as_dates(cells, zone)[0], zone
+    zone = zone_of(cells) if dates else None
+    return (as_dates(cells, zone)[0] if dates else as_levels(cells, ())), zone

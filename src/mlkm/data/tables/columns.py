@@ -174,14 +174,10 @@ class NumberColumn:
         return as_numbers(cells)
 
     @property
-    def kinds(self) -> list[int]:
-        """Return the kinds of the inputs: a number, and a level for whether it is missing."""
-        return [NUMBER, LEVEL] if self.missing else [NUMBER]
-
-    @property
-    def suffixes(self) -> list[str]:
-        """Return what the names of the inputs add to that of the column."""
-        return ["", " missing"] if self.missing else [""]
+    def parts(self) -> list[tuple[int, str]]:
+        """Return the kind of every input and what its name adds to that of the column: a number, and a level for
+        whether it is missing."""
+        return [(NUMBER, "")] + [(LEVEL, " missing")] * self.missing
 
     def inputs(self, column: RawColumn) -> list[Array]:
         """Return the number, with missing ones replaced, and whether it was missing where the fit had missing ones."""
@@ -214,15 +210,12 @@ class CategoryColumn:
         return words, odd
 
     @property
-    def kinds(self) -> list[int]:
-        """Return the kinds of the inputs: the level, the numbers in its words, and the coordinates of its text."""
-        return [LEVEL] + [NUMBER] * len(self.numerals) + [TEXT] * (self.text.size if self.text is not None else 0)
-
-    @property
-    def suffixes(self) -> list[str]:
-        """Return what the names of the inputs add to that of the column."""
-        texts = self.text.size if self.text is not None else 0
-        return [""] + [f" number {k + 1}" for k in range(len(self.numerals))] + [f" text {k}" for k in range(texts)]
+    def parts(self) -> list[tuple[int, str]]:
+        """Return the kind of every input and what its name adds to that of the column: the level, the numbers in its
+        words, and the coordinates of its text."""
+        numbers = [(NUMBER, f" number {k + 1}") for k in range(len(self.numerals))]
+        texts = [(TEXT, f" text {k}") for k in range(0 if self.text is None else self.text.size)]
+        return [(LEVEL, ""), *numbers, *texts]
 
     def inputs(self, column: RawColumn) -> list[Array]:
         """Return the places of the levels, -1 for new ones, the numbers in their words, and the coordinates of their
@@ -258,14 +251,11 @@ class DateColumn:
         return as_dates(cells, self.zone)
 
     @property
-    def kinds(self) -> list[int]:
-        """Return the kinds of the inputs: numbers for the day and its cycles, and a level for whether it is missing."""
-        return [NUMBER] * (1 + 2 * len(self.cycles)) + [LEVEL] * self.missing
-
-    @property
-    def suffixes(self) -> list[str]:
-        """Return what the names of the inputs add to that of the column."""
-        return [""] + [f" {f} {c}" for c in self.cycles for f in ("cos", "sin")] + [" missing"] * self.missing
+    def parts(self) -> list[tuple[int, str]]:
+        """Return the kind of every input and what its name adds to that of the column: numbers for the day and its
+        cycles, and a level for whether it is missing."""
+        circles = [(NUMBER, f" {f} {cycle}") for cycle in self.cycles for f in ("cos", "sin")]
+        return [(NUMBER, ""), *circles] + [(LEVEL, " missing")] * self.missing
 
     def inputs(self, column: RawColumn) -> list[Array]:
         """Return the days, their places on the circles, and whether they were missing where the fit had missing
@@ -351,15 +341,15 @@ class Reader:
     @property
     def inputs(self) -> Inputs:
         """Return the kinds of the inputs."""
-        kinds = [column.kinds for column in self.columns]
-        owners = np.repeat(np.arange(len(kinds)), [len(own) for own in kinds])
-        return Inputs(np.array([kind for own in kinds for kind in own], np.intp), owners)
+        kinds = [kind for column in self.columns for kind, _ in column.parts]
+        owners = [j for j, column in enumerate(self.columns) for _ in column.parts]
+        return Inputs(np.array(kinds, np.intp), np.array(owners, np.intp))
 
     @property
     def input_names(self) -> list[str]:
         """Return the name of every input: that of its column, and a suffix for the part of it."""
         names = self.names or tuple(f"x{j}" for j in range(len(self.columns)))
-        return [name + end for name, column in zip(names, self.columns, strict=True) for end in column.suffixes]
+        return [name + end for name, column in zip(names, self.columns, strict=True) for _, end in column.parts]
 
     def read(self, estimator: Any, X: Any) -> Array:
         """Return the inputs of a table like that of the fit."""
@@ -383,24 +373,16 @@ class Reader:
         elif is_frame(X):
             cells, names = cells_of(X, self.names)
         else:
-            rows = _as_objects(X) if any(isinstance(one, CategoryColumn) for one in self.columns) else as_array(X)
-            cells, names = tuple(validate_data(estimator, rows, reset=False, **loosely(rows)).T), None
+            with_words = any(isinstance(column, CategoryColumn) for column in self.columns)
+            cells, names = tuple(validated(estimator, X, with_words, reset=False).T), None
         self.check(estimator, names, len(cells))
-        table, odd = self._formed(cells, names)
+        formed = [column.form(given) for column, given in zip(self.columns, cells, strict=True)]
+        table = Table(tuple(column for column, _ in formed), names)
         check_shape(table, getattr(X, "shape", (len(table), len(cells))))
         if not isinstance(X, Table):
-            tell_odd(odd)
+            named = zip(map(table.called, range(len(cells))), self.columns, formed, strict=True)
+            tell_odd([OddCells(name, column, len(odd), odd[0][1]) for name, column, (_, odd) in named if odd])
         return check_finite(table)
-
-    def _formed(self, columns: tuple[Any, ...], names: tuple[str, ...] | None) -> tuple[Table, list[OddCells]]:
-        """Return cells in the types of the fit, and those of another type."""
-        formed = [column.form(cells) for column, cells in zip(self.columns, columns, strict=True)]
-        table = Table(tuple(cells for cells, _ in formed), names)
-        return table, [
-            OddCells(table.called(j), column, len(odd), odd[0][1])
-            for j, (column, (_, odd)) in enumerate(zip(self.columns, formed, strict=True))
-            if odd
-        ]
 
     def check(self, estimator: Any, names: tuple[str, ...] | None, n_columns: int) -> None:
         """Refuse columns that are not those of the fit: by their names, where both have some, else by their number."""
@@ -421,7 +403,7 @@ def check_shape(table: Table, shape: tuple[int, ...]) -> None:
         raise ValueError(f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required.")
 
 
-def as_array(X: Any) -> Any:
+def _as_array(X: Any) -> Any:
     """Return rows as they are checked: lists with words are arrays of objects, so that their numbers stay numbers."""
     X = check_table(X)
     if isinstance(X, np.ma.MaskedArray):
@@ -435,15 +417,11 @@ def as_array(X: Any) -> Any:
     return X if plain else np.array(X, object)
 
 
-def _as_objects(X: Any) -> Any:
-    """Return rows for tables with words, in which truth values and whole numbers are not converted to floats."""
-    X = as_array(X)
-    discrete = isinstance(X, np.ndarray) and X.dtype.kind in "biu"
-    return np.array(X, object) if discrete or isinstance(X, (list, tuple)) else X
-
-
-def loosely(X: Any) -> dict[str, Any]:
-    """Return the options to check an array with: it holds numbers, which may be NaN, or objects."""
-    given = as_array(X)
-    objects = isinstance(given, np.ndarray) and given.dtype.kind in "OUST"
-    return {"dtype": object if objects else np.float64, "ensure_all_finite": "allow-nan"}
+def validated(estimator: Any, X: Any, with_words: bool = False, **checks: Any) -> Any:
+    """Return rows in memory, checked by scikit-learn: arrays of numbers, which may be NaN, or of objects; for tables
+    `with_words`, truth values and whole numbers are not converted to floats."""
+    rows = _as_array(X)
+    discrete = isinstance(rows, (list, tuple)) or (isinstance(rows, np.ndarray) and rows.dtype.kind in "biu")
+    rows = np.array(rows, object) if with_words and discrete else rows
+    kind = object if isinstance(rows, np.ndarray) and rows.dtype.kind in "OUST" else np.float64
+    return validate_data(estimator, rows, dtype=kind, ensure_all_finite="allow-nan", **checks)

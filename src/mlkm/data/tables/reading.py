@@ -37,14 +37,13 @@ from .columns import (
     Numeral,
     Reader,
     TextBasis,
-    as_array,
     check_shape,
     days,
     distinct,
     is_name,
-    loosely,
     numerals,
     text_counter,
+    validated,
 )
 
 
@@ -178,12 +177,7 @@ def checked_table(estimator: Any, X: Any, y: Any) -> tuple[Table, Any]:
         if targets is not None:
             check_consistent_length(table.columns[0], targets)
     else:
-        given = as_array(X)
-        array, targets = (
-            (validate_data(estimator, given, **loosely(X)), None)
-            if y is None
-            else validate_data(estimator, given, y, **checks, **loosely(X))
-        )
+        array, targets = (validated(estimator, X), None) if y is None else validated(estimator, X, y=y, **checks)
         table = check_finite(read_array(array)) if array.dtype == object else read_array(array)
     return table, targets
 
