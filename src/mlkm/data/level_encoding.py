@@ -89,18 +89,16 @@ class LevelSums:
 
 def many_levels(n_levels: Mapping[int, int], n_rows: int) -> dict[int, int]:
     """Return the inputs whose levels get means of y, with their numbers of levels, of all inputs that are levels."""
-    return (
-        {} if n_rows < 2 * RULES.level_folds else {j: size for j, size in n_levels.items() if size > RULES.few_levels}
-    )
+    enough = n_rows >= 2 * RULES.level_folds
+    return {j: size for j, size in n_levels.items() if enough and size > RULES.few_levels}
 
 
 def level_sums(X: Array, targets: Array, Y: Array, weights: Array, many: Mapping[int, int]) -> LevelSums:
     """Return the sums of a block of rows with these targets; `Y` are the same targets standardised, in which no digits
     are lost."""
     fold = _folds(X, targets)
-    return LevelSums(
-        tuple(_sums(X[:, j], Y, weights, fold, size) for j, size in many.items()), float(weights.max(initial=0.0))
-    )
+    sums = tuple(_sums(X[:, j], Y, weights, fold, size) for j, size in many.items())
+    return LevelSums(sums, float(weights.max(initial=0.0)))
 
 
 def _sums(codes: Array, Y: Array, weights: Array, fold: IntArray, n_levels: int) -> tuple[Array, Array, Array]:

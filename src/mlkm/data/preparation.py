@@ -328,6 +328,7 @@ class Preparation:
 
 
 def kinds_of(reader: Reader, levels: LevelNumbers | None) -> Inputs:
+    """Return the kinds of the inputs of a reader, where levels may have become numbers."""
     return reader.inputs if levels is None else Inputs(np.zeros(len(levels.owners), np.intp), levels.owners)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol
 
 import numpy as np
@@ -20,7 +21,7 @@ import numpy as np
 from .._types import Array, BoolArray, IntArray
 from ..runtime.progress import stage
 from ..runtime.resources import blas_threads, limited, stopping, submitted
-from ..runtime.sizes import BLOCK, FAN, PART_ENTRIES, PART_ROWS, PART_THREADS
+from ..runtime.sizes import BLOCK, FAN, PART_ENTRIES, PART_ROWS, PART_THREADS, TREE_LEVELS
 from .tables.columns import Inputs, one_warning
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ class Rows(ABC, Generic[Cells]):
         return None
 
     def map_reduce(self, f: Callable[[Block[Cells]], T], add: Callable[[T, T], T]) -> T:
-        """Return f of every block, added up in the order of `Tree`; f is called where the rows are."""
+        """Return f of every block, added up in the order of `tree_sum`; f is called where the rows are."""
         with one_warning():
             if self.n_blocks() == 1:  # with all threads in its products
                 return f(next(iter(self.blocks())))
@@ -299,38 +300,6 @@ def _added_if_any(add: Callable[[T, T], T], a: tuple[T] | None, b: tuple[T] | No
     return (add(a[0], b[0]),) if a is not None and b is not None else a or b
 
 
-class Tree(Generic[T]):
-    """Results added in the order in which they come, as the leaves of a tree with `FAN` branches."""
-
-    def __init__(self, add: Callable[[T, T], T]) -> None:
-        self.add = add
-        self.levels: list[list[T]] = []  # of every level what was added so far, if anything
-        self.counts: list[int] = []
-
-    def put(self, result: T, level: int = 0) -> None:
-        """Add the next result."""
-        if level == len(self.levels):
-            self.levels.append([])
-            self.counts.append(0)
-        so_far = self.levels[level]
-        total = self.add(so_far[0], result) if so_far else result
-        self.counts[level] += 1
-        if self.counts[level] < FAN:
-            self.levels[level] = [total]
-            return
-        self.levels[level], self.counts[level] = [], 0
-        self.put(total, level + 1)
-
-    def total(self) -> T:
-        """Return the sum of all results so far."""
-        result: list[T] = []
-        for so_far in self.levels:
-            result = [self.add(so_far[0], result[0])] if so_far and result else so_far or result
-        if not result:
-            raise ValueError("There are no rows.")
-        return result[0]
-
-
 def in_order(f: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
     """Yield f of every item, in their order, on as many threads as BLAS may use, each with one thread for its products.
     No more items are looked at than are worked on, and one more."""
@@ -349,10 +318,26 @@ def in_order(f: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
 
 
 def tree_sum(results: Iterable[T], add: Callable[[T, T], T], n_results: int | None = None) -> T:
-    """Return the sum of all results as the tree has it; `n_results` is for those who ask how far this is."""
-    tree = Tree(add)
+    """Return the sum of all results, which are the leaves of a tree with `FAN` branches and are added in the order in
+    which they come; `n_results` is for those who ask how far this is."""
     with stage("rows", n_results) as step:
-        for result in results:
-            tree.put(result)
-            step()
-        return tree.total()
+        sums = _counted(results, step)
+        for _ in range(TREE_LEVELS):
+            sums = _sums_of_branches(sums, add)
+        for total in sums:
+            return total
+        raise ValueError("There are no rows.")
+
+
+def _counted(results: Iterable[T], step: Callable[[], None]) -> Iterator[T]:
+    for result in results:
+        yield result
+        step()
+
+
+def _sums_of_branches(results: Iterator[T], add: Callable[[T, T], T]) -> Iterator[T]:
+    """Yield the sums of every `FAN` results; each is added as soon as it is there, so that none is held."""
+    for total in results:
+        for result in islice(results, FAN - 1):
+            total = add(total, result)
+        yield total

@@ -179,12 +179,9 @@ def stopping() -> Iterator[tuple[threading.Event, ...]]:
 def submitted(pool: ThreadPoolExecutor, stops: tuple[threading.Event, ...], work: Callable[[], A]) -> "Future[A]":
     """Submit work to another thread, in a copy of this thread's context, with its settings and its listener; the work
     ends early when one of the events is set."""
-    return pool.submit(copy_context().run, _stoppable, stops, work)
-
-
-def _stoppable(stops: tuple[threading.Event, ...], work: Callable[[], A]) -> A:
-    _STOPS.set(stops)  # in a context of its own
-    return work()
+    context = copy_context()
+    context.run(_STOPS.set, stops)
+    return pool.submit(context.run, work)
 
 
 def stop_if_asked() -> None:
