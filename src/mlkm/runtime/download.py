@@ -69,7 +69,7 @@ def fetch_sml2010(*, data_home: str | os.PathLike[str] | None = None, download_i
     columns = [column - 1 for column in (SML_TARGET, *SML_INPUTS)]
     values = [np.array([[row[j] for j in columns] for row in rows], dtype=np.float64) for rows in (train, test)]
     times = [np.array([_time(row[0], row[1]) for row in rows], dtype="datetime64[m]") for rows in (train, test)]
-    return _split(*values, [names[j] for j in columns], times_train=times[0], times_test=times[1])
+    return _split(values[0], values[1], [names[j] for j in columns], times_train=times[0], times_test=times[1])
 
 
 def _read_sml(path: Path, checksum: str) -> tuple[list[list[str]], list[str]]:

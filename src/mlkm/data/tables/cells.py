@@ -341,24 +341,25 @@ def is_dask(X: object) -> bool:
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
 
 
-def cells_of(X: Any, wanted: tuple[str, ...] | None = None) -> tuple[tuple[Any, ...], tuple[str, ...] | None]:
-    """Return the columns of a data frame, or the wanted ones in their order, without conversion, and their names."""
+def cells_of(X: Any, wanted: tuple[str, ...] | None = None) -> Table:
+    """Return the columns of a data frame, or the wanted ones in their order, without conversion; columns have names
+    where all of these are strings."""
     frame: Any = nw.from_native(X, eager_only=True)
-    names = tuple(frame.columns) if all(isinstance(name, str) for name in frame.columns) else None
-    if names is None or wanted is None:
-        return tuple(frame[:, j] for j in range(frame.shape[1])), names
-    check_names(names, wanted)
-    return tuple(frame[name] for name in wanted), wanted
+    if not all(isinstance(name, str) for name in frame.columns):
+        return Table(tuple(frame[:, j] for j in range(frame.shape[1])), None)
+    names = tuple(frame.columns) if wanted is None else wanted
+    check_names(tuple(frame.columns), names)
+    return Table(tuple(map(frame.get_column, names)), names)
 
 
 def read_frame(X: Any) -> Table:
     """Read the columns of a data frame, with types inferred from all cells."""
-    return _formed(*cells_of(X))
+    return _formed(cells_of(X))
 
 
 def read_array(X: NDArray[Any]) -> Table:
     """Read the columns of a two-dimensional array of numbers or of objects; float64 columns are not copied."""
-    return _formed(tuple(X.T), None)
+    return _formed(Table(tuple(X.T), None))
 
 
 def check_names(names: tuple[str, ...], wanted: tuple[str, ...]) -> None:
@@ -395,9 +396,9 @@ def as_words(column: RawColumn) -> RawColumn:
     return np.array([None if np.isnan(x) else word_of(float(x)) for x in column], object)
 
 
-def _formed(columns: tuple[Any, ...], names: tuple[str, ...] | None) -> Table:
-    formed = [_form(cells) for cells in columns]
-    return Table(tuple(column for column, _ in formed), names, tuple(zone for _, zone in formed))
+def _formed(raw: Table) -> Table:
+    formed = [_form(cells) for cells in raw.columns]
+    return Table(tuple(column for column, _ in formed), raw.names, tuple(zone for _, zone in formed))
 
 
 def _form(cells: Any) -> tuple[RawColumn, str | None]:

@@ -369,18 +369,17 @@ class Reader:
         levels, and a warning counts them, except in a table that has been read before."""
         if isinstance(X, Table):
             given = X.named(self.names)
-            cells, names = given.columns, given.names
         elif is_frame(X):
-            cells, names = cells_of(X, self.names)
+            given = cells_of(X, self.names)
         else:
             with_words = any(isinstance(column, CategoryColumn) for column in self.columns)
-            cells, names = tuple(validated(estimator, X, with_words, reset=False).T), None
-        self.check(estimator, names, len(cells))
-        formed = [column.form(given) for column, given in zip(self.columns, cells, strict=True)]
-        table = Table(tuple(column for column, _ in formed), names)
-        check_shape(table, getattr(X, "shape", (len(table), len(cells))))
+            given = Table(tuple(validated(estimator, X, with_words, reset=False).T), None)
+        self.check(estimator, given.names, len(given.columns))
+        formed = [column.form(cells) for column, cells in zip(self.columns, given.columns, strict=True)]
+        table = Table(tuple(cells for cells, _ in formed), given.names)
+        check_shape(table, getattr(X, "shape", table.shape))
         if not isinstance(X, Table):
-            named = zip(map(table.called, range(len(cells))), self.columns, formed, strict=True)
+            named = zip(map(table.called, range(len(formed))), self.columns, formed, strict=True)
             tell_odd([OddCells(name, column, len(odd), odd[0][1]) for name, column, (_, odd) in named if odd])
         return check_finite(table)
 
