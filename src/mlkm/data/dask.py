@@ -95,10 +95,9 @@ def _current_client(get_client: Callable[[], "Client"]) -> "Client | None":
     """Return the current client, or None where there is none or where another scheduler was asked for."""
     if dask.config.get("scheduler", None) not in _OWN:  # threads, say, were asked for
         return None
-    try:
+    with suppress(ValueError):  # there is none
         return get_client()
-    except ValueError:  # there is none
-        return None
+    return None
 
 
 class DaskWorkers:
@@ -192,15 +191,15 @@ class DaskRows(Rows[TableLike]):
         """Return the chunks of inputs, targets and weights; lengths that are not known are counted in one pass."""
         if getattr(self.X, "ndim", 2) != 2:
             raise ValueError(f"Expected 2D array, got {self.X.ndim}D array instead; X must have rows and columns.")
-        given = (self.X, self.y, self.sample_weight)
-        chunks, known, count = [chunks_of(one) for one in given], [known_lengths(one) for one in given], _task(len)
-        unknown = [[count(chunk) for chunk in own] for own, n in zip(chunks, known, strict=True) if n is None]
+        found, count = [chunks_of(one) for one in (self.X, self.y, self.sample_weight)], _task(len)
+        unknown = [[count(chunk) for chunk in chunks] for chunks, lengths in found if lengths is None]
         counted = iter(compute(delayed(list)(unknown)) if unknown else ())
-        lengths = [tuple(next(counted)) if n is None else n for n in known]
-        for name, own in zip(("y", "sample_weight"), lengths[1:], strict=True):
-            if own and sum(own) != sum(lengths[0]):
-                raise ValueError(f"X has {sum(lengths[0])} rows and {name} has {sum(own)}; they must be the same.")
-        return [Chunks(*both) for both in zip(chunks, lengths, strict=True)]
+        result = [Chunks(chunks, tuple(next(counted)) if n is None else n) for chunks, n in found]
+        n = sum(result[0].lengths)
+        for name, own in zip(("y", "sample_weight"), result[1:], strict=True):
+            if own.chunks and sum(own.lengths) != n:
+                raise ValueError(f"X has {n} rows and {name} has {sum(own.lengths)}; they must be the same.")
+        return result
 
     def as_cells(self) -> "DaskRows":
         """Return the source with frames or arrays as pieces, whose cells a model reads by the types of its fit."""
@@ -230,8 +229,8 @@ class DaskRows(Rows[TableLike]):
 
     def apply(self, f: RowFunction, shapes: Sequence[tuple[int, ...]]) -> tuple[da.Array, ...]:
         """Return dask arrays of the results of f, which are computed when they are asked for."""
-        chunks = chunks_of(self.X)
-        lengths = known_lengths(self.X) or (np.nan,) * len(chunks)
+        chunks, known = chunks_of(self.X)
+        lengths = known or (np.nan,) * len(chunks)
         sent = _whole(f.to_send())
         results = [_task(_of_chunk)(sent, chunk, tuple(shapes)) for chunk in chunks]
         return tuple(
@@ -333,27 +332,20 @@ def _table(parts: list[TableLike], names: Names) -> Table:
     return Table(columns, names, tables[0].zones)
 
 
-def known_lengths(X: TableLike | None) -> tuple[int, ...] | None:
-    """Return the lengths of the chunks of rows, or None where they are not known."""
-    if X is None:
-        return ()
-    if not is_dask(X):
-        return (len(X),)
-    chunks = getattr(X, "chunks", None)
-    return None if chunks is None or np.isnan(chunks[0]).any() else tuple(int(n) for n in chunks[0])
-
-
-def chunks_of(X: TableLike) -> tuple[Chunk, ...]:
-    """Return the delayed chunks of rows; rows in memory are one chunk, of which every task is sent its part, and None
-    has no chunks.
+def chunks_of(X: TableLike | None) -> tuple[tuple[Chunk, ...], tuple[int, ...] | None]:
+    """Return the delayed chunks of rows, and their lengths, None where they are not known; rows in memory are one
+    chunk, of which every task is sent its part, and None has no chunks.
 
     Arrays are taken as they are written: optimised one by one, X and y that are parts of one array would each have it
     computed. Frames are optimised, which reads the columns in use alone.
     """
+    if X is None:
+        return (), ()
     if not is_dask(X):
-        return () if X is None else (X if hasattr(X, "shape") else np.asarray(X),)
+        return (X if hasattr(X, "shape") else np.asarray(X),), (len(X),)
     if not hasattr(X, "chunks"):  # a frame or a series
-        return tuple(X.to_delayed())
+        return tuple(X.to_delayed()), None
     if X.ndim > 1 and len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
-    return tuple(X.to_delayed(optimize_graph=False).ravel())
+    known = None if np.isnan(X.chunks[0]).any() else tuple(map(int, X.chunks[0]))
+    return tuple(X.to_delayed(optimize_graph=False).ravel()), known

@@ -212,7 +212,7 @@ def open_table(
         import pyarrow.dataset
     except ImportError:
         raise ImportError('open_table needs PyArrow: pip install "mlkm[tables]".') from None
-    from .schemas import index_of, open_files, unified
+    from .schemas import index_of, open_files, unified, widened
 
     folders: tuple[Path, ...] = ()
     if isinstance(path, pyarrow.dataset.Dataset):
@@ -220,7 +220,7 @@ def open_table(
     else:
         files, kind, folders, base = listed(path)
         dataset, schemas = open_files(files, kind, base)
-    types, index = unified(schemas), index_of(schemas)
+    types, index = unified(schemas, widened), index_of(schemas)
     every = list(types.names)
     if weights is not None and not isinstance(weights, str):
         raise TypeError(f"weights must be the name of a column; got {brief(weights)}.")

@@ -14,7 +14,7 @@ ends earlier than the fit, so that there is time for what comes after it. Withou
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from math import inf
@@ -167,20 +167,17 @@ def ending(deadline: Deadline) -> Iterator[None]:
         _CURRENT.reset(token)
 
 
-@contextmanager
-def without_search_end() -> Iterator[None]:
+def without_search_end() -> AbstractContextManager[None]:
     """Give a search inside all the time that is left of the fit."""
-    with ending(Deadline(_CURRENT.get().fit, _CURRENT.get().fit)):
-        yield
+    end = _CURRENT.get().fit
+    return ending(Deadline(end, end))
 
 
 def search_is_late() -> bool:
     """Return whether a search should end with what it has."""
-    end = _CURRENT.get().search
-    return end < inf and perf_counter() > end
+    return perf_counter() > _CURRENT.get().search
 
 
 def fit_is_late() -> bool:
     """Return whether no optional work should be started."""
-    end = _CURRENT.get().fit
-    return end < inf and perf_counter() > end
+    return perf_counter() > _CURRENT.get().fit

@@ -281,8 +281,7 @@ def as_bytes(size: str | float) -> int:
 
 def _free() -> int:
     """Return what this process can take without swapping, in bytes; 0 where the system does not say."""
-    free, limited = _free_of_system(), _free_of_process()
-    return free if limited is None else min(free, limited) if free else limited
+    return min((free for free in (_free_of_system(), _free_of_process()) if free is not None), default=0)
 
 
 def _free_of_process() -> int | None:
@@ -299,8 +298,8 @@ def _free_of_process() -> int | None:
         return None
 
 
-def _free_of_system() -> int:
-    """Return the free memory of the system in bytes, or all of it where free memory is not known."""
+def _free_of_system() -> int | None:
+    """Return the free memory of the system in bytes, all of it where free memory is not known, or None."""
     try:
         with open("/proc/meminfo") as lines:
             for line in lines:
@@ -311,7 +310,7 @@ def _free_of_system() -> int:
     try:
         return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, ValueError, OSError):
-        return 0
+        return None
 
 
 @unique

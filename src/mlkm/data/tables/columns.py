@@ -227,10 +227,7 @@ class CategoryColumn:
         numbers = numbers_of(own, self.numerals)[place].T
         if self.text is None:
             return [codes[place], *numbers]
-        texts = np.zeros((len(own), self.text.size))
-        present = [k for k, word in enumerate(own) if word is not None]
-        if present:
-            texts[present] = self.text.coordinates([str(own[k]) for k in present])
+        texts = self.text.coordinates([word or "" for word in own])  # missing words have no text
         return [codes[place], *numbers, *texts[place].T]
 
 
