@@ -56,7 +56,7 @@ def model():
 def rates():
     """Of one thread: seconds per row of the scan and of making it, products, cosines and added bytes per second, and
     the seconds of a solve."""
-    from mlkm.data.preparation import ArrayRows
+    from mlkm.data.preparation import array_rows
     from mlkm.data.scan import scan
 
     F = np.random.default_rng(0).standard_normal((2048, D), dtype=np.float32)
@@ -75,7 +75,7 @@ def rates():
         "products": F.shape[0] * D**2 / seconds(lambda: F.T @ F),
         "cosines": F.size / seconds(lambda: np.cos(F)),
         "added": G.nbytes / seconds(lambda: np.add(G, G)),
-        "scan": seconds(lambda: scan(ArrayRows(X, y, np.ones(len(y)), True), [False] * COLUMNS, 0)) / len(y),
+        "scan": seconds(lambda: scan(array_rows(X, y, np.ones(len(y)), True), [False] * COLUMNS, 0)) / len(y),
         "made": seconds(lambda: block(0)) / GROUP,
         "solve": seconds(lambda: np.linalg.eigh(F.T @ F)),
     }

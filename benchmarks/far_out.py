@@ -7,7 +7,7 @@ The rules say how a fitted model treats later inputs beyond the range of the tra
 * `quarter range`: to a quarter of a range beyond them;
 * `linear term`: kernels see values held to the training values, and the linear term those held to one range beyond;
 * `drawn back`: as `one range` up to two ranges beyond; from there to three ranges values are drawn back to the nearest
-  training value (`mlkm.data.scaling`);
+  training value (`mlkm.data.preparation`);
 * `to the mean`: the same, drawn back to the mean of the column;
 * `default`: `drawn back`, with predictions that exceed the targets by at most half their range plus one range for every
   range by which inputs lie beyond theirs. This is `predict`.

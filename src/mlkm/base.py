@@ -82,7 +82,7 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         rows = as_rows(X, y, sample_weight)
         if rows is None:
             check_given(self, y)
-            return table_rows(*checked_table(self, X, y, sample_weight))
+            return table_rows(*checked_table(self, X, y), sample_weight)
         set_names(self, rows.names, rows.n_columns)
         return rows
 
@@ -235,7 +235,7 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         """Return the mean of y at every row of X, which is the average over the fitted machines.
 
         With automatic scales, inputs are used as they are up to one range beyond the training values, and replaced by
-        the nearest training value from three ranges on (`mlkm.data.scaling`). Predictions exceed the training
+        the nearest training value from three ranges on (`mlkm.data.preparation`). Predictions exceed the training
         targets by at most half the range of these plus one range for every range by which inputs lie beyond theirs, and
         never by more than two ranges.
 

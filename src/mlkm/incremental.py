@@ -21,9 +21,9 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from ._types import Array
 from .base import KernelMachine
 from .data import checked_weights
+from .data.folds import NO_TARGET, checked_targets
 from .data.preparation import as_rows
 from .data.rows import Block, MemoryRows, Rows
-from .data.scaling import NO_TARGET, checked_targets
 from .data.tables.cells import Table
 from .fit.apply import new_rows, sendable
 from .fit.row_sums import Span, in_units, wider

@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from source_rows import FEW, mixed, numbers
 
 from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, config_context
-from mlkm.data.dask import dask_rows
+from mlkm.data.dask import DaskRows
 from mlkm.search.policy import policy_context
 
 
@@ -340,7 +340,7 @@ def test_a_pass_makes_every_chunk_once(client, tmp_path):
     tmp_path.joinpath("x").touch()  # map_blocks may have asked what it gives
     for path in tmp_path.iterdir():
         path.unlink()
-    dask_rows(Z[:, :4], Z[:, 4]).map_reduce(len, operator.add)
+    DaskRows(Z[:, :4], Z[:, 4]).map_reduce(len, operator.add)
     assert sorted(path.name.split("-")[0] for path in tmp_path.iterdir()) == ["0", "1", "2", "3", "4"]
 
 

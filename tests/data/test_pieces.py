@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlkm.data import Block, plain_rows
-from mlkm.data.rows import FAN, MemoryRows, Tree, block_rows, in_order, tree_sum
-from mlkm.data.scaling import merged_stats, stats_of
+from mlkm.data.preparation import merged_stats, stats_of
+from mlkm.data.rows import FAN, MemoryRows, block_rows, in_order, tree_sum
 from mlkm.kernels import Gaussian
 from mlkm.model.features import draw_features
 from mlkm.model.prior import Part, Prior
@@ -34,7 +34,7 @@ def test_the_tree_is_that_of_groups_of_eight(n):
 
 def test_no_rows_have_no_sum():
     with pytest.raises(ValueError, match="no rows"):
-        Tree(max).total()
+        tree_sum([], max)
 
 
 def test_results_come_in_order_and_errors_end_the_work():

@@ -14,7 +14,7 @@ from source_rows import FEW, mixed, numbers, write
 
 import mlkm
 from mlkm import ConformalRegressor, MLKMRegressor, RandomFeatureRidge, config_context, open_table
-from mlkm.data.preparation import ArrayRows
+from mlkm.data.preparation import array_rows
 from mlkm.data.scan import PartOf, scan
 from mlkm.data.tables.cells import Table
 from mlkm.runtime.resources import memory_budget
@@ -28,13 +28,13 @@ def test_the_sample_does_not_depend_on_the_blocks():
     order = np.random.default_rng(0).permutation(len(X))
     w = np.ones(len(X))
     samples = [
-        scan(ArrayRows(X[at], y[at], w, True), [False] * 3, seed=0).sample.block for at in (np.arange(len(X)), order)
+        scan(array_rows(X[at], y[at], w, True), [False] * 3, seed=0).sample.block for at in (np.arange(len(X)), order)
     ]
     for a, b in zip(samples[0].X.columns, samples[1].X.columns, strict=True):
         np.testing.assert_array_equal(a, b)
     assert len(samples[0]) == 20_000
     assert set(samples[0].weights) == {1.0, 2.0}
-    other = scan(ArrayRows(X, y, w, True), [False] * 3, seed=1).sample.block
+    other = scan(array_rows(X, y, w, True), [False] * 3, seed=1).sample.block
     shared = np.isin(other.X.columns[0], samples[0].X.columns[0]).mean()
     assert 0.4 < shared < 0.9  # 20,000 of 30,000 distinct rows
 
@@ -128,7 +128,7 @@ def test_memmaps_are_read_in_pieces(tmp_path):
     X, y = numbers(3000)
     mapped = np.memmap(tmp_path / "X.dat", np.float32, "w+", shape=X.shape)
     mapped[:] = X
-    blocks = list(ArrayRows(mapped, y, np.ones(len(y)), True).blocks())
+    blocks = list(array_rows(mapped, y, np.ones(len(y)), True).blocks())
     np.testing.assert_array_equal(np.hstack([block.X.columns for block in blocks]).T, X.astype(np.float32))
     np.testing.assert_array_equal(np.vstack([block.Y for block in blocks])[:, 0], y)
 
@@ -156,11 +156,11 @@ def test_memory_is_asked_for_before_it_is_taken(tmp_path):
 
 def test_parts_are_the_same_in_every_pass_and_share_the_rows():
     X, y = numbers(4000)
-    source = ArrayRows(X, y, np.ones(len(y)), True)
+    source = array_rows(X, y, np.ones(len(y)), True)
     parts = [source.map(PartOf(7, *ends)) for ends in ((0.0, 0.3), (0.3, 1.1))]
     assert sum(part.n for part in parts) == 4000
     assert abs(parts[0].n - 1200) < 5 * np.sqrt(4000 * 0.3 * 0.7)
-    again = ArrayRows(X[::-1], y[::-1], np.ones(len(y)), True).map(PartOf(7, 0.0, 0.3))
+    again = array_rows(X[::-1], y[::-1], np.ones(len(y)), True).map(PartOf(7, 0.0, 0.3))
     first, second = (np.sort(np.hstack([block.X.columns[0] for block in part.blocks()])) for part in (parts[0], again))
     np.testing.assert_array_equal(first, second)
 

@@ -16,7 +16,8 @@ from mlkm.data import LEVEL, NUMBER, TEXT, Inputs
 from mlkm.data.level_encoding import numbers_in_memory
 from mlkm.data.tables import TableEncoder
 from mlkm.data.tables.cells import read_frame
-from mlkm.data.tables.columns import cycles_of, days, encode, fit_columns, inputs_of, on_circle
+from mlkm.data.tables.columns import Reader, days, on_circle
+from mlkm.data.tables.reading import cycles_of, fit_columns
 
 
 def test_what_columns_become():
@@ -24,7 +25,8 @@ def test_what_columns_become():
     frame["word"] = [f"level {'abcde'[k % 5]}{'fghij'[k // 5 % 5]}{'kl'[k // 25 % 2]}" for k in range(len(frame))]
     table = read_frame(frame)
     columns = fit_columns(table, [False] * 6)
-    inputs, X = inputs_of(columns), encode(columns, table)
+    reader = Reader(columns, table.names)
+    inputs, X = reader.inputs, reader.encoded(table)
     assert X.shape == (len(frame), len(inputs.kinds))
     assert np.isfinite(X).all()
     assert inputs.kinds[inputs.owners == 0].tolist() == [NUMBER]

@@ -15,8 +15,8 @@ from sklearn.model_selection import KFold, PredefinedSplit
 import mlkm
 from mlkm import ConformalRegressor, MLKMRegressor, RKMRegressor, config_context, open_table
 from mlkm.data import plain_rows
-from mlkm.data.preparation import ArrayRows
-from mlkm.data.scan import parts, row_hashes
+from mlkm.data.hashes import parts, row_hashes
+from mlkm.data.preparation import array_rows
 from mlkm.data.tables.cells import Table
 from mlkm.model.machine import positions
 from mlkm.runtime.resources import Purpose, generator
@@ -40,7 +40,7 @@ def numbers(n=3000, d=4, seed=0):
 
 def source_of(X, y, weights=None):
     Y = np.asarray(y).reshape(len(X), -1)
-    return ArrayRows(X, Y, np.ones(len(X)) if weights is None else weights, np.ndim(y) == 1)
+    return array_rows(X, Y, np.ones(len(X)) if weights is None else weights, np.ndim(y) == 1)
 
 
 def streamed(model, source):

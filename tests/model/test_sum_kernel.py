@@ -8,7 +8,7 @@ from kernel_rows import TERMS, kernel_and_rows, searched
 
 from mlkm import MLKMRegressor, RKMRegressor
 from mlkm.data import InputRange, plain_rows
-from mlkm.data.scaling import stats_of
+from mlkm.data.preparation import stats_of
 from mlkm.datasets import make_example1, make_example2
 from mlkm.model.machine import predict
 from mlkm.model.terms import GaussianMap, Term

@@ -24,7 +24,7 @@ from ..files import load
 from ..runtime.atomic import check_writable, interrupted_by_sigterm
 from ..runtime.callbacks import left_in_words
 from ..runtime.confidence import exact_level
-from ..runtime.progress import Event, telling
+from ..runtime.progress import Event, Listener, telling
 
 FAILED, USAGE = 1, 2
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
@@ -80,7 +80,7 @@ class Console:
 
 
 @dataclass(frozen=True)
-class _Stages:
+class _Stages(Listener):
     """A listener that moves the bar of one piece of work by the stages of the fits in it."""
 
     progress: Progress

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from .._types import Array, IntArray
-from ..data.scaling import scale_of
+from ..data.folds import scale_of
 from ..exceptions import warn
 from ..runtime.checks import brief, one_of
 from ..runtime.confidence import groups_of

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._types import Array, IntArray
+from ..data.folds import check_predicted
 from ..data.rows import Block, Rows
-from ..data.scaling import check_predicted
 from ..runtime.sizes import MOST_SCORES, SCORE_BITS
 from .bands import Band, CalibrationScores, CalibrationWeights, Request, ScoredBand, SplitBand, warn_infinite
 from .rank import rank

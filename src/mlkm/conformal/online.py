@@ -22,7 +22,7 @@ from sklearn.utils import column_or_1d, indexable
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from .._types import Array, IntArray, RandomState
-from ..data.scaling import checked_weights
+from ..data.folds import checked_weights
 from ..runtime import checks as check
 from ..runtime.confidence import exact_level
 from ..runtime.resources import root_seed

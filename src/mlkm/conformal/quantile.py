@@ -21,7 +21,7 @@ from scipy.stats import norm
 
 from .._types import Array, BoolArray
 from ..data.level_encoding import LevelNumbers, numbers_in_memory
-from ..data.scaling import Standardiser, standardiser
+from ..data.preparation import Standardiser, standardiser
 from ..data.tables import TableEncoder
 from ..kernels import Gaussian
 from ..model.features import FeatureMap, draw_features

@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from .._types import Array, IntArray, RandomState
 from ..base import KernelMachine
+from ..data.folds import checked_weights, given_weights
 from ..data.preparation import as_rows
 from ..data.rows import Rows
-from ..data.scaling import checked_weights, given_weights
 from ..data.scan import PartOf
 from ..estimators import MLKMRegressor
 from ..fit.apply import new_rows

@@ -1,22 +1,11 @@
 """The data of a fit: tables, rows in blocks, and their preparation to distinct, standardised rows."""
 
 from ..runtime.checks import as_splitter
-from .folds import splits_of
-from .rows import Block, GivenRows, RowFunction, Rows, Workers, blocks
-from .scaling import (
-    LEVEL,
-    NUMBER,
-    TEXT,
-    InputRange,
-    Inputs,
-    Standardiser,
-    check_near,
-    checked_weights,
-    given_weights,
-    scale_of,
-    standardiser,
-)
+from .folds import checked_weights, given_weights, splits_of
+from .preparation import GivenRows, InputRange, Standardiser, standardiser
+from .rows import Block, Rows, Workers, blocks
 from .scan import distinct_rows, midranks, plain_rows, tie_numbers
+from .tables.columns import LEVEL, NUMBER, TEXT, Inputs
 
 __all__ = [
     "LEVEL",
@@ -26,19 +15,16 @@ __all__ = [
     "GivenRows",
     "InputRange",
     "Inputs",
-    "RowFunction",
     "Rows",
     "Standardiser",
     "Workers",
     "as_splitter",
     "blocks",
-    "check_near",
     "checked_weights",
     "distinct_rows",
     "given_weights",
     "midranks",
     "plain_rows",
-    "scale_of",
     "splits_of",
     "standardiser",
     "tie_numbers",

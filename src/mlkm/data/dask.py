@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import partial, reduce, wraps
+from functools import cached_property, partial, reduce, wraps
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeAlias, TypeVar
 
 import dask
@@ -20,10 +20,10 @@ from dask.delayed import Delayed, delayed
 from .._types import Array, TableLike
 from ..runtime.resources import current_client, limited
 from ..runtime.sizes import FAN, TASK_RETRIES
-from .rows import Block, RowFunction, Rows, Workers, block_rows, blocks, is_dask
-from .scaling import checked_block_weights, checked_targets
-from .scan import joined_columns
-from .tables.cells import Table, is_frame, read_array, read_frame
+from .folds import checked_block_weights, checked_targets
+from .rows import Block, RowFunction, Rows, Workers, block_rows, blocks
+from .tables.cells import Table, is_dask, is_frame, read_array, read_frame
+from .tables.reading import joined_columns
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -61,7 +61,8 @@ def compute(task: Delayed) -> Any:
                     "Workers of the Dask cluster died again and again at the same piece of work, and nothing was"
                     f" changed; where they have too little memory, take smaller chunks ({problem})."
                 ) from problem
-            if raised or not (isinstance(problem, Exception) or _is_cancelled(problem)):
+            cancelled = "Cancelled" in type(problem).__name__  # by the client or the scheduler
+            if raised or not (isinstance(problem, Exception) or cancelled):
                 raise
             raise RuntimeError(
                 f"The Dask cluster was lost during the work ({type(problem).__name__}), and nothing was changed: start"
@@ -94,15 +95,9 @@ def _current_client(get_client: Callable[[], "Client"]) -> "Client | None":
     """Return the current client, or None where there is none or where another scheduler was asked for."""
     if dask.config.get("scheduler", None) not in _OWN:  # threads, say, were asked for
         return None
-    try:
+    with suppress(ValueError):  # there is none
         return get_client()
-    except ValueError:  # there is none
-        return None
-
-
-def _is_cancelled(problem: BaseException) -> bool:
-    """Return whether an error is that of a future which the client or the scheduler has cancelled."""
-    return "Cancelled" in type(problem).__name__
+    return None
 
 
 class DaskWorkers:
@@ -151,22 +146,60 @@ class Chunks:
 
 @dataclass(frozen=True)
 class DaskRows(Rows[TableLike]):
-    """Chunks of inputs, targets and weights, the last two empty where there are none; with `cells`, pieces are
-    unconverted frames or arrays."""
+    """Collections of inputs, and of targets and weights where there are any; nothing is computed before it is asked
+    for. With `cells`, pieces are unconverted frames or arrays."""
 
     workers: ClassVar[Workers] = DaskWorkers()
-    X: Chunks
-    y: Chunks
-    weights: Chunks
-    names: Names
-    n_columns: int
-    single_output: bool
+    X: TableLike
+    y: TableLike | None = None
+    sample_weight: TableLike | None = None
     cells: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse collections without rows and columns."""
+        for one in (self.X, self.y, self.sample_weight):
+            if is_dask(one) and not isinstance(getattr(one, "ndim", None), int):
+                got = "Delayed: take dask.array.from_delayed(value, shape, dtype)"
+                if hasattr(type(one), "to_dataframe"):
+                    got = "Bag: take bag.to_dataframe()"
+                raise TypeError(f"Rows on a cluster are arrays or data frames of dask; got a {got}.")
+
+    @property
+    def names(self) -> Names:
+        """Return the names of the columns, None where there are none or not all of them are strings."""
+        columns = tuple(getattr(self.X, "columns", ()))
+        return columns if columns and all(isinstance(name, str) for name in columns) else None
+
+    @property
+    def n_columns(self) -> int:
+        """Return the number of columns."""
+        shape = np.shape(self.X)
+        return len(getattr(self.X, "columns", ())) or int(shape[1] if len(shape) > 1 else 1)
+
+    @property
+    def single_output(self) -> bool:
+        """Return whether targets are one-dimensional."""
+        return getattr(self.y, "ndim", 1) == 1
 
     @property
     def n(self) -> int:
-        """Return the number of rows."""
-        return sum(self.X.lengths)
+        """Return the number of rows, for which unknown lengths of chunks are computed."""
+        return sum(self.chunks[0].lengths)
+
+    @cached_property
+    def chunks(self) -> list[Chunks]:
+        """Return the chunks of inputs, targets and weights; lengths that are not known are counted in one pass."""
+        if getattr(self.X, "ndim", 2) != 2:
+            raise ValueError(f"Expected 2D array, got {self.X.ndim}D array instead; X must have rows and columns.")
+        found, count = [chunks_of(one) for one in (self.X, self.y, self.sample_weight)], _task(len)
+        unknown = [[count(chunk) for chunk in chunks] for chunks, lengths in found if lengths is None]
+        counted = iter(compute(delayed(list)(unknown)) if unknown else ())
+        result = [Chunks(chunks, tuple(next(counted)) if n is None else n) for chunks, n in found]
+        n = sum(result[0].lengths)
+        for name, own in zip(("y", "sample_weight"), result[1:], strict=True):
+            if own.chunks and sum(own.lengths) != n:
+                raise ValueError(f"X has {n} rows and {name} has {sum(own.lengths)}; they must be the same.")
+        return result
 
     def as_cells(self) -> "DaskRows":
         """Return the source with frames or arrays as pieces, whose cells a model reads by the types of its fit."""
@@ -190,46 +223,14 @@ class DaskRows(Rows[TableLike]):
         """Yield the arguments of every task: slices of the chunks of X, y and weights that hold the rows of eight
         pieces, how to read them, and the number of rows of a piece."""
         size = block_rows(self.n_columns)
-        for begin in range(0, self.n, FAN * size):
-            end = min(begin + FAN * size, self.n)
-            X, y, w = (one.between(begin, end) for one in (self.X, self.y, self.weights))
+        for at in blocks(self.n, FAN * size):
+            X, y, w = (one.between(at.start, at.stop) for one in self.chunks)
             yield X, y, w, self.names, self.cells, size
-
-
-@dataclass(frozen=True)
-class Collection(Rows[TableLike]):
-    """The inputs of rows on a cluster, of which nothing is computed before it is asked for."""
-
-    workers: ClassVar[Workers] = DaskWorkers()
-    X: TableLike
-
-    @property
-    def names(self) -> Names:
-        """Return the names of the columns, if they have any."""
-        return columns_of(self.X)[0]
-
-    @property
-    def n_columns(self) -> int:
-        """Return the number of columns."""
-        return columns_of(self.X)[1]
-
-    @property
-    def n(self) -> int:
-        """Return the number of rows, for which unknown lengths of chunks are computed."""
-        return dask_rows(self.X).n
-
-    def map_reduce(self, f: Callable[[Block[TableLike]], T], add: Callable[[T, T], T]) -> T:
-        """Return f of every block, added up as by `DaskRows`."""
-        return dask_rows(self.X).map_reduce(f, add)
-
-    def blocks(self) -> Iterator[Block[TableLike]]:
-        """Return the blocks, in order."""
-        return dask_rows(self.X).blocks()
 
     def apply(self, f: RowFunction, shapes: Sequence[tuple[int, ...]]) -> tuple[da.Array, ...]:
         """Return dask arrays of the results of f, which are computed when they are asked for."""
-        chunks = chunks_of(self.X)
-        lengths = known_lengths(self.X) or (np.nan,) * len(chunks)
+        chunks, known = chunks_of(self.X)
+        lengths = known or (np.nan,) * len(chunks)
         sent = _whole(f.to_send())
         results = [_task(_of_chunk)(sent, chunk, tuple(shapes)) for chunk in chunks]
         return tuple(
@@ -331,76 +332,20 @@ def _table(parts: list[TableLike], names: Names) -> Table:
     return Table(columns, names, tables[0].zones)
 
 
-def dask_rows(X: TableLike, y: TableLike | None = None, sample_weight: TableLike | None = None) -> DaskRows:
-    """Return collections of dask as rows; chunk lengths that are unknown are computed."""
-    given = (X, y, sample_weight)
-    for one in given:
-        _check_kind(one)
-    if getattr(X, "ndim", 2) != 2:
-        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead; X must have rows and columns.")
-    rows, targets, weights = _counted([chunks_of(one) for one in given], [known_lengths(one) for one in given])
-    n = sum(rows.lengths)
-    for name, own in (("y", targets.lengths), ("sample_weight", weights.lengths)):
-        if own and sum(own) != n:
-            raise ValueError(f"X has {n} rows and {name} has {sum(own)}; they must be the same.")
-    return DaskRows(rows, targets, weights, *columns_of(X), single_output=y is None or getattr(y, "ndim", 1) == 1)
-
-
-def known_lengths(X: TableLike | None) -> tuple[int, ...] | None:
-    """Return the lengths of the chunks of rows, or None where they are not known."""
-    if X is None:
-        return ()
-    if not is_dask(X):
-        return (len(X),)
-    chunks = getattr(X, "chunks", None)
-    return None if chunks is None or np.isnan(chunks[0]).any() else tuple(int(n) for n in chunks[0])
-
-
-def _counted(given: list[tuple[Chunk, ...]], known: list[tuple[int, ...] | None]) -> list[Chunks]:
-    """Return chunks with their lengths; those that are not known are counted in one pass over the chunks."""
-    count = _task(len)
-    unknown = [[count(chunk) for chunk in chunks] for chunks, own in zip(given, known, strict=True) if own is None]
-    found = iter(compute(delayed(list)(unknown)) if unknown else ())
-    return [
-        Chunks(chunks, tuple(next(found)) if own is None else own) for chunks, own in zip(given, known, strict=True)
-    ]
-
-
-def chunks_of(X: TableLike) -> tuple[Chunk, ...]:
-    """Return the delayed chunks of rows; rows in memory are one chunk, of which every task is sent its part, and None
-    has no chunks.
+def chunks_of(X: TableLike | None) -> tuple[tuple[Chunk, ...], tuple[int, ...] | None]:
+    """Return the delayed chunks of rows, and their lengths, None where they are not known; rows in memory are one
+    chunk, of which every task is sent its part, and None has no chunks.
 
     Arrays are taken as they are written: optimised one by one, X and y that are parts of one array would each have it
     computed. Frames are optimised, which reads the columns in use alone.
     """
-    _check_kind(X)
+    if X is None:
+        return (), ()
     if not is_dask(X):
-        return () if X is None else (_with_shape(X),)
+        return (X if hasattr(X, "shape") else np.asarray(X),), (len(X),)
     if not hasattr(X, "chunks"):  # a frame or a series
-        return tuple(X.to_delayed())
+        return tuple(X.to_delayed()), None
     if X.ndim > 1 and len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
-    return tuple(X.to_delayed(optimize_graph=False).ravel())
-
-
-def columns_of(X: TableLike) -> tuple[Names, int]:
-    """Return the names of the columns, None where there are none or not all of them are strings, and their number."""
-    _check_kind(X)
-    X = _with_shape(X)
-    if X.ndim <= 1:
-        return None, 1
-    columns = tuple(getattr(X, "columns", ()))
-    named = columns and all(isinstance(name, str) for name in columns)
-    return columns if named else None, len(columns) or int(X.shape[1])
-
-
-def _with_shape(X: TableLike) -> TableLike:
-    return X if hasattr(X, "shape") else np.asarray(X)
-
-
-def _check_kind(X: object) -> None:
-    """Refuse collections without rows and columns."""
-    if is_dask(X) and not isinstance(getattr(X, "ndim", None), int):
-        bag = hasattr(type(X), "to_dataframe")
-        got = "Bag: take bag.to_dataframe()" if bag else "Delayed: take dask.array.from_delayed(value, shape, dtype)"
-        raise TypeError(f"Rows on a cluster are arrays or data frames of dask; got a {got}.")
+    known = None if np.isnan(X.chunks[0]).any() else tuple(map(int, X.chunks[0]))
+    return tuple(X.to_delayed(optimize_graph=False).ravel()), known

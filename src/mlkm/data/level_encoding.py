@@ -12,8 +12,8 @@ import numpy as np
 
 from .._types import Array, IntArray
 from ..runtime.rules import RULES
-from .scaling import Inputs
-from .scan import content_hashes
+from .hashes import bits, mixed, parts
+from .tables.columns import Inputs
 
 _SALT = 1_000_003  # of the hash behind the folds, which are not those of a sample
 
@@ -89,18 +89,16 @@ class LevelSums:
 
 def many_levels(n_levels: Mapping[int, int], n_rows: int) -> dict[int, int]:
     """Return the inputs whose levels get means of y, with their numbers of levels, of all inputs that are levels."""
-    return (
-        {} if n_rows < 2 * RULES.level_folds else {j: size for j, size in n_levels.items() if size > RULES.few_levels}
-    )
+    enough = n_rows >= 2 * RULES.level_folds
+    return {j: size for j, size in n_levels.items() if enough and size > RULES.few_levels}
 
 
 def level_sums(X: Array, targets: Array, Y: Array, weights: Array, many: Mapping[int, int]) -> LevelSums:
     """Return the sums of a block of rows with these targets; `Y` are the same targets standardised, in which no digits
     are lost."""
     fold = _folds(X, targets)
-    return LevelSums(
-        tuple(_sums(X[:, j], Y, weights, fold, size) for j, size in many.items()), float(weights.max(initial=0.0))
-    )
+    sums = tuple(_sums(X[:, j], Y, weights, fold, size) for j, size in many.items())
+    return LevelSums(sums, float(weights.max(initial=0.0)))
 
 
 def _sums(codes: Array, Y: Array, weights: Array, fold: IntArray, n_levels: int) -> tuple[Array, Array, Array]:
@@ -145,7 +143,7 @@ def numbers_in_memory(X: Array, Y: Array, inputs: Inputs, weights: Array | None)
 
 
 def _folds(X: Array, Y: Array) -> IntArray:
-    return (content_hashes([*X.T, *Y.T], _SALT) % np.uint64(RULES.level_folds)).astype(np.intp)
+    return parts(mixed(map(bits, (*X.T, *Y.T)), len(X), _SALT), RULES.level_folds)
 
 
 def _indicators(n_levels: int) -> LevelValues:

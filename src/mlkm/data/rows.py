@@ -11,19 +11,18 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol
 
 import numpy as np
-from sklearn.utils.validation import _num_samples
 
 from .._types import Array, BoolArray, IntArray
 from ..runtime.progress import stage
 from ..runtime.resources import blas_threads, limited, stopping, submitted
-from ..runtime.sizes import BLOCK, FAN, PART_ENTRIES, PART_ROWS, PART_THREADS
-from .scaling import Inputs
-from .tables.reading import one_warning
+from ..runtime.sizes import BLOCK, FAN, PART_ENTRIES, PART_ROWS, PART_THREADS, TREE_LEVELS
+from .tables.columns import Inputs, one_warning
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -37,6 +36,9 @@ else:
 T = TypeVar("T")
 S = TypeVar("S")
 Others = TypeVar("Others")
+
+NO_WEIGHT = "All sample weights are zero, so there is no row to fit; give at least one row a positive weight."
+NONE_LEFT = "A part of the rows is empty; give more rows."
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class Block(Generic[Cells]):
     def take(self, at: slice | IntArray) -> "Block[Cells]":
         """Return the rows at these places, with weights that average to one again."""
         taken = self.rows(at)
-        return Block(taken.X, taken.Y, taken.weights / taken.weights.mean(), taken.repeats, taken.fold, self.kinds)
+        return replace(taken, weights=taken.weights / taken.weights.mean())
 
     def counted(self) -> "Block[Cells]":
         """Return the rows with a weight."""
@@ -138,7 +140,8 @@ class RowFunction(Protocol):
 
 
 class Rows(ABC, Generic[Cells]):
-    """Rows that need not fit into memory."""
+    """Rows that need not fit into memory. Their blocks are read in this process, in order, and worked on by threads,
+    unless they are on a cluster."""
 
     if TYPE_CHECKING:
 
@@ -161,22 +164,35 @@ class Rows(ABC, Generic[Cells]):
     in_memory: ClassVar[bool] = False  # whether all rows are in the memory of this process anyway
     workers: ClassVar[Workers | None] = None  # those of the cluster that the rows are on
 
-    @abstractmethod
+    def n_blocks(self) -> int | None:
+        """Return how many blocks there are, where that is known without reading them."""
+        return None
+
     def map_reduce(self, f: Callable[[Block[Cells]], T], add: Callable[[T, T], T]) -> T:
-        """Return f of every block, added up in the order of `Tree`; f is called where the rows are."""
+        """Return f of every block, added up in the order of `tree_sum`; f is called where the rows are."""
+        with one_warning():
+            if self.n_blocks() == 1:  # with all threads in its products
+                return f(next(iter(self.blocks())))
+            return tree_sum(in_order(f, self.blocks()), add, self.n_blocks())
 
     @abstractmethod
     def blocks(self) -> Iterator[Block[Cells]]:
         """Return the blocks, in order."""
 
-    def map(self, f: Callable[[Block[Cells]], Block[Others]], n: int | None = None) -> "Rows[Others]":
-        """Return rows whose blocks are f of these, made anew in every pass; blocks without rows are left out."""
-        return MappedRows(self, f, n)
+    def map(
+        self, f: Callable[[Block[Cells]], Block[Others]], n: int | None = None, none_left: str = NONE_LEFT
+    ) -> "Rows[Others]":
+        """Return rows whose blocks are f of these, made anew in every pass; blocks without rows are left out, and
+        `none_left` is the error where that leaves none."""
+        return MappedRows(self, f, self.names, self.n_columns, self.single_output, n, none_left)
+
+    def counted(self) -> "Rows[Cells]":
+        """Return the rows with a weight; rows of which none has one are refused."""
+        return self.map(Block.counted, none_left=NO_WEIGHT)
 
     def gathered(self, f: Callable[[Block[Cells]], Block[Array]]) -> Block[Array]:
         """Return f of all blocks, which are computed where the rows are, as one block in memory."""
-        several: list[Block[Array]] = self.map_reduce(_Listed(f), list.__add__)
-        return joined(several)
+        return joined(self.map_reduce(partial(_listed, f), operator.add))
 
     @property
     def weighted(self) -> bool:
@@ -208,31 +224,12 @@ class Rows(ABC, Generic[Cells]):
         return self
 
 
-@dataclass(frozen=True)
-class _Listed(Generic[Cells]):
-    f: Callable[[Block[Cells]], Block[Array]]
-
-    def __call__(self, block: Block[Cells]) -> list[Block[Array]]:
-        return [self.f(block)]
-
-
-class LocalRows(Rows[Cells]):
-    """Rows whose blocks are read in this process, in order, and worked on by threads."""
-
-    def n_blocks(self) -> int | None:
-        """Return how many blocks there are, where that is known without reading them."""
-        return None
-
-    def map_reduce(self, f: Callable[[Block[Cells]], T], add: Callable[[T, T], T]) -> T:
-        """Return f of every block, added up in the order of `Tree`; blocks are worked on by threads."""
-        with one_warning():
-            if self.n_blocks() == 1:  # with all threads in its products
-                return f(next(iter(self.blocks())))
-            return tree_sum(in_order(f, self.blocks()), add, self.n_blocks())
+def _listed(f: Callable[[Block[Cells]], Block[Array]], block: Block[Cells]) -> list[Block[Array]]:
+    return [f(block)]
 
 
 @dataclass(frozen=True)
-class MemoryRows(LocalRows[Cells]):
+class MemoryRows(Rows[Cells]):
     """A block in memory as rows."""
 
     in_memory: ClassVar[bool] = True
@@ -261,83 +258,28 @@ class MemoryRows(LocalRows[Cells]):
 
 
 @dataclass(frozen=True)
-class GivenRows(LocalRows[Any]):
-    """An array or a frame in memory as it was given, with targets and weights where there are any: one block, which
-    models read and check themselves."""
-
-    in_memory: ClassVar[bool] = True
-    X: Any
-    Y: Array | None = None
-    weights: Array | None = None
-    single_output: bool = True
-
-    @property
-    def n(self) -> int:
-        """Return the number of rows."""
-        return int(_num_samples(self.X))
-
-    @property
-    def weighted(self) -> bool:
-        """Return whether weights were given."""
-        return self.weights is not None
-
-    def n_blocks(self) -> int:
-        """Return 1, since all rows are one block."""
-        return 1
-
-    def blocks(self) -> Iterator[Block[Any]]:
-        """Yield all rows as one block."""
-        Y = np.zeros((self.n, 0)) if self.Y is None else self.Y
-        yield Block(self.X, Y, np.ones(len(Y)) if self.weights is None else self.weights)
-
-    def apply(self, f: RowFunction, shapes: Sequence[tuple[int, ...]]) -> tuple[Array, ...]:
-        """Return f of the rows as they were given."""
-        return f(self.X)
-
-    def together(self, what: str) -> Any:
-        """Return the rows as they were given."""
-        return self.X
-
-
-def is_dask(X: object) -> bool:
-    """Return whether X is a collection of dask, which is not imported for this."""
-    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
-
-
-@dataclass(frozen=True)
 class MappedRows(Rows[Others], Generic[Others, Cells]):
     """Blocks that are made of those of other rows in every pass, without those that have no rows then."""
 
     given: Rows[Cells]
     f: Callable[[Block[Cells]], Block[Others]]
-    counted: int | None = None
+    names: tuple[str, ...] | None
+    n_columns: int
+    single_output: bool
+    known_n: int | None
+    none_left: str
 
     @property
     def n(self) -> int:
         """Return the number of rows, counted in a pass over them where it was not given."""
-        return self.map_reduce(len, operator.add) if self.counted is None else self.counted
-
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        """Return the names of the columns of the given rows, if they have any."""
-        return self.given.names
-
-    @property
-    def n_columns(self) -> int:
-        """Return the number of columns of the given rows."""
-        return self.given.n_columns
-
-    @property
-    def single_output(self) -> bool:
-        """Return whether targets are one-dimensional."""
-        return self.given.single_output
+        return self.map_reduce(len, operator.add) if self.known_n is None else self.known_n
 
     def map_reduce(self, f: Callable[[Block[Others]], T], add: Callable[[T, T], T]) -> T:
         """Return f of every mapped block, added up in the order of the given rows; rows that are all left out are
         refused."""
-        found = self.given.map_reduce(_Composed(self.f, f), _AddedIfAny(add))
+        found: tuple[T] | None = self.given.map_reduce(partial(_composed, self.f, f), partial(_added_if_any, add))
         if found is None:
-            raise ValueError("A part of the rows is empty; give more rows.")
+            raise ValueError(self.none_left)
         return found[0]
 
     def blocks(self) -> Iterator[Block[Others]]:
@@ -345,58 +287,17 @@ class MappedRows(Rows[Others], Generic[Others, Cells]):
         return (block for block in map(self.f, self.given.blocks()) if len(block))
 
 
-@dataclass(frozen=True)
-class _Composed(Generic[Others, T, Cells]):
-    """g(f(block)); None where f leaves no rows."""
-
-    f: Callable[[Block[Cells]], Block[Others]]
-    g: Callable[[Block[Others]], T]
-
-    def __call__(self, block: Block[Cells]) -> tuple[T] | None:
-        made = self.f(block)
-        return (self.g(made),) if len(made) else None
+def _composed(
+    f: Callable[[Block[Cells]], Block[Others]], g: Callable[[Block[Others]], T], block: Block[Cells]
+) -> tuple[T] | None:
+    """Return g(f(block)); None where f leaves no rows."""
+    made = f(block)
+    return (g(made),) if len(made) else None
 
 
-@dataclass(frozen=True)
-class _AddedIfAny(Generic[T]):
-    """The sum of two results, where None stands for no rows."""
-
-    add: Callable[[T, T], T]
-
-    def __call__(self, a: tuple[T] | None, b: tuple[T] | None) -> tuple[T] | None:
-        return (self.add(a[0], b[0]),) if a is not None and b is not None else a or b
-
-
-class Tree(Generic[T]):
-    """Results added in the order in which they come, as the leaves of a tree with `FAN` branches."""
-
-    def __init__(self, add: Callable[[T, T], T]) -> None:
-        self.add = add
-        self.levels: list[list[T]] = []  # of every level what was added so far, if anything
-        self.counts: list[int] = []
-
-    def put(self, result: T, level: int = 0) -> None:
-        """Add the next result."""
-        if level == len(self.levels):
-            self.levels.append([])
-            self.counts.append(0)
-        so_far = self.levels[level]
-        total = self.add(so_far[0], result) if so_far else result
-        self.counts[level] += 1
-        if self.counts[level] < FAN:
-            self.levels[level] = [total]
-            return
-        self.levels[level], self.counts[level] = [], 0
-        self.put(total, level + 1)
-
-    def total(self) -> T:
-        """Return the sum of all results so far."""
-        result: list[T] = []
-        for so_far in self.levels:
-            result = [self.add(so_far[0], result[0])] if so_far and result else so_far or result
-        if not result:
-            raise ValueError("There are no rows.")
-        return result[0]
+def _added_if_any(add: Callable[[T, T], T], a: tuple[T] | None, b: tuple[T] | None) -> tuple[T] | None:
+    """Return the sum of two results, where None stands for no rows."""
+    return (add(a[0], b[0]),) if a is not None and b is not None else a or b
 
 
 def in_order(f: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
@@ -417,10 +318,26 @@ def in_order(f: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
 
 
 def tree_sum(results: Iterable[T], add: Callable[[T, T], T], n_results: int | None = None) -> T:
-    """Return the sum of all results as the tree has it; `n_results` is for those who ask how far this is."""
-    tree = Tree(add)
+    """Return the sum of all results, which are the leaves of a tree with `FAN` branches and are added in the order in
+    which they come; `n_results` is for those who ask how far this is."""
     with stage("rows", n_results) as step:
-        for result in results:
-            tree.put(result)
-            step()
-        return tree.total()
+        sums = _counted(results, step)
+        for _ in range(TREE_LEVELS):
+            sums = _sums_of_branches(sums, add)
+        for total in sums:
+            return total
+        raise ValueError("There are no rows.")
+
+
+def _counted(results: Iterable[T], step: Callable[[], None]) -> Iterator[T]:
+    for result in results:
+        yield result
+        step()
+
+
+def _sums_of_branches(results: Iterator[T], add: Callable[[T, T], T]) -> Iterator[T]:
+    """Yield the sums of every `FAN` results; each is added as soon as it is there, so that none is held."""
+    for total in results:
+        for result in islice(results, FAN - 1):
+            total = add(total, result)
+        yield total

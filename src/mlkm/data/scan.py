@@ -21,9 +21,8 @@ part of the other value's weight counts as tied.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -32,38 +31,18 @@ from numpy.typing import NDArray
 from .._types import Array, IntArray
 from ..runtime.rules import RULES
 from ..runtime.sizes import RANK_TIE
-from .rows import Block, Rows
-from .scaling import Inputs, Stats, merged_stats, stats_of
-from .tables.cells import RawColumn, Table, as_words, check_finite, is_dates, is_words
-from .tables.columns import Column, column_of, distinct
-
-NO_WEIGHT = "All sample weights are zero, so there is no row to fit; give at least one row a positive weight."
-
-
-_ODD = 0x9E3779B97F4A7C15
+from .hashes import Hashes, bits, mixed, row_hashes
+from .preparation import Stats, merged_stats, stats_of
+from .rows import NO_WEIGHT, Block, Rows
+from .tables.cells import Table, check_finite
+from .tables.columns import Column, Inputs
+from .tables.reading import ColumnSummary, joined_columns
 
 
 def plain_rows(X: Array, Y: Array, weights: Array | None = None) -> Block[Array]:
     """Return rows as they are, each standing for itself, with weights that average to one."""
     weights = np.ones(len(X)) if weights is None else weights / weights.mean()
     return Block(X, Y, weights, np.ones(len(X)))
-
-
-def mix(h: NDArray[np.uint64], column: NDArray[np.uint64]) -> None:
-    """Mix one column's numbers into 64-bit hashes (the finaliser constants are those of the splitmix64 generator)."""
-    h ^= column
-    h *= np.uint64(0xBF58476D1CE4E5B9)
-    h ^= h >> np.uint64(29)
-    h *= np.uint64(0x94D049BB133111EB)
-    h ^= h >> np.uint64(32)
-
-
-def content_hashes(columns: Sequence[Array], salt: int) -> NDArray[np.uint64]:
-    """Return a hash of every row of these columns of numbers, which depends on its content and not on its place."""
-    h = np.full(len(columns[0]), (_ODD * (2 * salt + 1)) % 2**64, np.uint64)
-    for column in columns:
-        mix(h, _bits(column))
-    return h
 
 
 def distinct_rows(
@@ -89,7 +68,7 @@ def merged_in_order(rows: Block) -> Block:
     """Merge equal rows into the first of them, and leave the order as it is: of so many rows that no sample is taken
     from their beginning."""
     X, Y = rows.X, rows.Y
-    first, total = _merged([*X.T, *Y.T], rows.weights, _bits)
+    first, total = _merged([*X.T, *Y.T], rows.weights, bits)
     order = np.argsort(first, kind="stable")
     first, total = first[order], total[order]
     if len(first) < len(X):
@@ -97,20 +76,13 @@ def merged_in_order(rows: Block) -> Block:
     return Block(X, Y, total * (len(first) / total.sum()), _copies(total), None, rows.kinds)
 
 
-def _bits(column: Array) -> NDArray[np.uint64]:
-    """Return numbers as they are stored, of both zeros the positive one."""
-    return (column + 0.0).view(np.uint64)
-
-
 def _merged(
-    columns: list[NDArray[Any]], weights: Array, numbers: Callable[[NDArray[Any]], NDArray[np.uint64]]
+    columns: list[NDArray[Any]], weights: Array, numbers: Callable[[NDArray[Any]], Hashes]
 ) -> tuple[IntArray, Array]:
     """Return the index of one row of each kind, in the order of the hashes of their numbers, and the total weight of
     each kind."""
     kept = np.flatnonzero(weights)
-    h = np.full(len(kept), _ODD, dtype=np.uint64)
-    for column in columns:
-        mix(h, numbers(column[kept]))
+    h = mixed((numbers(column[kept]) for column in columns), len(kept), 0)
     order = np.argsort(h, kind="stable")
     h, at = h[order], kept[order]
     same = h[1:] == h[:-1]
@@ -184,22 +156,6 @@ def _width(v: Array, mass: Array) -> float:
     return RANK_TIE * float(share @ np.abs(v - share @ v))
 
 
-Hashes = NDArray[np.uint64]
-
-
-def row_hashes(table: Table, Y: Array, seed: int) -> Hashes:
-    """Return a hash of every row with its targets."""
-    h = np.full(len(Y), (_ODD * (2 * seed + 1)) % 2**64, np.uint64)
-    for column in (*table.columns, *Y.T):
-        mix(h, _numbers(column))
-    return h
-
-
-def parts(hashes: Hashes, n_parts: int) -> NDArray[np.intp]:
-    """Return the part that every row belongs to, of `n_parts` parts of about equal size."""
-    return (hashes % np.uint64(n_parts)).astype(np.intp)
-
-
 @dataclass(frozen=True)
 class PartOf:
     """The rows of a block whose hashes, as shares of the largest, lie in [begin, end): a row belongs to the same part
@@ -212,21 +168,6 @@ class PartOf:
     def __call__(self, block: Block[Table]) -> Block[Table]:
         share = row_hashes(block.X, block.Y, self.salt) / 2.0**64
         return block.rows((self.begin <= share) & (share < self.end))
-
-
-def _numbers(column: RawColumn) -> Hashes:
-    """Return the bits of numbers and dates, and hashes of words; all missing values of a column have the same
-    number."""
-    if is_words(column):
-        words, place = distinct(column)
-        return np.array([_of_word(word) for word in words], np.uint64)[place]
-    if column.dtype.kind == "M":
-        return column.astype("datetime64[us]").view(np.uint64)
-    return np.where(np.isnan(column), np.nan, column + 0.0).astype(np.float64).view(np.uint64)  # of one zero
-
-
-def _of_word(word: str | None) -> int:
-    return 0 if word is None else int.from_bytes(blake2b(word.encode(), digest_size=8).digest(), "little")
 
 
 def sample_size(n_columns: int) -> int:
@@ -261,28 +202,6 @@ def merged_samples(a: Sample, b: Sample, most: int) -> Sample:
     return sample_of(np.concatenate([a.hashes, b.hashes]), both, most)
 
 
-def nothing_there(column: RawColumn) -> bool:
-    """Return whether a column of words holds missing values only, so that other pieces decide its form."""
-    return is_words(column) and all(x is None for x in column)
-
-
-def as_form_of(column: RawColumn, other: RawColumn) -> RawColumn:
-    """Return a column of missing values in the form of another; any other column is returned as it is."""
-    if not nothing_there(column) or is_words(other):
-        return column
-    return np.full(len(column), np.datetime64("NaT", "us") if other.dtype.kind == "M" else np.nan)
-
-
-@dataclass(frozen=True)
-class ColumnSummary:
-    """The form of a column (words, levels, dates or numbers, or nothing so far), its words, and whether any value is
-    missing."""
-
-    form: str
-    words: frozenset[str]
-    missing: bool
-
-
 @dataclass(frozen=True)
 class Scan:
     """The number of rows that count, their weight, what was seen of every column, statistics of the columns where all
@@ -292,80 +211,47 @@ class Scan:
     weight: float
     columns: tuple[ColumnSummary, ...]
     numbers: Stats | None
-    targets: Stats | None
+    targets: Stats
     sample: Sample
 
     def fitted_columns(self) -> tuple[Column, ...]:
         """Return what every column is."""
         table, weights = self.sample.block.X, self.sample.block.weights
         return tuple(
-            column_of(raw, seen.form == "levels", weights, sorted(seen.words), seen.missing, table.zone(j))
+            seen.column(raw, weights, table.zone(j))
             for j, (seen, raw) in enumerate(zip(self.columns, table.columns, strict=True))
         )
 
 
-@dataclass(frozen=True)
-class ScanOf:
-    """The scan of a piece; which columns are categories though they hold numbers, and the seed of the sample."""
-
-    categorical: tuple[bool, ...]
-    seed: int
-
-    def __call__(self, block: Block[Table]) -> Scan | None:
-        """Return the scan of the rows of a block that have a weight, or None where there are none."""
-        block = block.counted()
-        if not len(block):
-            return None
-        table, Y, weights = check_finite(block.X), block.Y, block.weights
-        columns = tuple(_seen(x, level) for x, level in zip(table.columns, self.categorical, strict=True))
-        plain = all(seen.form == "numbers" and not seen.missing for seen in columns)
-        numbers = stats_of(np.stack(table.columns, axis=1), weights) if plain else None
-        hashes = row_hashes(table, Y, self.seed)
-        sample = sample_of(hashes, block, sample_size(len(columns)))
-        targets = stats_of(Y, weights) if Y.shape[1] else None
-        return Scan(len(weights), float(weights.sum()), columns, numbers, targets, sample)
+def _scanned(categorical: tuple[bool, ...], seed: int, block: Block[Table]) -> Scan:
+    """Return the scan of a block of rows with weights."""
+    table, Y, weights = check_finite(block.X), block.Y, block.weights
+    columns = tuple(ColumnSummary.of(x, level) for x, level in zip(table.columns, categorical, strict=True))
+    plain = all(seen.form == "numbers" and not seen.missing for seen in columns)
+    numbers = stats_of(np.stack(table.columns, axis=1), weights) if plain else None
+    sample = sample_of(row_hashes(table, Y, seed), block, sample_size(len(columns)))
+    return Scan(len(weights), float(weights.sum()), columns, numbers, stats_of(Y, weights), sample)
 
 
 def scan(rows: Rows[Table], categorical: Sequence[bool], seed: int) -> Scan:
     """Return what one pass over all rows tells; `categorical` columns are categories though they hold numbers, and the
     seed is that of the sample."""
-    found: Scan | None = rows.map_reduce(ScanOf(tuple(categorical), seed), partial(_merged_scans, names=rows.names))
-    if found is None:
-        raise ValueError(NO_WEIGHT)
+    scanned, merged = partial(_scanned, tuple(categorical), seed), partial(_merged_scans, names=rows.names)
+    found: Scan = rows.counted().map_reduce(scanned, merged)
     return found
 
 
-def _merged_scans(a: Scan | None, b: Scan | None, names: tuple[str, ...] | None) -> Scan | None:
-    """Return the scan of two sets of rows together, where None stands for no rows."""
-    if a is None or b is None:
-        return a or b
-    most = sample_size(len(a.columns))
+def _merged_scans(a: Scan, b: Scan, names: tuple[str, ...] | None) -> Scan:
+    """Return the scan of two sets of rows together."""
     called = [repr(name) for name in names] if names is not None else [str(j) for j in range(len(a.columns))]
     columns = tuple(_both(*pair) for pair in zip(a.columns, b.columns, called, strict=True))
     numbers = merged_stats(a.numbers, b.numbers) if a.numbers and b.numbers else None
-    targets = merged_stats(a.targets, b.targets) if a.targets and b.targets else None
-    sample = merged_samples(a.sample, b.sample, most)
-    return replace(a, n=a.n + b.n, weight=a.weight + b.weight, columns=columns, numbers=numbers, targets=targets,
-                   sample=sample)  # fmt: skip
-
-
-def _seen(column: RawColumn, as_level: bool) -> ColumnSummary:
-    """Return what a column of a block holds; `as_level` says that its values are levels whatever they look like."""
-    if as_level or is_words(column):
-        words = distinct(as_words(column))[0]
-        form = "" if nothing_there(column) else "words" if is_words(column) else "levels"
-        return ColumnSummary(form, frozenset(word for word in words if word is not None), None in words)
-    gone = np.isnat(column) if is_dates(column) else np.isnan(column)
-    return ColumnSummary("dates" if is_dates(column) else "numbers", frozenset(), bool(gone.any()))
+    targets = merged_stats(a.targets, b.targets)
+    sample = merged_samples(a.sample, b.sample, sample_size(len(columns)))
+    return Scan(a.n + b.n, a.weight + b.weight, columns, numbers, targets, sample)
 
 
 def _both(a: ColumnSummary, b: ColumnSummary, name: str) -> ColumnSummary:
     if a.form and b.form and a.form != b.form:
         raise ValueError(f"Column {name} holds {a.form} in some blocks and {b.form} in others; give it one type.")
     return ColumnSummary(a.form or b.form, a.words | b.words, a.missing or b.missing)
-
-
-def joined_columns(parts: list[RawColumn]) -> RawColumn:
-    """Return the parts of a column in several blocks as one column, in the form of those that hold a value."""
-    form = next((part for part in parts if not nothing_there(part)), parts[0])
-    return np.concatenate([as_form_of(part, form) for part in parts])

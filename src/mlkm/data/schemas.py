@@ -10,9 +10,8 @@ This module imports PyArrow, which is optional; import it where a table is opene
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
@@ -56,16 +55,18 @@ def fragments_of(dataset: ds.Dataset) -> Iterator[ds.Fragment] | None:
         return None
 
 
-def unified(schemas: Sequence[pa.Schema]) -> pa.Schema:
-    """Return one type per column that holds the values of all files; numbers of any size, and columns without values,
-    go together. A file that does not go with those before it is named when it is read."""
+def unified(schemas: Sequence[pa.Schema], wider: Callable[[pa.DataType, pa.DataType], pa.DataType]) -> pa.Schema:
+    """Return one type per column that holds the values of all files, where `wider` is the type of values of two."""
     types: dict[str, pa.DataType] = {}
-    for schema in schemas:
-        for name, own in zip(schema.names, schema.types, strict=True):
-            known = types.setdefault(name, own)
-            if known != own:
-                types[name] = joined([known, own]) or known
+    for field in (field for schema in schemas for field in schema):
+        types[field.name] = wider(types.get(field.name, field.type), field.type)
     return pa.schema(list(types.items()))
+
+
+def widened(known: pa.DataType, own: pa.DataType) -> pa.DataType:
+    """Return the type that holds the values of both; numbers of any size, and columns without values, go together. A
+    file that does not go with those before it is named when it is read."""
+    return known if known == own else joined(known, own) or known
 
 
 def index_of(schemas: Sequence[pa.Schema]) -> set[str]:
@@ -75,7 +76,7 @@ def index_of(schemas: Sequence[pa.Schema]) -> set[str]:
     return {name for own in told for name in own if isinstance(name, str)}  # a range is told by a dict, and no column
 
 
-def joined(types: Sequence[pa.DataType]) -> pa.DataType | None:
+def joined(*types: pa.DataType) -> pa.DataType | None:
     """Return the type that holds the values of all these types, or None where there is none."""
     try:
         schemas = [pa.schema([("column", own)]) for own in types]
@@ -146,10 +147,9 @@ def csv_format(files: Sequence[Path]) -> ds.CsvFileFormat:
         raise ValueError(f"Cells are separated by {a!r} in {here} and by {b!r} in {there}; write the files with one.")
     parse = _parsed(next(iter(marks)))
     schemas, read = _types_of(files, parse)
-    found = [dict(zip(own.names, own.types, strict=True)) for own in schemas]
-    names = dict.fromkeys(name for own in found for name in own)
-    types = {name: reduce(_wider, [own[name] for own in found if name in own]) for name in names}
-    return ds.CsvFileFormat(parse_options=parse, read_options=read, convert_options=_converted(types))
+    return ds.CsvFileFormat(
+        parse_options=parse, read_options=read, convert_options=_converted(unified(schemas, _wider))
+    )
 
 
 def _types_of(files: Sequence[Path], parse: csv.ParseOptions) -> tuple[list[pa.Schema], csv.ReadOptions]:
@@ -249,24 +249,20 @@ def separator(file: Path) -> str:
 
 
 def _types(file: Path, parse: csv.ParseOptions, read: csv.ReadOptions) -> pa.Schema:
-    """Return the names and types of the columns of a file, from all its rows."""
+    """Return the names and types of the columns of a file, from all its rows: the types of the first part, where all
+    other parts go with them, else those of all parts, joined."""
     with told_with(str(file)):
-        types = _at_once(file, parse, read)
+        reader = csv.open_csv(file, read_options=read, parse_options=parse, convert_options=_converted(None))
+        types = reader.schema
+        check_differ(types.names, str(file))
+        try:
+            for _ in reader:
+                pass
+        except pa.ArrowInvalid:
+            types = _part_by_part(file, parse, read, types.names)
     for field in types:
         check_text(field, str(file))
     return types
-
-
-def _at_once(file: Path, parse: csv.ParseOptions, read: csv.ReadOptions) -> pa.Schema:
-    """Return the types of the first part, where all other parts go with them, else those of all parts, joined."""
-    reader = csv.open_csv(file, read_options=read, parse_options=parse, convert_options=_converted(None))
-    check_differ(reader.schema.names, str(file))
-    try:
-        for _ in reader:
-            pass
-        return reader.schema
-    except pa.ArrowInvalid:
-        return _part_by_part(file, parse, read, reader.schema.names)
 
 
 def _part_by_part(file: Path, parse: csv.ParseOptions, read: csv.ReadOptions, names: Sequence[str]) -> pa.Schema:
@@ -285,7 +281,7 @@ def _part_by_part(file: Path, parse: csv.ParseOptions, read: csv.ReadOptions, na
 
 def _wider(a: pa.DataType, b: pa.DataType) -> pa.DataType:
     """Return the type of a column that has one type in some cells and another in others."""
-    both = joined([a, b])
+    both = joined(a, b)
     if both is not None:
         return both
     for day, time in ((a, b), (b, a)):
@@ -298,7 +294,7 @@ def _parsed(mark: str) -> csv.ParseOptions:
     return csv.ParseOptions(delimiter=mark, newlines_in_values=True)
 
 
-def _converted(types: dict[str, pa.DataType] | None, marks: bool = True) -> csv.ConvertOptions:
+def _converted(types: pa.Schema | dict[str, pa.DataType] | None, marks: bool = True) -> csv.ConvertOptions:
     """Return options by which an empty cell is missing, of words as of numbers; without `marks`, text is read as it
     is."""
     return csv.ConvertOptions(strings_can_be_null=marks, column_types=types)

@@ -12,8 +12,8 @@ from .._types import Array, TableLike
 from ..runtime.checks import brief, file_path
 from ..runtime.progress import is_listened_to
 from ..runtime.sizes import NUMBER_BYTES, WORD_BYTES
-from .rows import Block, LocalRows, block_rows
-from .scaling import checked_block_weights, checked_targets
+from .folds import checked_block_weights, checked_targets
+from .rows import Block, Rows, block_rows
 from .tables.cells import check_names, read_frame
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def is_hidden(file: Path, folder: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class FileRows(LocalRows[TableLike]):
+class FileRows(Rows[TableLike]):
     """A PyArrow dataset, the types of its columns in all files, the columns that are inputs, targets, none where there
     are none, and weights; the folders whose files it has; and whether pieces are unconverted cells."""
 
@@ -212,7 +212,7 @@ def open_table(
         import pyarrow.dataset
     except ImportError:
         raise ImportError('open_table needs PyArrow: pip install "mlkm[tables]".') from None
-    from .schemas import index_of, open_files, unified
+    from .schemas import index_of, open_files, unified, widened
 
     folders: tuple[Path, ...] = ()
     if isinstance(path, pyarrow.dataset.Dataset):
@@ -220,7 +220,7 @@ def open_table(
     else:
         files, kind, folders, base = listed(path)
         dataset, schemas = open_files(files, kind, base)
-    types, index = unified(schemas), index_of(schemas)
+    types, index = unified(schemas, widened), index_of(schemas)
     every = list(types.names)
     if weights is not None and not isinstance(weights, str):
         raise TypeError(f"weights must be the name of a column; got {brief(weights)}.")

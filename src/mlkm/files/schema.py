@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from .. import estimators, kernels, random_features
 from .._types import BoolArray, IntArray
 from ..conformal import bands, calibration, online, quantile, rank, regressor, resampling, scores
-from ..data import level_encoding, preparation, rows, scaling
+from ..data import level_encoding, preparation, rows
 from ..data.tables import columns, reading
 from ..fit import fitted
 from ..model import features, machine, prior, scales, sum_kernel, transforms
@@ -45,8 +45,8 @@ _DATA: dict[type, dict[str, str]] = {
     kernels.Gaussian: {},
     gaussian.GaussianMap: {"points": "Md", "matrix": "rd", "unlike": "d", "texts": "qd"},
     scales.Geometric: {},
-    scaling.InputRange: dict.fromkeys(("low", "high", "clip_low", "clip_high", "numbers"), "d"),
-    scaling.Inputs: {"kinds": "d", "owners": "d"},
+    preparation.InputRange: dict.fromkeys(("low", "high", "clip_low", "clip_high", "numbers"), "d"),
+    columns.Inputs: {"kinds": "d", "owners": "d"},
     features.JointMap: {},
     resampling.JackknifeBand: {"fit_of_row": "n", "least": "k"},
     laplace.LaplaceMap: {"points": "Md", "relevance": "d", "unlike": "d", "texts": "qd"},
@@ -67,7 +67,7 @@ _DATA: dict[type, dict[str, str]] = {
     prior.Prior: {"linear": "d"},
     quantile.QuantileBand: {"lower": "pk", "upper": "pk"},
     transforms.RankTransform: {"knots": "d", "values": "d"},
-    reading.Reader: {"columns": "d", "names": "d"},
+    columns.Reader: {"columns": "d", "names": "d"},
     uncertainty.RidgeUncertainty: {"error": "k", "loo_error": "k"},
     stack.RowFacts: {"reach": "k"},
     rows.Block: {"X": "nd", "Y": "nk", "weights": "n", "repeats": "n", "fold": "n"},
@@ -77,7 +77,7 @@ _DATA: dict[type, dict[str, str]] = {
     calibration.SelectedBand: {},
     bands.SplitBand: {},
     stack.StackUncertainty: {"loo_error": "k"},
-    scaling.Standardiser: {"mean": "d", "sd": "d", "rounded": "d"},
+    preparation.Standardiser: {"mean": "d", "sd": "d", "rounded": "d"},
     sum_kernel.SumKernel: {"linear": "d"},
     prior.SumPart: {"points": "Md", "factor": "MM"},
     sums.Sums: {"shift": "p", "F": "p", "Y": "k", "FF": "pp", "FY": "pk", "YY": "k"},
@@ -97,7 +97,7 @@ PACKAGE_CLASSES: dict[type, dict[str, object]] = {
     estimators.RKMRegressor: _MACHINE,
     estimators.RandomFeatureRidge: _MACHINE,
     random_features.RandomFeatures: {**ALWAYS, "map_": features.FeatureMap},
-    reading.TableEncoder: {**ALWAYS, "reader_": reading.Reader},
+    reading.TableEncoder: {**ALWAYS, "reader_": columns.Reader},
     regressor.ConformalRegressor: {
         **ALWAYS,
         **_FACTS,
@@ -133,7 +133,7 @@ PACKAGE_CLASSES: dict[type, dict[str, object]] = {
 _MOST_COLUMNS = 10**6
 _VALID: dict[type, Callable[..., bool]] = {
     resampling.CrossBand: lambda band: _judges(band, len(band.fits)),
-    scaling.Inputs: lambda inputs: _places(inputs.kinds, 3) and _places(inputs.owners, _MOST_COLUMNS),
+    columns.Inputs: lambda inputs: _places(inputs.kinds, 3) and _places(inputs.owners, _MOST_COLUMNS),
     resampling.JackknifeBand: lambda band: _judges(band, band.n_calibration),
     level_encoding.LevelNumbers: lambda numbers: len(numbers.encoders) == np.count_nonzero(numbers.inputs.levels),
     machine.Machine: lambda machine: len(machine.maps) == len(machine.layers) >= 1 and all(machine.layers),

@@ -13,12 +13,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array
-from ..data.preparation import given_rows
+from ..data.folds import check_predicted
+from ..data.preparation import Stats, given_rows, merged_if_any, stats_of
 from ..data.rows import Block, Rows
-from ..data.scaling import Stats, check_predicted, merged_if_any, stats_of
 from ..data.table_files import FileRows, open_table
 from ..data.tables.cells import Table, is_words
-from ..data.tables.reading import one_warning
+from ..data.tables.columns import one_warning
 from ..runtime.atomic import atomic_write
 from ..runtime.checks import brief, file_path
 

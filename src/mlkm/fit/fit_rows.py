@@ -6,18 +6,11 @@ from contextlib import contextmanager
 import numpy as np
 
 from .._types import Array
-from ..data.preparation import (
-    Preparation,
-    Standardised,
-    TrainingInputs,
-    Unscaled,
-    fit_preparation,
-    in_blocks,
-    in_memory,
-)
+from ..data.preparation import Preparation
 from ..data.rows import Block, Rows
 from ..data.scan import Scan, scan
 from ..data.tables.cells import Table
+from ..data.training import Standardised, TrainingInputs, fit_preparation, in_blocks, in_memory
 from ..exceptions import warn
 from ..runtime.progress import announce, ending
 from ..runtime.resources import Purpose, check_memory, generator, memory_budget
@@ -83,7 +76,7 @@ def _merged(
     given: Rows[Table], inputs: TrainingInputs, preparation: Preparation, plan: Plan
 ) -> tuple[Block[Array], Preparation]:
     """Return distinct standardised rows, and the preparation with their scalings; the inputs in units are freed."""
-    block = given.gathered(Unscaled(inputs))
+    block = given.gathered(inputs.unscaled)
     return in_memory(block, plan.folds(block.X, preparation.shaped(block.Y)), preparation)
 
 

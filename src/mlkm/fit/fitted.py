@@ -20,6 +20,7 @@ from .._types import Array, IntArray
 from ..data import Block, Standardiser
 from ..data.preparation import Preparation
 from ..data.tables.columns import Column
+from ..data.training import refitted
 from ..exceptions import NoSignalWarning, warn
 from ..explain import Explainer, PartialDependence
 from ..model.machine import Machine, predict_average
@@ -243,7 +244,7 @@ class Fit:
     def refit(self, X: Array, targets: Array, weights: Array | None, plan: Plan, seed: int) -> "Fit":
         """Return the fit to other rows with the first layer that this one has learned."""
         first = self.first_layer()
-        rows, preparation = self.preparation.refitted(X, targets, weights)
+        rows, preparation = refitted(self.preparation, X, targets, weights)
         plan = plan.sized(len(rows), len(self.columns)).at(rows.X.shape[1], preparation.x_scaler, seed=seed)
         fitted = train_again(rows, plan, first)
         weight = float(len(targets) if weights is None else weights.sum())

@@ -8,8 +8,8 @@ import numpy as np
 
 from .._types import Array
 from ..data import Standardiser
-from ..data.preparation import Training
 from ..data.rows import Block, Rows
+from ..data.training import Training
 from ..model.machine import Features, LastInputs
 from ..model.prior import Prior
 from ..runtime.progress import stage

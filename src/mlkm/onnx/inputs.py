@@ -17,10 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array
 from ..data.level_encoding import LevelNumbers
-from ..data.scaling import Standardiser
+from ..data.preparation import Standardiser
 from ..data.tables.cells import RawColumn
-from ..data.tables.columns import CYCLES, CategoryColumn, Column, DateColumn, NumberColumn
-from ..data.tables.reading import Reader
+from ..data.tables.columns import CYCLES, CategoryColumn, Column, DateColumn, NumberColumn, Reader
 from ..report.facts import JudgedModel, reported_model
 from ..runtime.checks import as_numbers, brief, one_of
 from ..runtime.sizes import CIRCLE_DIGITS

@@ -10,8 +10,7 @@ import numpy as np
 
 from .._types import Array
 from ..base import KernelMachine
-from ..data.preparation import Preparation
-from ..data.scaling import InputRange, units_of
+from ..data.preparation import InputRange, Preparation, units_of
 from ..model.machine import Machine
 from ..model.transforms import RankTransform
 from ..runtime.rules import RULES

@@ -10,7 +10,7 @@ and the remaining time is shown for stages of more than five seconds.
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from numbers import Integral
 from time import perf_counter
@@ -34,7 +34,7 @@ except ImportError:  # before 1.9
         return method
 
 
-__all__ = ["CallbackSupportMixin", "Everyone", "Tasks", "reported", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "Tasks", "reported", "with_callbacks"]
 
 
 def with_callbacks(method: F) -> F:
@@ -42,7 +42,7 @@ def with_callbacks(method: F) -> F:
     return cast(F, _managed(method))
 
 
-class Tasks:
+class Tasks(Listener):
     """The stages of a fit as tasks of scikit-learn's callbacks. The fit begins when this is made, and ends with
     `finish`."""
 
@@ -61,9 +61,6 @@ class Tasks:
             # None: it has steps, how many is not known, and a bar of its own
             task = self.open[event.stage] = self.fit.subcontext(task_name=event.stage, max_subtasks=None)
             task.call_on_fit_task_begin(estimator=self.model)
-
-    def say(self, line: str, event: Event) -> None:
-        """Ignore the line, since an estimate is no task."""
 
     def close(self) -> None:
         """End all open tasks."""
@@ -92,33 +89,10 @@ def reported(
         tasks.finish()
 
 
-class Everyone:
-    """Several listeners as one."""
-
-    def __init__(self, *listeners: Listener) -> None:
-        self.listeners = listeners
-
-    def tell(self, event: Event) -> None:
-        """Pass an event on to all listeners."""
-        for listener in self.listeners:
-            listener.tell(event)
-
-    def say(self, line: str, event: Event) -> None:
-        """Pass a line on to all listeners."""
-        for listener in self.listeners:
-            listener.say(line, event)
-
-    def close(self) -> None:
-        """Close all listeners."""
-        for listener in self.listeners:
-            listener.close()
-
-
 def listening(verbose: object, tasks: Tasks | None = None) -> AbstractContextManager[None]:
     """Report the progress of the work inside as `verbose` asks for: not at all (0), as stages on stderr (1), or as
     events that a function gets; and as tasks, if there are callbacks."""
-    asked = _listener(verbose)
-    return telling(Everyone(asked, tasks) if asked and tasks else asked or tasks)
+    return telling(_listener(verbose), tasks)
 
 
 def _listener(verbose: object) -> Listener | None:
@@ -131,7 +105,7 @@ def _listener(verbose: object) -> Listener | None:
 
 
 @dataclass(frozen=True)
-class Called:
+class Called(Listener):
     """A function that gets every event."""
 
     function: Callable[[Event], object]
@@ -147,20 +121,14 @@ class Called:
         """Pass the event on."""
         self.tell(event)
 
-    def close(self) -> None:
-        """Do nothing."""
-
 
 def _on_stderr() -> Listener:
     """Return the listener that suits stderr: bars of rich in a terminal, lines elsewhere and without rich."""
     out = sys.stderr
-    if not (hasattr(out, "isatty") and out.isatty()):
-        return Lines(out)
-    try:
-        import rich.progress  # noqa: F401
-    except ImportError:
-        return Lines(out)
-    return RichBars()
+    if hasattr(out, "isatty") and out.isatty():
+        with suppress(ImportError):
+            return RichBars()
+    return Lines(out)
 
 
 def words_of(event: Event) -> str:
@@ -184,7 +152,7 @@ def left_in_words(event: Event) -> str:
     return f"about {event.left:.0f} s left" if worth else ""
 
 
-class Lines:
+class Lines(Listener):
     """One line for every stage that is over, as logs have it."""
 
     def __init__(self, out: TextIO) -> None:
@@ -193,21 +161,15 @@ class Lines:
     def tell(self, event: Event) -> None:
         """Write a line when a stage is over."""
         if event.left == 0:
-            self._write(words_of(event))
+            self.say(words_of(event), event)
 
     def say(self, line: str, event: Event) -> None:
         """Write the line."""
-        self._write(line)
-
-    def close(self) -> None:
-        """Do nothing."""
-
-    def _write(self, line: str) -> None:
         self.out.write(f"mlkm: {line}\n")
         self.out.flush()
 
 
-class RichBars:
+class RichBars(Listener):
     """Progress bars of rich, from the first second on; the bar of a long stage stays."""
 
     def __init__(self) -> None:

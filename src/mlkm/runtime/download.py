@@ -66,22 +66,10 @@ def fetch_sml2010(*, data_home: str | os.PathLike[str] | None = None, download_i
     folder = data_home_folder(data_home) / "sml2010"
     _require(folder, tuple(SML_FILES), SML_ARCHIVE, SML_PAGE, download_if_missing)
     (train, names), (test, _) = (_read_sml(folder / name, checksum) for name, checksum in SML_FILES.items())
-    inputs = [column - 1 for column in SML_INPUTS]
-    values = [
-        np.array([[row[j] for j in (*inputs, SML_TARGET - 1)] for row in rows], dtype=np.float64)
-        for rows in (train, test)
-    ]
+    columns = [column - 1 for column in (SML_TARGET, *SML_INPUTS)]
+    values = [np.array([[row[j] for j in columns] for row in rows], dtype=np.float64) for rows in (train, test)]
     times = [np.array([_time(row[0], row[1]) for row in rows], dtype="datetime64[m]") for rows in (train, test)]
-    return Bunch(
-        X_train=values[0][:, :-1],
-        y_train=values[0][:, -1],
-        X_test=values[1][:, :-1],
-        y_test=values[1][:, -1],
-        feature_names=[names[j] for j in inputs],
-        target_name=names[SML_TARGET - 1],
-        times_train=times[0],
-        times_test=times[1],
-    )
+    return _split(values[0], values[1], [names[j] for j in columns], times_train=times[0], times_test=times[1])
 
 
 def _read_sml(path: Path, checksum: str) -> tuple[list[list[str]], list[str]]:
@@ -131,16 +119,17 @@ def fetch_year_prediction(
         table = np.loadtxt(folder / YEAR_FILE, delimiter=",", dtype=np.float64, ndmin=2)
         _check_year_layout(table, folder / YEAR_FILE)
         _write_checksummed(folder / "YearPredictionMSD.npy", table)
-    n_train = YEAR_SPLIT[0]
-    names = [f"TimbreAvg{j}" for j in range(1, 13)] + [f"TimbreCovariance{j}" for j in range(1, YEAR_INPUTS - 11)]
-    return Bunch(
-        X_train=table[:n_train, 1:],
-        y_train=table[:n_train, 0],
-        X_test=table[n_train:, 1:],
-        y_test=table[n_train:, 0],
-        feature_names=names,
-        target_name="year",
-    )
+    averages, covariances = range(1, 13), range(1, YEAR_INPUTS - 11)
+    names = [f"TimbreAvg{j}" for j in averages] + [f"TimbreCovariance{j}" for j in covariances]
+    return _split(table[: YEAR_SPLIT[0]], table[YEAR_SPLIT[0] :], ["year", *names])
+
+
+def _split(train: Array, test: Array, names: list[str], **others: Array) -> Bunch:
+    """Return rows to train and to test, whose first column is the target, and what else there is."""
+    parts = {"train": train, "test": test}
+    inputs = {f"X_{part}": rows[:, 1:] for part, rows in parts.items()}
+    targets = {f"y_{part}": rows[:, 0] for part, rows in parts.items()}
+    return Bunch(**inputs, **targets, feature_names=names[1:], target_name=names[0], **others)
 
 
 def _check_year_layout(table: Array, path: Path) -> None:

@@ -14,12 +14,11 @@ ends earlier than the fit, so that there is time for what comes after it. Withou
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from math import inf
 from time import perf_counter
-from typing import Protocol
 
 __all__ = ["Event", "Listener", "advance", "announce", "is_listened_to", "stage", "telling"]
 
@@ -39,8 +38,8 @@ class Event:
     left: float | None
 
 
-class Listener(Protocol):
-    """An object that is told of events."""
+class Listener:
+    """An object that is told of events. This one takes no notice; others say what they do."""
 
     def tell(self, event: Event) -> None:
         """Take notice of an event."""
@@ -55,49 +54,48 @@ class Listener(Protocol):
 class _Stage:
     """A counter of steps, which reports them unless the stage is inside another."""
 
-    def __init__(self, listener: Listener | None, lock: threading.RLock, name: str, total: int | None) -> None:
-        self.listener, self.lock, self.name, self.total = listener, lock, name, total
+    def __init__(self, listeners: tuple[Listener, ...], lock: threading.RLock, name: str, total: int | None) -> None:
+        self.listeners, self.lock, self.name, self.total = listeners, lock, name, total
         self.done, self.begin = 0, perf_counter()
+
+    def tell(self, done: int, seconds: float, left: float | None) -> None:
+        """Report how far the stage is."""
+        with self.lock:
+            for listener in self.listeners:
+                listener.tell(Event(self.name, done, self.total, seconds, left))
 
     def add(self, steps: int = 1) -> None:
         """Count steps and report them; the last step is reported when the stage ends."""
-        if self.listener is None or steps <= 0:
+        if not self.listeners or steps <= 0:
             return
         with self.lock:
             self.done += steps
             if self.total is None or self.done < self.total:  # with the last step it is over, which `end` tells
                 seconds = perf_counter() - self.begin
                 left = None if self.total is None else seconds * (self.total - self.done) / self.done
-                self.listener.tell(Event(self.name, self.done, self.total, seconds, left))
-
-    def begun(self) -> None:
-        if self.listener is not None:
-            with self.lock:
-                self.listener.tell(Event(self.name, 0, self.total, 0.0, None))
+                self.tell(self.done, seconds, left)
 
     def end(self) -> None:
-        if self.listener is not None:
-            with self.lock:
-                done = self.done if self.total is None else self.total
-                self.listener.tell(Event(self.name, done, self.total, perf_counter() - self.begin, 0.0))
+        """Report that the stage is over."""
+        self.tell(self.done if self.total is None else self.total, perf_counter() - self.begin, 0.0)
 
 
-_LISTENER: ContextVar[tuple[Listener, threading.RLock] | None] = ContextVar("listener", default=None)
+_LISTENERS: ContextVar[tuple[tuple[Listener, ...], threading.RLock] | None] = ContextVar("listeners", default=None)
 _STAGE: ContextVar[_Stage | None] = ContextVar("stage", default=None)
 
 
 @contextmanager
 def stage(name: str, total: int | None = None) -> Iterator[Callable[..., None]]:
     """Report the block inside as a stage of so many steps, which the yielded function counts."""
-    found = _LISTENER.get()
+    found = _LISTENERS.get()
     if found is None:
         yield _uncounted
         return
-    listener, lock = found
-    own = _Stage(listener if _STAGE.get() is None else None, lock, name, total)
+    listeners, lock = found
+    own = _Stage(listeners if _STAGE.get() is None else (), lock, name, total)
     token = _STAGE.set(own)
     try:
-        own.begun()
+        own.tell(0, 0.0, None)
         yield own.add
         own.end()
     finally:
@@ -113,32 +111,35 @@ def advance(steps: int = 1) -> None:
 
 def is_listened_to() -> bool:
     """Return whether there is a listener."""
-    return _LISTENER.get() is not None
+    return _LISTENERS.get() is not None
 
 
 def announce(line: Callable[[], tuple[str, float]], least: float = 5.0) -> None:
     """Report a line about the expected time of a fit, if there is a listener and the time is long."""
-    found = _LISTENER.get()
+    found = _LISTENERS.get()
     if found is not None:
         words, seconds = line()
         if seconds >= least:
             with found[1]:
-                found[0].say(words, Event("estimate", 0, None, 0.0, seconds))
+                for listener in found[0]:
+                    listener.say(words, Event("estimate", 0, None, 0.0, seconds))
 
 
 @contextmanager
-def telling(listener: Listener | None) -> Iterator[None]:
-    """Report the stages inside to this listener, if it is one."""
-    if listener is None:
+def telling(*given: Listener | None) -> Iterator[None]:
+    """Report the stages inside to these listeners, where there are any."""
+    listeners = tuple(listener for listener in given if listener is not None)
+    if not listeners:
         yield
         return
-    token, none = _LISTENER.set((listener, threading.RLock())), _STAGE.set(None)
+    token, none = _LISTENERS.set((listeners, threading.RLock())), _STAGE.set(None)
     try:
         yield
     finally:
         _STAGE.reset(none)
-        _LISTENER.reset(token)
-        listener.close()
+        _LISTENERS.reset(token)
+        for listener in listeners:
+            listener.close()
 
 
 def _uncounted(steps: int = 1) -> None:
@@ -166,20 +167,17 @@ def ending(deadline: Deadline) -> Iterator[None]:
         _CURRENT.reset(token)
 
 
-@contextmanager
-def without_search_end() -> Iterator[None]:
+def without_search_end() -> AbstractContextManager[None]:
     """Give a search inside all the time that is left of the fit."""
-    with ending(Deadline(_CURRENT.get().fit, _CURRENT.get().fit)):
-        yield
+    end = _CURRENT.get().fit
+    return ending(Deadline(end, end))
 
 
 def search_is_late() -> bool:
     """Return whether a search should end with what it has."""
-    end = _CURRENT.get().search
-    return end < inf and perf_counter() > end
+    return perf_counter() > _CURRENT.get().search
 
 
 def fit_is_late() -> bool:
     """Return whether no optional work should be started."""
-    end = _CURRENT.get().fit
-    return end < inf and perf_counter() > end
+    return perf_counter() > _CURRENT.get().fit

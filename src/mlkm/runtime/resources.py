@@ -179,12 +179,9 @@ def stopping() -> Iterator[tuple[threading.Event, ...]]:
 def submitted(pool: ThreadPoolExecutor, stops: tuple[threading.Event, ...], work: Callable[[], A]) -> "Future[A]":
     """Submit work to another thread, in a copy of this thread's context, with its settings and its listener; the work
     ends early when one of the events is set."""
-    return pool.submit(copy_context().run, _stoppable, stops, work)
-
-
-def _stoppable(stops: tuple[threading.Event, ...], work: Callable[[], A]) -> A:
-    _STOPS.set(stops)  # in a context of its own
-    return work()
+    context = copy_context()
+    context.run(_STOPS.set, stops)
+    return pool.submit(context.run, work)
 
 
 def stop_if_asked() -> None:
@@ -284,8 +281,7 @@ def as_bytes(size: str | float) -> int:
 
 def _free() -> int:
     """Return what this process can take without swapping, in bytes; 0 where the system does not say."""
-    free, limited = _free_of_system(), _free_of_process()
-    return free if limited is None else min(free, limited) if free else limited
+    return min((free for free in (_free_of_system(), _free_of_process()) if free is not None), default=0)
 
 
 def _free_of_process() -> int | None:
@@ -302,8 +298,8 @@ def _free_of_process() -> int | None:
         return None
 
 
-def _free_of_system() -> int:
-    """Return the free memory of the system in bytes, or all of it where free memory is not known."""
+def _free_of_system() -> int | None:
+    """Return the free memory of the system in bytes, all of it where free memory is not known, or None."""
     try:
         with open("/proc/meminfo") as lines:
             for line in lines:
@@ -314,7 +310,7 @@ def _free_of_system() -> int:
     try:
         return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, ValueError, OSError):
-        return 0
+        return None
 
 
 @unique

@@ -17,6 +17,7 @@ MOST_SCORES = 2_000_000  # rows out of memory whose scores of a band are all sto
 # --- blocks of work
 BLOCK = 2048  # rows whose products are taken in one go, in the precision of their features
 FAN = 8  # results that are added one after the other before they count as one
+TREE_LEVELS = 16  # levels of a tree of such sums: 8^16 results at most
 PART_ENTRIES = 2**22  # numbers of a part of all rows that is read at once: 32 MB
 PART_ROWS = 8 * BLOCK  # rows of it at most
 PART_THREADS = 8  # threads at most that work on parts at the same time

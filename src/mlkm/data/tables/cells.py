@@ -336,24 +336,30 @@ def is_frame(X: Any) -> bool:
     return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
 
 
-def cells_of(X: Any, wanted: tuple[str, ...] | None = None) -> tuple[tuple[Any, ...], tuple[str, ...] | None]:
-    """Return the columns of a data frame, or the wanted ones in their order, without conversion, and their names."""
+def is_dask(X: object) -> bool:
+    """Return whether X is a collection of dask, which is not imported for this."""
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
+
+
+def cells_of(X: Any, wanted: tuple[str, ...] | None = None) -> Table:
+    """Return the columns of a data frame, or the wanted ones in their order, without conversion; columns have names
+    where all of these are strings."""
     frame: Any = nw.from_native(X, eager_only=True)
-    names = tuple(frame.columns) if all(isinstance(name, str) for name in frame.columns) else None
-    if names is None or wanted is None:
-        return tuple(frame[:, j] for j in range(frame.shape[1])), names
-    check_names(names, wanted)
-    return tuple(frame[name] for name in wanted), wanted
+    if not all(isinstance(name, str) for name in frame.columns):
+        return Table(tuple(frame[:, j] for j in range(frame.shape[1])), None)
+    names = tuple(frame.columns) if wanted is None else wanted
+    check_names(tuple(frame.columns), names)
+    return Table(tuple(map(frame.get_column, names)), names)
 
 
 def read_frame(X: Any) -> Table:
     """Read the columns of a data frame, with types inferred from all cells."""
-    return _formed(*cells_of(X))
+    return _formed(cells_of(X))
 
 
 def read_array(X: NDArray[Any]) -> Table:
     """Read the columns of a two-dimensional array of numbers or of objects; float64 columns are not copied."""
-    return _formed(tuple(X.T), None)
+    return _formed(Table(tuple(X.T), None))
 
 
 def check_names(names: tuple[str, ...], wanted: tuple[str, ...]) -> None:
@@ -390,30 +396,23 @@ def as_words(column: RawColumn) -> RawColumn:
     return np.array([None if np.isnan(x) else word_of(float(x)) for x in column], object)
 
 
-def _formed(columns: tuple[Any, ...], names: tuple[str, ...] | None) -> Table:
-    formed = [_form(cells) for cells in columns]
-    return Table(tuple(column for column, _ in formed), names, tuple(zone for _, zone in formed))
+def _formed(raw: Table) -> Table:
+    formed = [_form(cells) for cells in raw.columns]
+    return Table(tuple(column for column, _ in formed), raw.names, tuple(zone for _, zone in formed))
 
 
 def _form(cells: Any) -> tuple[RawColumn, str | None]:
     """Read a column by its dtype, or by the types of all cells if that is not enough; also return its zone."""
-    kind = cells.dtype
-    if isinstance(cells, nw.Series):
-        if kind.is_numeric() or kind in (nw.Boolean, nw.Duration):
-            return as_numbers(cells)[0], None
-        if kind == nw.Datetime:
-            return _dates(cells)
-        if kind in (nw.Categorical, nw.Enum):
-            return as_levels(cells, ()), None
-    elif kind.kind in "fiub":
+    kind, series = cells.dtype, isinstance(cells, nw.Series)
+    numbers = kind.is_numeric() or kind in (nw.Boolean, nw.Duration) if series else kind.kind in "fiub"
+    dates = series and kind == nw.Datetime
+    if not numbers and not dates and not (series and kind in (nw.Categorical, nw.Enum)):
+        cells = objects(cells)
+        present = [x for x in cells if x is not None]
+        alike = [kinds for kinds in (REAL, SPANS, datetime.time, DATES) if all(isinstance(x, kinds) for x in present)]
+        dates = alike == [DATES]
+        numbers = bool(present and alike and not dates)
+    if numbers:
         return as_numbers(cells)[0], None
-    values = objects(cells)
-    present = [x for x in values if x is not None]
-    if present and any(all(isinstance(x, kind) for x in present) for kind in (REAL, SPANS, datetime.time)):
-        return as_numbers(values)[0], None
-    return _dates(values) if present and all(isinstance(x, DATES) for x in present) else (as_levels(values, ()), None)
-
-
-def _dates(cells: Any) -> tuple[RawColumn, str | None]:
-    zone = zone_of(cells)
-    return as_dates(cells, zone)[0], zone
+    zone = zone_of(cells) if dates else None
+    return (as_dates(cells, zone)[0] if dates else as_levels(cells, ())), zone

@@ -1,40 +1,89 @@
-"""The types of the columns of a table, determined once and stored as plain data, and their values as inputs of a model.
+"""The types of the columns of a table, stored as plain data, and the inputs of a model that later cells become.
 
 A number is one input, and another that says whether it is missing where some were; a category is a level, the numbers
 in its words where they hold some, and coordinates of its text where levels are many; a date is a trend and places on
 circles. A level that was not seen is -1; missing is a level of its own where it was seen.
 
-Dates as inputs: days since 1970 for a trend, and a place on the circle of the year, the week and the day.
+An input is a number, a level of a category or a coordinate of the text of levels. A level is a whole number that says
+only whether two rows have the same one.
 
-Numbers inside words: of levels such as "1197 CC", "2h 50m" or "190Nm@ 2000rpm" the first, second and third number.
-
-A number is read where most levels say the same before it: names that hold numbers are left alone, and so are numbers
-with leading zeros, which are names ("C-0448"), but for those of two digits ("07:05"), and numbers of many digits.
-Levels then have an order beside their names, and a new level has a place among the others.
-
-Coordinates for the text of levels: levels that share runs of letters are near each other.
-
-Runs of two to four letters, weighted by how rare they are, and the leading directions of their table: the product of
-two levels' coordinates is nearly the share of runs that they have in common.
+Later columns are found by their names, in any order; others are not looked at, and one that is missing is named. One
+warning counts the cells that are not of the type of their column in the fit, over all pieces of a table.
 """
 
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cached_property
+from numbers import Number
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.utils.validation import validate_data
 
-from ..._types import Array, IntArray
+from ..._types import Array, BoolArray, IntArray
+from ...exceptions import warn
+from ...runtime.checks import check_table
 from ...runtime.rules import RULES
-from ...runtime.sizes import CIRCLE_DIGITS
-from ..scaling import LEVEL, NUMBER, TEXT, Inputs
-from .cells import Odd, RawColumn, Table, as_dates, as_levels, as_numbers, as_words, is_dates, is_words, word_of
+from ...runtime.sizes import CIRCLE_DIGITS, SHOWN_LETTERS
+from .cells import (
+    Odd,
+    RawColumn,
+    Table,
+    as_dates,
+    as_levels,
+    as_numbers,
+    as_words,
+    cells_of,
+    check_finite,
+    check_names,
+    is_frame,
+    is_words,
+    word_of,
+)
 
+NUMBER, LEVEL, TEXT = 0, 1, 2
 CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # in days
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The kind of every input, and the column that it belongs to."""
+
+    kinds: IntArray
+    owners: IntArray
+
+    @classmethod
+    def numbers_only(cls, d: int) -> "Inputs":
+        """Return d inputs that are numbers, each of its own column."""
+        return cls(np.zeros(d, np.intp), np.arange(d))
+
+    @cached_property
+    def levels(self) -> BoolArray:
+        """Return which inputs are levels."""
+        return np.asarray(self.kinds == LEVEL)
+
+    @cached_property
+    def numbers(self) -> BoolArray:
+        """Return which inputs are numbers."""
+        return np.asarray(self.kinds == NUMBER)
+
+    @cached_property
+    def texts(self) -> BoolArray:
+        """Return which inputs are coordinates of text."""
+        return np.asarray(self.kinds == TEXT)
+
+    @property
+    def plain(self) -> bool:
+        """Return whether all inputs are numbers."""
+        return bool(self.numbers.all())
+
+    def of(self, kept: IntArray) -> "Inputs":
+        """Return the inputs at these places."""
+        return Inputs(self.kinds[kept], self.owners[kept])
 
 
 def days(column: RawColumn) -> Array:
@@ -42,24 +91,6 @@ def days(column: RawColumn) -> Array:
     missing = np.isnat(column)
     whole = column.astype("datetime64[us]").astype(np.int64) / 86_400e6
     return np.where(missing, np.nan, whole)
-
-
-def cycles_of(day: Array) -> tuple[str, ...]:
-    """Return the cycles that dates have information on: a year if they span most of one, a week or a day if they are at
-    several places in it."""
-    day = day[np.isfinite(day)]
-    if not len(day):
-        return ()
-    found = ["year"] if np.ptp(day) > 300 else []
-    found += ["week"] if len(np.unique(np.floor(day) % 7)) > 1 and np.ptp(day) > 14 and _by_the_day(day) else []
-    return (*found, "day") if len(np.unique(np.round(day % 1, 4))) > 1 else tuple(found)
-
-
-def _by_the_day(day: Array) -> bool:
-    """Return whether dates fall on several days of the month; if they are all firsts of a month, say, weekdays have no
-    meaning."""
-    dates = np.floor(day).astype(np.int64).astype("datetime64[D]")
-    return len(np.unique((dates - dates.astype("datetime64[M]")).astype(np.int64))) > 1
 
 
 def on_circle(day: Array, cycle: str) -> tuple[Array, Array]:
@@ -86,19 +117,9 @@ def numerals(level: str) -> list[tuple[str, str]]:
     return [(_NUMERAL.sub("#", level[: one.start()]), one.group().replace("\u2212", "-")) for one in found]
 
 
-def numerals_of(levels: list[str]) -> tuple[Numeral, ...]:
-    """Return, for every number in the levels that is to be read, the text before it and the median of these numbers."""
-    found = [numerals(level) for level in levels]
-    result: list[Numeral] = []
-    for place in range(RULES.numeral_places):
-        here = [own[place] for own in found if len(own) > place]
-        before, alike = Counter(said for said, _ in here).most_common(1)[0] if here else ("", 0)
-        values = [value for said, value in here if said == before]
-        named = any(_NAME.match(value) for value in values)
-        if alike < RULES.numeral_share * len(levels) or named or len(set(values)) < RULES.numeral_values:
-            break
-        result.append((before, float(np.median([float(value) for value in values]))))
-    return tuple(result)
+def is_name(value: str) -> bool:
+    """Return whether the digits of a word are a name: with leading zeros, or many."""
+    return _NAME.match(value) is not None
 
 
 def numbers_of(levels: list[str | None], read: tuple[Numeral, ...]) -> Array:
@@ -108,7 +129,7 @@ def numbers_of(levels: list[str | None], read: tuple[Numeral, ...]) -> Array:
     for k, level in enumerate(levels):
         own = [] if level is None else numerals(level)
         for place, ((before, _), (said, value)) in enumerate(zip(read, own, strict=False)):
-            if said == before and not _NAME.match(value):
+            if said == before and not is_name(value):
                 result[k, place] = float(value)
     return result
 
@@ -124,7 +145,7 @@ class TextBasis:
 
     def coordinates(self, levels: list[str]) -> Array:
         """Return the coordinates of the text of levels, (n, q)."""
-        counter = _counter(vocabulary=self.runs)
+        counter = text_counter(vocabulary=self.runs)
         counter.idf_ = self.rarity
         return np.asarray(counter.transform(levels) @ self.directions.T, np.float64)
 
@@ -134,25 +155,9 @@ class TextBasis:
         return len(self.directions)
 
 
-def _counter(**choices: Any) -> TfidfVectorizer:
+def text_counter(**choices: Any) -> TfidfVectorizer:
+    """Return the counter of the runs of two to four letters of texts, weighted by how rare they are."""
     return TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True, dtype=np.float64, **choices)
-
-
-def fit_text(levels: list[str]) -> TextBasis | None:
-    """Return the basis of the text of the distinct levels of a column, or None where they are few or have no runs in
-    common."""
-    if len(levels) <= RULES.text_levels:
-        return None
-    runs = _counter(min_df=2, max_features=RULES.text_runs)
-    try:
-        table = runs.fit_transform(levels)
-    except ValueError:  # no runs in common
-        return None
-    size = min(RULES.text_directions, min(table.shape) - 1)
-    if size < 1:
-        return None
-    directions = TruncatedSVD(size, random_state=0).fit(table).components_
-    return TextBasis(tuple(runs.get_feature_names_out().tolist()), runs.idf_, directions)
 
 
 @dataclass(frozen=True)
@@ -169,14 +174,10 @@ class NumberColumn:
         return as_numbers(cells)
 
     @property
-    def kinds(self) -> list[int]:
-        """Return the kinds of the inputs: a number, and a level for whether it is missing."""
-        return [NUMBER, LEVEL] if self.missing else [NUMBER]
-
-    @property
-    def suffixes(self) -> list[str]:
-        """Return what the names of the inputs add to that of the column."""
-        return ["", " missing"] if self.missing else [""]
+    def parts(self) -> list[tuple[int, str]]:
+        """Return the kind of every input and what its name adds to that of the column: a number, and a level for
+        whether it is missing."""
+        return [(NUMBER, "")] + [(LEVEL, " missing")] * self.missing
 
     def inputs(self, column: RawColumn) -> list[Array]:
         """Return the number, with missing ones replaced, and whether it was missing where the fit had missing ones."""
@@ -209,15 +210,12 @@ class CategoryColumn:
         return words, odd
 
     @property
-    def kinds(self) -> list[int]:
-        """Return the kinds of the inputs: the level, the numbers in its words, and the coordinates of its text."""
-        return [LEVEL] + [NUMBER] * len(self.numerals) + [TEXT] * (self.text.size if self.text is not None else 0)
-
-    @property
-    def suffixes(self) -> list[str]:
-        """Return what the names of the inputs add to that of the column."""
-        texts = self.text.size if self.text is not None else 0
-        return [""] + [f" number {k + 1}" for k in range(len(self.numerals))] + [f" text {k}" for k in range(texts)]
+    def parts(self) -> list[tuple[int, str]]:
+        """Return the kind of every input and what its name adds to that of the column: the level, the numbers in its
+        words, and the coordinates of its text."""
+        numbers = [(NUMBER, f" number {k + 1}") for k in range(len(self.numerals))]
+        texts = [(TEXT, f" text {k}") for k in range(0 if self.text is None else self.text.size)]
+        return [(LEVEL, ""), *numbers, *texts]
 
     def inputs(self, column: RawColumn) -> list[Array]:
         """Return the places of the levels, -1 for new ones, the numbers in their words, and the coordinates of their
@@ -229,10 +227,7 @@ class CategoryColumn:
         numbers = numbers_of(own, self.numerals)[place].T
         if self.text is None:
             return [codes[place], *numbers]
-        texts = np.zeros((len(own), self.text.size))
-        present = [k for k, word in enumerate(own) if word is not None]
-        if present:
-            texts[present] = self.text.coordinates([str(own[k]) for k in present])
+        texts = self.text.coordinates([word or "" for word in own])  # missing words have no text
         return [codes[place], *numbers, *texts[place].T]
 
 
@@ -253,14 +248,11 @@ class DateColumn:
         return as_dates(cells, self.zone)
 
     @property
-    def kinds(self) -> list[int]:
-        """Return the kinds of the inputs: numbers for the day and its cycles, and a level for whether it is missing."""
-        return [NUMBER] * (1 + 2 * len(self.cycles)) + [LEVEL] * self.missing
-
-    @property
-    def suffixes(self) -> list[str]:
-        """Return what the names of the inputs add to that of the column."""
-        return [""] + [f" {f} {c}" for c in self.cycles for f in ("cos", "sin")] + [" missing"] * self.missing
+    def parts(self) -> list[tuple[int, str]]:
+        """Return the kind of every input and what its name adds to that of the column: numbers for the day and its
+        cycles, and a level for whether it is missing."""
+        circles = [(NUMBER, f" {f} {cycle}") for cycle in self.cycles for f in ("cos", "sin")]
+        return [(NUMBER, ""), *circles] + [(LEVEL, " missing")] * self.missing
 
     def inputs(self, column: RawColumn) -> list[Array]:
         """Return the days, their places on the circles, and whether they were missing where the fit had missing
@@ -275,51 +267,6 @@ class DateColumn:
 Column = NumberColumn | CategoryColumn | DateColumn
 
 
-def fit_columns(table: Table, categorical: Sequence[bool], weights: Array | None = None) -> tuple[Column, ...]:
-    """Return the type of every column; words are categories, and other columns are where `categorical` says so. Rows of
-    weight zero are not looked at."""
-    if weights is None:
-        weights = np.ones(len(table))
-    counted = weights > 0
-    table, weights = table[counted], weights[counted]
-    named = enumerate(zip(table.columns, categorical, strict=True))
-    return tuple(_fit(column, as_level, weights, table.zone(j)) for j, (column, as_level) in named)
-
-
-def _fit(column: RawColumn, as_level: bool, weights: Array, zone: str | None) -> Column:
-    """Return the type of a column of rows in memory."""
-    if as_level or is_words(column):
-        words = distinct(as_words(column))[0]
-        return column_of(column, as_level, weights, [word for word in words if word is not None], None in words, zone)
-    gone = np.isnat(column) if is_dates(column) else np.isnan(column)
-    return column_of(column, as_level, weights, [], bool(gone.any()), zone)
-
-
-def column_of(
-    sample: RawColumn, as_level: bool, weights: Array, levels: list[str], missing: bool, zone: str | None
-) -> Column:
-    """Return the type of a column from a sample of its values, all of its levels, sorted, whether values are missing,
-    and the zone of its dates."""
-    if as_level or is_words(sample):
-        if not is_words(sample):  # numbers that were said to be names
-            return CategoryColumn(tuple(levels), missing, None, (), "dates" if is_dates(sample) else "numbers", zone)
-        return CategoryColumn(tuple(levels), missing, fit_text(levels), numerals_of(levels))
-    if is_dates(sample):
-        day = days(sample)
-        return DateColumn(_middle(day, weights), missing, cycles_of(day), zone)
-    return NumberColumn(_middle(sample, weights), missing)
-
-
-def _middle(x: Array, weights: Array) -> float:
-    """Return the weighted median of the numbers that are not missing, 0 where there are none."""
-    order = np.argsort(x, kind="stable")
-    order = order[~np.isnan(x[order])]
-    if not len(order):
-        return 0.0
-    mass = np.cumsum(weights[order])
-    return float(x[order[np.searchsorted(mass, mass[-1] / 2)]])
-
-
 def distinct(words: RawColumn) -> tuple[list[str | None], IntArray]:
     """Return the distinct words, sorted, with None last where there is one, and the index of every row's word among
     them."""
@@ -330,14 +277,147 @@ def distinct(words: RawColumn) -> tuple[list[str | None], IntArray]:
     return seen, np.array([place_of[word] for word in words], np.intp)
 
 
-def encode(columns: Sequence[Column], table: Table) -> Array:
-    """Return the inputs (n, p) of a table with these columns."""
-    parts = [part for column, raw in zip(columns, table.columns, strict=True) for part in column.inputs(raw)]
-    return np.stack(parts, axis=1) if parts else np.zeros((len(table), 0))
+@dataclass(frozen=True)
+class OddCells:
+    """The name of a column, its type in the fit, how many cells are of another type, and one of them."""
+
+    name: str
+    column: Column
+    count: int
+    example: Any
 
 
-def inputs_of(columns: Sequence[Column]) -> Inputs:
-    """Return the kinds of the inputs of these columns."""
-    kinds = [column.kinds for column in columns]
-    owners = np.repeat(np.arange(len(columns)), [len(own) for own in kinds])
-    return Inputs(np.array([kind for own in kinds for kind in own], np.intp), owners)
+_NOTED: ContextVar[list[OddCells] | None] = ContextVar("odd_cells", default=None)
+
+
+def tell_odd(cells: list[OddCells]) -> None:
+    """Warn about these cells, or collect them inside `one_warning`."""
+    noted = _NOTED.get()
+    if noted is not None:
+        noted.extend(cells)
+        return
+    parts = []
+    for name in dict.fromkeys(odd.name for odd in cells):
+        every = [odd for odd in cells if odd.name == name]
+        column, count, shown = every[0].column, sum(odd.count for odd in every), repr(every[0].example)
+        shown = shown if len(shown) <= SHOWN_LETTERS else shown[: SHOWN_LETTERS - 3] + "..."
+        level = isinstance(column, CategoryColumn)
+        kind = "date" if column.cells == "dates" else "number"
+        parts.append(
+            f"column {name} held {kind}s in the fit, and {count}"
+            f" {f'cell that is not a {kind} is' if count == 1 else f'cells that are not {kind}s are'} taken as"
+            f" {'a new level' if level else 'missing'}, such as {shown}"
+        )
+    if parts:
+        text = "; ".join(parts)
+        warn(f"{text[0].upper()}{text[1:]}.")
+
+
+@contextmanager
+def one_warning() -> Iterator[None]:
+    """Collect the cells of all rows that are read inside, also by other threads, and warn once at the end."""
+    if _NOTED.get() is not None:
+        yield
+        return
+    noted: list[OddCells] = []
+    token = _NOTED.set(noted)
+    try:
+        yield
+    finally:
+        _NOTED.reset(token)
+    tell_odd(noted)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """The columns of a table, and their names where they have any."""
+
+    columns: tuple[Column, ...]
+    names: tuple[str, ...] | None
+
+    @property
+    def inputs(self) -> Inputs:
+        """Return the kinds of the inputs."""
+        kinds = [kind for column in self.columns for kind, _ in column.parts]
+        owners = [j for j, column in enumerate(self.columns) for _ in column.parts]
+        return Inputs(np.array(kinds, np.intp), np.array(owners, np.intp))
+
+    @property
+    def input_names(self) -> list[str]:
+        """Return the name of every input: that of its column, and a suffix for the part of it."""
+        names = self.names or tuple(f"x{j}" for j in range(len(self.columns)))
+        return [name + end for name, column in zip(names, self.columns, strict=True) for _, end in column.parts]
+
+    def read(self, estimator: Any, X: Any) -> Array:
+        """Return the inputs of a table like that of the fit."""
+        return self.encoded(self.table(estimator, X))
+
+    def encoded(self, table: Table) -> Array:
+        """Return the inputs (n, p) of rows whose cells have the types of the columns, except that a column without a
+        value in a block of the fit has no type there."""
+        parts: list[Array] = []
+        for column, cells in zip(self.columns, table.columns, strict=True):
+            untyped = is_words(cells) and not isinstance(column, CategoryColumn)
+            parts += column.inputs(column.form(cells)[0] if untyped else cells)
+        return np.stack(parts, axis=1) if parts else np.zeros((len(table), 0))
+
+    def table(self, estimator: Any, X: Any) -> Table:
+        """Return the columns of the fit in the types that they had there. Cells of another type are missing or new
+        levels, and a warning counts them, except in a table that has been read before."""
+        if isinstance(X, Table):
+            given = X.named(self.names)
+        elif is_frame(X):
+            given = cells_of(X, self.names)
+        else:
+            with_words = any(isinstance(column, CategoryColumn) for column in self.columns)
+            given = Table(tuple(validated(estimator, X, with_words, reset=False).T), None)
+        self.check(estimator, given.names, len(given.columns))
+        formed = [column.form(cells) for column, cells in zip(self.columns, given.columns, strict=True)]
+        table = Table(tuple(cells for cells, _ in formed), given.names)
+        check_shape(table, getattr(X, "shape", table.shape))
+        if not isinstance(X, Table):
+            named = zip(map(table.called, range(len(formed))), self.columns, formed, strict=True)
+            tell_odd([OddCells(name, column, len(odd), odd[0][1]) for name, column, (_, odd) in named if odd])
+        return check_finite(table)
+
+    def check(self, estimator: Any, names: tuple[str, ...] | None, n_columns: int) -> None:
+        """Refuse columns that are not those of the fit: by their names, where both have some, else by their number."""
+        if names is not None and self.names is not None:
+            check_names(names, self.names)
+        elif n_columns != len(self.columns):
+            raise ValueError(
+                f"X has {n_columns} features, but {type(estimator).__name__} is expecting {len(self.columns)} features"
+                " as input."
+            )
+
+
+def check_shape(table: Table, shape: tuple[int, ...]) -> None:
+    """Refuse a table without columns or rows, as scikit-learn does."""
+    if not len(table.columns):
+        raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
+    if len(table) == 0:
+        raise ValueError(f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required.")
+
+
+def _as_array(X: Any) -> Any:
+    """Return rows as they are checked: lists with words are arrays of objects, so that their numbers stay numbers."""
+    X = check_table(X)
+    if isinstance(X, np.ma.MaskedArray):
+        return np.ma.filled(X.astype(np.float64), np.nan)
+    if isinstance(X, np.ndarray) and X.dtype.kind in "Mm":
+        return X.astype(f"{X.dtype.kind}8[us]").astype(object)
+    if hasattr(X, "dtype") or not isinstance(X, (list, tuple)):
+        return X
+    cells = (cell for row in X if isinstance(row, (list, tuple)) for cell in row)
+    plain = all(isinstance(cell, (Number, np.number, np.bool_, list, tuple, np.ndarray)) for cell in cells)
+    return X if plain else np.array(X, object)
+
+
+def validated(estimator: Any, X: Any, with_words: bool = False, **checks: Any) -> Any:
+    """Return rows in memory, checked by scikit-learn: arrays of numbers, which may be NaN, or of objects; for tables
+    `with_words`, truth values and whole numbers are not converted to floats."""
+    rows = _as_array(X)
+    discrete = isinstance(rows, (list, tuple)) or (isinstance(rows, np.ndarray) and rows.dtype.kind in "biu")
+    rows = np.array(rows, object) if with_words and discrete else rows
+    kind = object if isinstance(rows, np.ndarray) and rows.dtype.kind in "OUST" else np.float64
+    return validate_data(estimator, rows, dtype=kind, ensure_all_finite="allow-nan", **checks)

@@ -1,155 +1,173 @@
-"""Frames and arrays are read to inputs of a model, in a fit and later.
+"""Frames and arrays are read in a fit: what their columns are is determined from all of their cells.
 
-Later columns are found by their names, in any order; others are not looked at, and one that is missing is named.
+Dates as inputs: days since 1970 for a trend, and a place on the circle of the year, the week and the day.
 
-One warning counts the cells that are not of the type of their column in the fit, over all pieces of a table.
+Numbers inside words: of levels such as "1197 CC", "2h 50m" or "190Nm@ 2000rpm" the first, second and third number.
+
+A number is read where most levels say the same before it: names that hold numbers are left alone, and so are numbers
+with leading zeros, which are names ("C-0448"), but for those of two digits ("07:05"), and numbers of many digits.
+Levels then have an order beside their names, and a new level has a place among the others.
+
+Coordinates for the text of levels: levels that share runs of letters are near each other.
+
+Runs of two to four letters, weighted by how rare they are, and the leading directions of their table: the product of
+two levels' coordinates is nearly the share of runs that they have in common.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Number
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.decomposition import TruncatedSVD
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from ..._types import Array
-from ...exceptions import warn
-from ...runtime.checks import as_numbers, brief, check_table, named_parameters
-from ...runtime.sizes import SHOWN_LETTERS
-from ..scaling import Inputs, checked_weights
-from .cells import Table, cells_of, check_finite, check_names, is_frame, is_words, read_array, read_frame
-from .columns import CategoryColumn, Column, encode, fit_columns, inputs_of
+from ...runtime.checks import as_numbers, brief, named_parameters
+from ...runtime.rules import RULES
+from .cells import RawColumn, Table, as_words, check_finite, is_dates, is_frame, is_words, read_array, read_frame
+from .columns import (
+    CategoryColumn,
+    Column,
+    DateColumn,
+    NumberColumn,
+    Numeral,
+    Reader,
+    TextBasis,
+    check_shape,
+    days,
+    distinct,
+    is_name,
+    numerals,
+    text_counter,
+    validated,
+)
 
 
-@dataclass(frozen=True)
-class OddCells:
-    """The name of a column, its type in the fit, how many cells are of another type, and one of them."""
-
-    name: str
-    column: Column
-    count: int
-    example: Any
-
-
-_NOTED: ContextVar[list[OddCells] | None] = ContextVar("odd_cells", default=None)
+def cycles_of(day: Array) -> tuple[str, ...]:
+    """Return the cycles that dates have information on: a year if they span most of one, a week or a day if they are at
+    several places in it."""
+    day = day[np.isfinite(day)]
+    if not len(day):
+        return ()
+    found = ["year"] if np.ptp(day) > 300 else []
+    found += ["week"] if len(np.unique(np.floor(day) % 7)) > 1 and np.ptp(day) > 14 and _by_the_day(day) else []
+    return (*found, "day") if len(np.unique(np.round(day % 1, 4))) > 1 else tuple(found)
 
 
-def tell_odd(cells: list[OddCells]) -> None:
-    """Warn about these cells, or collect them inside `one_warning`."""
-    noted = _NOTED.get()
-    if noted is not None:
-        noted.extend(cells)
-        return
-    parts = []
-    for name in dict.fromkeys(odd.name for odd in cells):
-        every = [odd for odd in cells if odd.name == name]
-        column, count, shown = every[0].column, sum(odd.count for odd in every), repr(every[0].example)
-        shown = shown if len(shown) <= SHOWN_LETTERS else shown[: SHOWN_LETTERS - 3] + "..."
-        level = isinstance(column, CategoryColumn)
-        kind = "date" if column.cells == "dates" else "number"
-        parts.append(
-            f"column {name} held {kind}s in the fit, and {count}"
-            f" {f'cell that is not a {kind} is' if count == 1 else f'cells that are not {kind}s are'} taken as"
-            f" {'a new level' if level else 'missing'}, such as {shown}"
-        )
-    if parts:
-        text = "; ".join(parts)
-        warn(f"{text[0].upper()}{text[1:]}.")
+def _by_the_day(day: Array) -> bool:
+    """Return whether dates fall on several days of the month; if they are all firsts of a month, say, weekdays have no
+    meaning."""
+    dates = np.floor(day).astype(np.int64).astype("datetime64[D]")
+    return len(np.unique((dates - dates.astype("datetime64[M]")).astype(np.int64))) > 1
 
 
-@contextmanager
-def one_warning() -> Iterator[None]:
-    """Collect the cells of all rows that are read inside, also by other threads, and warn once at the end."""
-    if _NOTED.get() is not None:
-        yield
-        return
-    noted: list[OddCells] = []
-    token = _NOTED.set(noted)
+def numerals_of(levels: list[str]) -> tuple[Numeral, ...]:
+    """Return, for every number in the levels that is to be read, the text before it and the median of these numbers."""
+    found = [numerals(level) for level in levels]
+    result: list[Numeral] = []
+    for place in range(RULES.numeral_places):
+        here = [own[place] for own in found if len(own) > place]
+        before, alike = Counter(said for said, _ in here).most_common(1)[0] if here else ("", 0)
+        values = [value for said, value in here if said == before]
+        named = any(is_name(value) for value in values)
+        if alike < RULES.numeral_share * len(levels) or named or len(set(values)) < RULES.numeral_values:
+            break
+        result.append((before, float(np.median([float(value) for value in values]))))
+    return tuple(result)
+
+
+def fit_text(levels: list[str]) -> TextBasis | None:
+    """Return the basis of the text of the distinct levels of a column, or None where they are few or have no runs in
+    common."""
+    if len(levels) <= RULES.text_levels:
+        return None
+    runs = text_counter(min_df=2, max_features=RULES.text_runs)
     try:
-        yield
-    finally:
-        _NOTED.reset(token)
-    tell_odd(noted)
+        table = runs.fit_transform(levels)
+    except ValueError:  # no runs in common
+        return None
+    size = min(RULES.text_directions, min(table.shape) - 1)
+    if size < 1:
+        return None
+    directions = TruncatedSVD(size, random_state=0).fit(table).components_
+    return TextBasis(tuple(runs.get_feature_names_out().tolist()), runs.idf_, directions)
 
 
 @dataclass(frozen=True)
-class Reader:
-    """The columns of a table, and their names where they have any."""
+class ColumnSummary:
+    """The form of a column (words, levels, dates or numbers, or nothing so far), its words, and whether any value is
+    missing."""
 
-    columns: tuple[Column, ...]
-    names: tuple[str, ...] | None
+    form: str
+    words: frozenset[str]
+    missing: bool
 
-    @property
-    def inputs(self) -> Inputs:
-        """Return the kinds of the inputs."""
-        return inputs_of(self.columns)
+    @classmethod
+    def of(cls, column: RawColumn, as_level: bool) -> "ColumnSummary":
+        """Return what a column of a block holds; `as_level` says that its values are levels whatever they look like."""
+        if as_level or is_words(column):
+            words = distinct(as_words(column))[0]
+            form = "" if nothing_there(column) else "words" if is_words(column) else "levels"
+            return cls(form, frozenset(word for word in words if word is not None), None in words)
+        gone = np.isnat(column) if is_dates(column) else np.isnan(column)
+        return cls("dates" if is_dates(column) else "numbers", frozenset(), bool(gone.any()))
 
-    @property
-    def input_names(self) -> list[str]:
-        """Return the name of every input: that of its column, and a suffix for the part of it."""
-        names = self.names or tuple(f"x{j}" for j in range(len(self.columns)))
-        return [name + end for name, column in zip(names, self.columns, strict=True) for end in column.suffixes]
-
-    def read(self, estimator: Any, X: Any) -> Array:
-        """Return the inputs of a table like that of the fit."""
-        return encode(self.columns, self.table(estimator, X))
-
-    def encoded(self, table: Table) -> Array:
-        """Return the inputs of rows of the fit, whose cells have the types of the columns, except that a column without
-        a value in a block has no type there."""
-        pairs = zip(self.columns, table.columns, strict=True)
-        typed = [
-            cells if isinstance(column, CategoryColumn) or not is_words(cells) else column.form(cells)[0]
-            for column, cells in pairs
-        ]
-        return encode(self.columns, Table(tuple(typed), table.names))
-
-    def table(self, estimator: Any, X: Any) -> Table:
-        """Return the columns of the fit in the types that they had there. Cells of another type are missing or new
-        levels, and a warning counts them, except in a table that has been read before."""
-        if isinstance(X, Table):
-            given = X.named(self.names)
-            cells, names = given.columns, given.names
-        elif is_frame(X):
-            cells, names = cells_of(X, self.names)
-        else:
-            rows = _as_objects(X) if any(isinstance(one, CategoryColumn) for one in self.columns) else _as_array(X)
-            cells, names = tuple(validate_data(estimator, rows, reset=False, **_loosely(rows)).T), None
-        self.check(estimator, names, len(cells))
-        table, odd = self._formed(cells, names)
-        check_shape(table, getattr(X, "shape", (len(table), len(cells))))
-        if not isinstance(X, Table):
-            tell_odd(odd)
-        return check_finite(table)
-
-    def _formed(self, columns: tuple[Any, ...], names: tuple[str, ...] | None) -> tuple[Table, list[OddCells]]:
-        """Return cells in the types of the fit, and those of another type."""
-        formed = [column.form(cells) for column, cells in zip(self.columns, columns, strict=True)]
-        table = Table(tuple(cells for cells, _ in formed), names)
-        return table, [
-            OddCells(table.called(j), column, len(odd), odd[0][1])
-            for j, (column, (_, odd)) in enumerate(zip(self.columns, formed, strict=True))
-            if odd
-        ]
-
-    def check(self, estimator: Any, names: tuple[str, ...] | None, n_columns: int) -> None:
-        """Refuse columns that are not those of the fit: by their names, where both have some, else by their number."""
-        if names is not None and self.names is not None:
-            check_names(names, self.names)
-        elif n_columns != len(self.columns):
-            raise ValueError(
-                f"X has {n_columns} features, but {type(estimator).__name__} is expecting {len(self.columns)} features"
-                " as input."
-            )
+    def column(self, sample: RawColumn, weights: Array, zone: str | None) -> Column:
+        """Return the type of the column, of whose values this is a sample, and whose dates are in this zone."""
+        levels = sorted(self.words)
+        if is_words(sample):
+            return CategoryColumn(tuple(levels), self.missing, fit_text(levels), numerals_of(levels))
+        if self.form == "levels":  # numbers that were said to be names
+            cells = "dates" if is_dates(sample) else "numbers"
+            return CategoryColumn(tuple(levels), self.missing, None, (), cells, zone)
+        if is_dates(sample):
+            day = days(sample)
+            return DateColumn(_middle(day, weights), self.missing, cycles_of(day), zone)
+        return NumberColumn(_middle(sample, weights), self.missing)
 
 
-def checked_table(estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> tuple[Table, Any, Array | None]:
-    """Return the table, targets where there are any, and weights, and set `n_features_in_` and `feature_names_in_`."""
+def nothing_there(column: RawColumn) -> bool:
+    """Return whether a column of words holds missing values only, so that other pieces decide its form."""
+    return is_words(column) and all(x is None for x in column)
+
+
+def as_form_of(column: RawColumn, other: RawColumn) -> RawColumn:
+    """Return a column of missing values in the form of another; any other column is returned as it is."""
+    if not nothing_there(column) or is_words(other):
+        return column
+    return np.full(len(column), np.datetime64("NaT", "us") if other.dtype.kind == "M" else np.nan)
+
+
+def joined_columns(parts: list[RawColumn]) -> RawColumn:
+    """Return the parts of a column in several blocks as one column, in the form of those that hold a value."""
+    form = next((part for part in parts if not nothing_there(part)), parts[0])
+    return np.concatenate([as_form_of(part, form) for part in parts])
+
+
+def _middle(x: Array, weights: Array) -> float:
+    """Return the weighted median of the numbers that are not missing, 0 where there are none."""
+    order = np.argsort(x, kind="stable")
+    order = order[~np.isnan(x[order])]
+    if not len(order):
+        return 0.0
+    mass = np.cumsum(weights[order])
+    return float(x[order[np.searchsorted(mass, mass[-1] / 2)]])
+
+
+def fit_columns(table: Table, categorical: Sequence[bool]) -> tuple[Column, ...]:
+    """Return the type of every column; words are categories, and other columns are where `categorical` says so."""
+    return tuple(
+        ColumnSummary.of(column, as_level).column(column, np.ones(len(table)), table.zone(j))
+        for j, (column, as_level) in enumerate(zip(table.columns, categorical, strict=True))
+    )
+
+
+def checked_table(estimator: Any, X: Any, y: Any) -> tuple[Table, Any]:
+    """Return the table, and targets where there are any, and set `n_features_in_` and `feature_names_in_`."""
     checks: dict[str, Any] = {} if y is None else {"multi_output": True, "y_numeric": True}
     y = None if y is None else as_numbers("y", y)
     if is_frame(X):
@@ -159,35 +177,9 @@ def checked_table(estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | Non
         if targets is not None:
             check_consistent_length(table.columns[0], targets)
     else:
-        given = _as_array(X)
-        array, targets = (
-            (validate_data(estimator, given, **_loosely(X)), None)
-            if y is None
-            else validate_data(estimator, given, y, **checks, **_loosely(X))
-        )
-        table = _array(array)
-    return table, targets, checked_weights(sample_weight, len(table))
-
-
-def fit_reader(
-    estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None, categorical: Any
-) -> tuple[Reader, Table, Any, Array | None]:
-    """Return the reader, the table, targets where there are any, and weights."""
-    table, targets, weights = checked_table(estimator, X, y, sample_weight)
-    return reader_of(table, weights, categorical), table, targets, weights
-
-
-def reader_of(table: Table, weights: Array | None, categorical: Any) -> Reader:
-    """Return the reader of a table, with the types of its columns."""
-    return Reader(fit_columns(table, category_mask(categorical, table.names, len(table.columns)), weights), table.names)
-
-
-def check_shape(table: Table, shape: tuple[int, ...]) -> None:
-    """Refuse a table without columns or rows, as scikit-learn does."""
-    if not len(table.columns):
-        raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
-    if len(table) == 0:
-        raise ValueError(f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required.")
+        array, targets = (validated(estimator, X), None) if y is None else validated(estimator, X, y=y, **checks)
+        table = check_finite(read_array(array)) if array.dtype == object else read_array(array)
+    return table, targets
 
 
 def set_names(estimator: Any, names: tuple[str, ...] | None, n_columns: int) -> None:
@@ -197,38 +189,6 @@ def set_names(estimator: Any, names: tuple[str, ...] | None, n_columns: int) -> 
         estimator.feature_names_in_ = np.array(names, object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
-
-
-def _as_array(X: Any) -> Any:
-    """Return rows as they are checked: lists with words are arrays of objects, so that their numbers stay numbers."""
-    X = check_table(X)
-    if isinstance(X, np.ma.MaskedArray):
-        return np.ma.filled(X.astype(np.float64), np.nan)
-    if isinstance(X, np.ndarray) and X.dtype.kind in "Mm":
-        return X.astype(f"{X.dtype.kind}8[us]").astype(object)
-    if hasattr(X, "dtype") or not isinstance(X, (list, tuple)):
-        return X
-    cells = (cell for row in X if isinstance(row, (list, tuple)) for cell in row)
-    plain = all(isinstance(cell, (Number, np.number, np.bool_, list, tuple, np.ndarray)) for cell in cells)
-    return X if plain else np.array(X, object)
-
-
-def _as_objects(X: Any) -> Any:
-    """Return rows for tables with words, in which truth values and whole numbers are not converted to floats."""
-    X = _as_array(X)
-    discrete = isinstance(X, np.ndarray) and X.dtype.kind in "biu"
-    return np.array(X, object) if discrete or isinstance(X, (list, tuple)) else X
-
-
-def _loosely(X: Any) -> dict[str, Any]:
-    """Return the options to check an array with: it holds numbers, which may be NaN, or objects."""
-    given = _as_array(X)
-    objects = isinstance(given, np.ndarray) and given.dtype.kind in "OUST"
-    return {"dtype": object if objects else np.float64, "ensure_all_finite": "allow-nan"}
-
-
-def _array(X: NDArray[Any]) -> Table:
-    return check_finite(read_array(X)) if X.dtype == object else read_array(X)
 
 
 def category_mask(categorical: Any, names: tuple[str, ...] | None, d: int) -> list[bool]:
@@ -281,13 +241,20 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find what every column is."""
-        self.reader_ = fit_reader(self, X, None, None, self.categorical_features)[0]
+        self._fit_table(X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Find what every column is, and return the inputs of the same table."""
-        self.reader_, table, _, _ = fit_reader(self, X, None, None, self.categorical_features)
-        return encode(self.reader_.columns, table)
+        table = self._fit_table(X)
+        return self.reader_.encoded(table)
+
+    def _fit_table(self, X: Any) -> Table:
+        """Find what every column is, and return the table."""
+        table, _ = checked_table(self, X, None)
+        categorical = category_mask(self.categorical_features, table.names, len(table.columns))
+        self.reader_ = Reader(fit_columns(table, categorical), table.names)
+        return table
 
     def transform(self, X: Any) -> Array:
         """Return the inputs (n, p); columns are found by their names."""
