@@ -75,10 +75,6 @@ class SharesAt(QuantilesAt):
         shares = self.band.shares(rows, y, self.request)
         return (np.where(y >= high, 1.0, np.where(y < low, 0.0, shares))[:, self.level, self.output],)
 
-    def to_send(self) -> Self:
-        """Return the function as it is sent to rows in files or on a cluster."""
-        return replace(self, band=self.band.to_send_scores())
-
 
 class PredictsBand(ConformalEstimator):
     """An estimator with a calibrated band, which predicts intervals and the distribution of y."""

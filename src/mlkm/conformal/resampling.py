@@ -19,7 +19,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 from sklearn.model_selection import check_cv
@@ -28,6 +28,7 @@ from sklearn.utils.validation import _num_samples
 
 from .._types import Array, IntArray
 from ..base import KernelMachine
+from ..data import blocks
 from ..data.folds import keeps_groups_together, splits_of
 from ..data.tables.cells import Table
 from ..exceptions import warn
@@ -35,12 +36,13 @@ from ..fit.apply import sendable
 from ..runtime.checks import brief
 from ..runtime.resources import Purpose, generator
 from ..runtime.sizes import BAND_ENTRIES
-from .bands import Band, CalibrationScores, CalibrationWeights, Request, RowsOfGroup, check_weights
-from .rank import RowWeights, row_quantiles, row_shares
+from .bands import Band, CalibrationScores, CalibrationWeights, Request, RowsOfGroup, check_weights, warn_infinite
+from .rank import RowWeights, conformal_quantiles, row_shares
 from .scores import (
     ObservedRows,
     ScoredRegressor,
     ScoreSettings,
+    UncalibratedBand,
     as_interval,
     fit_scored,
     least_unit,
@@ -59,21 +61,6 @@ from .wrapped_estimator import (
     may_have_closed_form,
     mean_and_std,
 )
-
-
-class LeftOutPredictions(NamedTuple):
-    """lower, upper and u at new rows by every fit that left rows out, (new rows, fits, k); u may be the same for all
-    fits, (new rows, 1, k)."""
-
-    lower: Array
-    upper: Array
-    unit: Array
-
-    def at(self, output: int, fits: IntArray) -> tuple[Array, Array, Array]:
-        """Return lower, upper and u of one output by the fit without each training row, (new rows, training rows)."""
-        lower = self.lower[:, fits, output]
-        upper = lower if self.upper is self.lower else self.upper[:, fits, output]
-        return lower, upper, self.unit[:, fits if self.unit.shape[1] > 1 else [0], output]
 
 
 @dataclass(frozen=True)
@@ -95,18 +82,25 @@ class LeftOutBand(Band):
         return self.scores.n_outputs
 
     @abstractmethod
-    def left_out(self, X: object) -> LeftOutPredictions:
-        """Return the predictions of every fit that left rows out at new rows X."""
+    def left_out(self, X: object) -> UncalibratedBand:
+        """Return the predictions of every fit that left rows out at new rows X, each part (new rows, fits, k); a unit
+        that is the same for all fits is (new rows, 1, k)."""
 
     def interval(self, X: object, request: Request) -> tuple[Array, Array]:
         """Return f (n, k) and the interval (n, 2, levels, k)."""
         mean, scores, n = columns(self.model.predict(X)), self.scores.of_side(request), _num_samples(X)
         result = np.empty((n, 2, len(request.levels), self.n_outputs))
         for group in self.scores.groups(request, n):
-            fits = self.fit_of_row[group.old]
-            for rows, weights in _blocks(group):
-                result[rows] = _interval(self.left_out(_taken(X, rows)), fits, scores[group.old], request, weights)
-            group.warn_infinite(result[group.new, 0 if request.side == "lower" else 1], request)
+            for rows, weights, output, (lower, upper, unit) in self._by_training_row(X, group):
+                reach = scores[group.old, output] * unit
+                low, high = (
+                    conformal_quantiles(end, request.levels, weights) for end in (reach - lower, upper + reach)
+                )
+                middles = lower + (upper - lower) / 2
+                centre = np.median(middles, axis=1, keepdims=True) if len(group.old) else np.zeros((len(rows), 1))
+                result[rows, :, :, output] = as_interval(-low, high, request.side, centre)
+            ends = result[group.new, 0 if request.side == "lower" else 1]
+            warn_infinite(ends, len(group.old), request, group.name)
         return mean, result
 
     def shares(self, X: object, y: Array, request: Request) -> Array:
@@ -114,43 +108,32 @@ class LeftOutBand(Band):
         that are at most y, for each y (n, points, k)."""
         result = np.empty(y.shape)
         for group in self.scores.groups(request, len(y)):
-            fits, above = self.fit_of_row[group.old], self.scores.above[group.old]
-            for rows, weights in _blocks(group):
-                predictions = self.left_out(_taken(X, rows))
-                for output in range(self.n_outputs):
-                    _, upper, unit = predictions.at(output, fits)
-                    values = upper + above[:, output] * unit
-                    result[rows, :, output] = row_shares(values, y[rows, :, output], weights)
+            for rows, weights, output, (_, upper, unit) in self._by_training_row(X, group):
+                values = upper + self.scores.above[group.old, output] * unit
+                result[rows, :, output] = row_shares(values, y[rows, :, output], weights)
             group.warn_if_empty()
         return result
 
-
-def _blocks(group: RowsOfGroup) -> Iterator[tuple[IntArray, RowWeights | None]]:
-    """Yield the new rows of a group a block at a time, with the weights of its calibration rows and of the block."""
-    size = max(1, BAND_ENTRIES // max(len(group.old), 1))
-    for begin in range(0, len(group.new), size):
-        part, weights = slice(begin, begin + size), group.weights
-        yield group.new[part], None if weights is None else RowWeights(weights.old, weights.new[part])
+    def _by_training_row(
+        self, X: object, group: RowsOfGroup
+    ) -> Iterator[tuple[IntArray, RowWeights | None, int, tuple[Array, Array, Array]]]:
+        """Yield a block of new rows of a group at a time, with its weights, and for each output lower, upper and u by
+        the fit without each calibration row of the group, (new rows, calibration rows)."""
+        fits = self.fit_of_row[group.old]
+        for at in blocks(len(group.new), max(1, BAND_ENTRIES // max(len(fits), 1))):
+            rows, weights = group.new[at], group.weights
+            weights = None if weights is None else RowWeights(weights.old, weights.new[at])
+            band = self.left_out(_taken(X, rows))
+            for output in range(self.n_outputs):
+                lower = band.lower[:, fits, output]
+                upper = lower if band.upper is band.lower else band.upper[:, fits, output]
+                unit = band.unit[:, fits if band.unit.shape[1] > 1 else [0], output]
+                yield rows, weights, output, (lower, upper, unit)
 
 
 def _taken(X: object, rows: IntArray) -> object:
     """Return the rows of X with these indices; X may be a block of a table in files."""
     return X[rows] if isinstance(X, Table) else _safe_indexing(X, rows)
-
-
-def _interval(
-    predictions: LeftOutPredictions, fits: IntArray, scores: Array, request: Request, weights: RowWeights | None
-) -> Array:
-    """Return the interval (rows, 2, levels, k) at a block of new rows."""
-    ends = []
-    for output in range(scores.shape[1]):
-        lower, upper, unit = predictions.at(output, fits)
-        reach = scores[:, output] * unit
-        low, high = (row_quantiles(end, request.levels, weights) for end in (reach - lower, upper + reach))
-        middles = lower + (upper - lower) / 2
-        ends.append((-low, high, np.median(middles, axis=1, keepdims=True) if len(fits) else np.zeros((len(low), 1))))
-    lowest, highest, centre = (np.stack(parts, axis=-1) for parts in zip(*ends, strict=True))
-    return as_interval(lowest, highest, request.side, centre)
 
 
 @dataclass(frozen=True)
@@ -159,13 +142,12 @@ class CrossBand(LeftOutBand):
 
     fits: tuple[ScoredRegressor, ...]
 
-    def left_out(self, X: object) -> LeftOutPredictions:
+    def left_out(self, X: object) -> UncalibratedBand:
         """Return the predictions of the fit of every fold at new rows X."""
-        bands = [fit.predict(X) for fit in self.fits]
-        _, *parts = zip(*bands, strict=True)
-        return LeftOutPredictions(*(np.stack(part, axis=1) for part in parts))
+        parts = zip(*(fit.predict(X) for fit in self.fits), strict=True)
+        return UncalibratedBand(*(np.stack(part, axis=1) for part in parts))
 
-    def to_send_scores(self) -> Band:
+    def to_send(self, request: Request) -> Band:
         """Return the band without training rows that are not needed."""
         fits = tuple(fit.sendable() for fit in self.fits)
         return replace(self, model=sendable(self.model), fits=fits)
@@ -179,14 +161,14 @@ class JackknifeBand(LeftOutBand):
     scaled: bool
     least: Array
 
-    def left_out(self, X: object) -> LeftOutPredictions:
+    def left_out(self, X: object) -> UncalibratedBand:
         """Return the leave-one-out predictions at new rows X."""
         inputs, last = last_inputs(self.model, X), last_step(self.model)
         f = cast(KernelMachine, last).left_out_predictions(inputs)  # type: ignore[arg-type]
         unit = np.broadcast_to(self.least, (len(f), len(self.least)))
         if self.scaled:
             unit = np.maximum(mean_and_std(last, inputs)[1], self.least)
-        return LeftOutPredictions(f, f, unit[:, None])
+        return UncalibratedBand(f, f, f, unit[:, None])
 
 
 @dataclass(frozen=True)
