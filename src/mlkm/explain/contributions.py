@@ -22,7 +22,7 @@ from .._types import Array, BoolArray, IntArray
 from ..data import blocks
 from ..data.tables.cells import Table
 from ..runtime.resources import Purpose, generator
-from .effects import Effects, main_effect
+from .effects import Effects, Grid, main_effect
 from .partial_dependence import DETAIL, Background, FittedModel, PartialDependence
 
 
@@ -40,19 +40,17 @@ class Contributions:
 
 
 @dataclass(frozen=True)
-class Explainer:
+class Explainer(PartialDependence):
     """Explanations of one fit, which keep what they have in common: background rows, and main effects there."""
-
-    dependence: PartialDependence
 
     def effects(self, X: Array, table: Table, single: bool, confidence_level: float) -> Effects:
         """Return effects of columns at rows of standardised inputs, which stand for those of the table."""
-        return Effects(self.dependence, X, table, single, confidence_level)
+        return Effects(self, X, table, single, confidence_level)
 
     def contributions(self, X: Array, single: bool) -> Contributions:
         """Return the contributions of every column at rows of standardised inputs."""
-        (background, main_effects), model = self._background, self.dependence.model
-        d = len(self.dependence.columns)
+        (background, main_effects), model = self._shapley_background, self.model
+        d = len(model.columns)
         at_b, at_x = model.predict(background.X), model.predict(X)
         total = np.zeros((len(X), d, at_b.shape[1]))
         for t, (b, weight) in enumerate(zip(background.X, background.weights, strict=True)):
@@ -64,25 +62,22 @@ class Explainer:
                 f[bytes(np.ones(d, bool))] = at_x[at]
                 _add_increments(total[at], f, orders, weight / len(orders))
         offsets = np.einsum("b,bjk->jk", background.weights, main_effects)
-        baseline, names = background.weights @ at_b - offsets.sum(axis=0), list(self.dependence.names)
+        baseline, names = background.weights @ at_b - offsets.sum(axis=0), list(model.names)
         total += offsets
         if single:
             return Contributions(total[:, :, 0], float(baseline[0]), names)
         return Contributions(total, baseline, names)
 
     @cached_property
-    def _background(self) -> tuple[Background, Array]:
+    def _shapley_background(self) -> tuple[Background, Array]:
         """Return the rows b with weights under which the baseline is the mean prediction, and the main effects there,
         (m, d, k)."""
-        dependence, predict = self.dependence, self.dependence.model.predict
-        few, many = (dependence.background(m) for m in (DETAIL.shapley_background, DETAIL.shapley_mean))
+        few, many = (self.background(m) for m in (DETAIL.shapley_background, DETAIL.shapley_mean))
         most, most_places, predictions = DETAIL.shapley_knots
-        mains = []
-        for j in range(len(dependence.columns)):
-            knots = dependence.knots(j, few.X, most, most_places)
-            mains.append(main_effect(dependence, j, knots, predictions, few.X))
-        main = np.stack(mains, axis=1)
-        weights = _calibrated(few.weights, predict(few.X) - main.sum(axis=1), many.weights @ predict(many.X))
+        grids = [Grid(self, (j,), (self.knots(j, few.X, most, most_places),)) for j in range(len(self.model.columns))]
+        main = np.stack([main_effect(grid, predictions, few.X) for grid in grids], axis=1)
+        mean = many.weights @ self.model.predict(many.X)
+        weights = _calibrated(few.weights, self.model.predict(few.X) - main.sum(axis=1), mean)
         return Background(few.X, weights), main
 
 

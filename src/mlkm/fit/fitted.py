@@ -21,7 +21,7 @@ from ..data import Block, Standardiser
 from ..data.preparation import Preparation
 from ..data.tables.columns import Column
 from ..exceptions import NoSignalWarning, warn
-from ..explain import Explainer, PartialDependence
+from ..explain import Explainer
 from ..model.machine import Machine, predict_average
 from ..model.prior import Prior
 from ..runtime.records import from_record, to_record
@@ -228,7 +228,7 @@ class Fit:
 
     @cached_property
     def _explainer(self) -> Explainer:
-        return Explainer(PartialDependence(self, self.background("explain")))
+        return Explainer(self, self.background("explain"))
 
     def without_rows(self) -> "Fit":
         """Return what a model saved without rows has: standard deviations only where they need no rows."""
