@@ -86,10 +86,6 @@ class UncalibratedBand(NamedTuple):
     upper: Array
     unit: Array
 
-    def with_unit(self, unit: Array) -> Self:
-        """Return the same band with another unit."""
-        return type(self)(self.mean, self.lower, self.upper, unit)
-
     def scores(self, Y: Array) -> tuple[Array, Array]:
         """Return how far outcomes Y (n, k) lie below `lower` and above `upper`, in units u."""
         return (self.lower - Y) / self.unit, (Y - self.upper) / self.unit
@@ -161,11 +157,11 @@ class ScoredRegressor:
 
     def settled_by(self, band: UncalibratedBand) -> tuple[Self, UncalibratedBand]:
         """Return the score settled by its band at the calibration rows, and this band in settled units."""
-        spread = band.mean.std(axis=0) if self.scale is None else np.ones(band.mean.shape[1])
-        scored = self.settled(band.unit.max(axis=0, initial=0.0), spread)
-        if self.score == "variance":
-            return scored, band.with_unit(np.maximum(band.unit, scored.least))
-        return scored, band if self.scale is not None else band.with_unit(scored.constant_unit(band.mean))
+        with np.errstate(over="ignore", invalid="ignore"):  # squares of large numbers; their spread is not used
+            scored = self.settled(band.unit.max(axis=0, initial=0.0), band.mean.std(axis=0))
+        varies = self.score in ("variance", "residual")
+        unit = np.maximum(band.unit, scored.least) if varies else scored.constant_unit(band.mean)
+        return scored, band._replace(unit=unit)
 
     def sendable(self) -> Self:
         """Return a copy to be sent to rows in files or on a cluster, without training rows that are not needed."""
