@@ -151,9 +151,7 @@ class ConformalRegressor(Reporting, PredictsBand):
         self._check_groups(groups)
         rows = _observed(X, y, sample_weight, groups)
         settings = ScoreSettings(score, level, self.cv, root_seed(self.random_state))
-        if self.method == "split":
-            return self._store(*self._split(estimator, settings, rows), rows.y.ndim == 1)
-        return self._store(self._resample(estimator, settings, rows), None, rows.y.ndim == 1)
+        return self._store(*self._fit_band(estimator, settings, rows), rows.y.ndim == 1)
 
     def _checked_parameters(self) -> tuple[Regressor, str]:
         """Return the regressor to fit and its score, after all checks that need no rows."""
@@ -196,8 +194,16 @@ class ConformalRegressor(Reporting, PredictsBand):
         band = calibrate(scored, others, exact_levels(self.confidence_level))
         return self._store(band, None, rows.single_output, columns_of_model=True)
 
-    def _split(self, estimator: Regressor, settings: ScoreSettings, rows: ObservedRows) -> tuple[Band, FittedRegressor]:
-        """Fit to one part of the rows, and calibrate on the other."""
+    def _fit_band(
+        self, estimator: Regressor, settings: ScoreSettings, rows: ObservedRows
+    ) -> tuple[Band, FittedRegressor | None]:
+        """Fit to one part of the rows and calibrate on the other; or fit to all rows, and to parts or resamples of
+        them, whose predictions make the band."""
+        if self.method == "bootstrap":
+            return fit_bootstrap(estimator, settings.seed, _with_scaled_weights(rows)), None
+        if self.method == "cross":
+            fit_folds = fit_leave_one_out if isinstance(self.cv, str) else fit_cross
+            return fit_folds(estimator, settings, rows), None
         n = len(rows.y)
         size = calibration_rows(self.calibration_size, n)
         train, test = train_test_split(np.arange(n), test_size=size, random_state=settings.seed)
@@ -205,14 +211,6 @@ class ConformalRegressor(Reporting, PredictsBand):
         fitted = FittedRegressor(self.estimator, estimator, settings, scored, _with_scaled_weights(rows))
         others = rows.take(test)
         return calibrate(scored, others.given(), exact_levels(self.confidence_level), others.groups), fitted
-
-    def _resample(self, estimator: Regressor, settings: ScoreSettings, rows: ObservedRows) -> Band:
-        """Fit to all rows, and to parts or resamples of them, whose predictions make the band."""
-        if self.method == "bootstrap":
-            return fit_bootstrap(estimator, settings.seed, _with_scaled_weights(rows))
-        if isinstance(self.cv, str):
-            return fit_leave_one_out(estimator, settings, rows)
-        return fit_cross(estimator, settings, rows)
 
     def conformalize(
         self, X: object, y: object = None, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
