@@ -23,7 +23,7 @@ from .._types import Array
 from ..data import GivenRows, Rows, given_weights
 from ..data.preparation import given_rows
 from ..data.tables.cells import Table
-from ..fit.apply import Predictions, new_rows
+from ..fit.apply import new_rows
 from ..runtime.checks import as_float, as_numbers, brief, yes_no
 from ..runtime.confidence import are_several, exact_levels
 from .bands import Band, Request
@@ -75,32 +75,6 @@ class PredictsBand(ConformalEstimator):
     confidence_level: Any  # one level or several
     _band: Band
     _single_output: bool
-
-    def predict(self, X: object) -> Array:
-        """Return the mean of y, which is the prediction of `estimator_`.
-
-        Parameters
-        ----------
-        X : array, frame, table in files or Dask collection
-            The rows to predict.
-
-        Returns
-        -------
-        array (n,), or (n, k) for k outputs.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from mlkm import ConformalRegressor
-        >>> from sklearn.linear_model import LinearRegression
-        >>> X = np.arange(20.0)[:, None]
-        >>> ConformalRegressor(LinearRegression(), random_state=0).fit(X, X[:, 0]).predict([[2.5]]).round(6)
-        array([2.5])
-        """
-        check_is_fitted(self, "estimator_")
-        rows = new_rows(X, self.estimator_)
-        mean: Array = rows.apply(Predictions(self.estimator_), [self.row_shape_])[0]
-        return np.asarray(mean) if rows.in_memory else mean
 
     def predict_interval(
         self,
@@ -330,18 +304,12 @@ class PredictsBand(ConformalEstimator):
         return tuple(result[..., 0] for result in results) if self._single_output else results
 
 
-def _limit(name: str, limit: object, without: float) -> float:
-    """Return a number that y cannot pass, or `without` where none is given."""
-    if limit is None:
-        return without
-    if not isinstance(limit, Real):
-        raise TypeError(f"{name} must be a number, or None for no limit; got {brief(limit)}.")
-    return as_float(limit)
-
-
-def _limits(y_min: object, y_max: object) -> Limits:
+def _limits(y_min: float | None, y_max: float | None) -> Limits:
     """Return the values that y cannot pass, infinite where there are none."""
-    low, high = _limit("y_min", y_min, -np.inf), _limit("y_max", y_max, np.inf)
+    for name, limit in (("y_min", y_min), ("y_max", y_max)):
+        if not (limit is None or isinstance(limit, Real)):
+            raise TypeError(f"{name} must be a number, or None for no limit; got {brief(limit)}.")
+    low, high = as_float("-inf" if y_min is None else y_min), as_float("inf" if y_max is None else y_max)
     if not low < high:
         raise ValueError(f"y_min must be below y_max; got {brief(y_min)} and {brief(y_max)}.")
     return low, high

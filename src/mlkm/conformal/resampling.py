@@ -36,31 +36,11 @@ from ..fit.apply import sendable
 from ..runtime.checks import brief
 from ..runtime.resources import Purpose, generator
 from ..runtime.sizes import BAND_ENTRIES
+from . import wrapped_estimator as wrapped
 from .bands import Band, CalibrationScores, CalibrationWeights, Request, RowsOfGroup, check_weights, warn_infinite
 from .rank import RowWeights, conformal_quantiles, row_shares
-from .scores import (
-    ObservedRows,
-    ScoredRegressor,
-    ScoreSettings,
-    UncalibratedBand,
-    as_interval,
-    fit_scored,
-    least_unit,
-    score_for,
-    unit_of_outputs,
-)
-from .wrapped_estimator import (
-    Regressor,
-    closed_form,
-    columns,
-    fit_regressor,
-    is_frozen,
-    last_inputs,
-    last_step,
-    learns_features,
-    may_have_closed_form,
-    mean_and_std,
-)
+from .scores import ObservedRows, ScoredRegressor, ScoreSettings, UncalibratedBand, as_interval, fit_scored
+from .wrapped_estimator import Regressor, columns
 
 
 @dataclass(frozen=True)
@@ -163,11 +143,11 @@ class JackknifeBand(LeftOutBand):
 
     def left_out(self, X: object) -> UncalibratedBand:
         """Return the leave-one-out predictions at new rows X."""
-        inputs, last = last_inputs(self.model, X), last_step(self.model)
+        inputs, last = wrapped.last_inputs(self.model, X), wrapped.last_step(self.model)
         f = cast(KernelMachine, last).left_out_predictions(inputs)  # type: ignore[arg-type]
         unit = np.broadcast_to(self.least, (len(f), len(self.least)))
         if self.scaled:
-            unit = np.maximum(mean_and_std(last, inputs)[1], self.least)
+            unit = np.maximum(wrapped.mean_and_std(last, inputs)[1], self.least)
         return UncalibratedBand(f, f, f, unit[:, None])
 
 
@@ -217,37 +197,38 @@ def fit_cross(estimator: Regressor, settings: ScoreSettings, rows: ObservedRows)
         below[test], above[test] = band.scores(Y[test])
         fits.append(scored)
     scores = CalibrationScores(below, above, weights, rows.groups, keeps_groups_together(cv))
-    return CrossBand(fit_regressor(estimator, rows.X, rows.y, scaled.weights)[0], fold, scores, tuple(fits))
+    return CrossBand(wrapped.fit_regressor(estimator, rows.X, rows.y, scaled.weights)[0], fold, scores, tuple(fits))
 
 
 def fit_leave_one_out(estimator: Regressor, settings: ScoreSettings, rows: ObservedRows) -> LeftOutBand:
     """Fit once to all rows, or by folds where features are learned. Rows of weight zero are in no fit and have no
     score."""
-    score = score_for(settings.score, estimator)
+    score = settings.score
     if score not in ("absolute", "variance"):
         raise ValueError(f"cv='loo' goes with score='absolute' or 'variance'; got {brief(score)}.")
-    if not may_have_closed_form(estimator):
+    if not wrapped.may_have_closed_form(estimator):
         raise ValueError(_no_closed_form(estimator))
-    if learns_features(estimator):
+    if wrapped.learns_features(estimator):
         return _by_folds(estimator, settings, rows)
     weights = CalibrationWeights.of(rows.weights)
-    model, inputs = fit_regressor(estimator, rows.X, rows.y, None if weights is None else weights.weights)
-    exact = closed_form(model)
+    model, inputs = wrapped.fit_regressor(estimator, rows.X, rows.y, None if weights is None else weights.weights)
+    exact = wrapped.closed_form(model)
     if exact is None:
         raise ValueError(_no_closed_form(estimator))
     left_out = exact.leave_one_out(inputs, rows.y)  # type: ignore[arg-type]
     in_fit = left_out.place >= 0
-    residuals, scaled = left_out.residuals[in_fit], score == "variance"
-    unit = left_out.std[in_fit] if scaled else np.zeros_like(residuals)
-    least = least_unit(unit.max(axis=0, initial=0.0)) if scaled else unit_of_outputs(np.abs(residuals).mean(axis=0))
-    signed = residuals / np.maximum(unit, least)
+    residuals, std, scaled = left_out.residuals[in_fit], left_out.std[in_fit], score == "variance"
+    sizes = std.max(axis=0, initial=0.0), np.abs(residuals).mean(axis=0)
+    scored = ScoredRegressor(model, score, scale=None).settled(*sizes)
+    least = np.asarray(scored.least if scaled else scored.scale)
+    signed = residuals / (np.maximum(std, least) if scaled else least)
     weights = None if weights is None else replace(weights, weights=weights.weights[in_fit])
     return JackknifeBand(model, left_out.place[in_fit], CalibrationScores(-signed, signed, weights), scaled, least)
 
 
 def _by_folds(estimator: Regressor, settings: ScoreSettings, rows: ObservedRows) -> CrossBand:
     """Use CV+ instead of jackknife+, with a warning."""
-    if is_frozen(estimator):
+    if wrapped.is_frozen(estimator):
         raise ValueError(
             "cv='loo' needs rows that no search has seen, and this fitted model may have searched for its features on"
             " the rows given; call conformalize with rows that it has not seen, or give the estimator unfitted."
@@ -262,7 +243,7 @@ def _by_folds(estimator: Regressor, settings: ScoreSettings, rows: ObservedRows)
 
 
 def _no_closed_form(estimator: Regressor) -> str:
-    name = type(last_step(estimator)).__name__
+    name = type(wrapped.last_step(estimator)).__name__
     return f"cv='loo' needs the closed form of one layer, which {name} as given has not; pass sklearn's LeaveOneOut()."
 
 
@@ -271,5 +252,5 @@ def fit_bootstrap(estimator: Regressor, seed: int, rows: ObservedRows, n_replica
     n = len(rows.y)
     draws = (generator(seed, Purpose.BOOTSTRAP, b).integers(n, size=n) for b in range(n_replicates))
     samples = chain([rows], (rows.take(draw) for draw in draws))
-    model, *replicates = (fit_regressor(estimator, part.X, part.y, part.weights)[0] for part in samples)
+    model, *replicates = (wrapped.fit_regressor(estimator, part.X, part.y, part.weights)[0] for part in samples)
     return BootstrapBand(model, tuple(replicates), n, columns(rows.y).shape[1])
