@@ -27,7 +27,7 @@ from .wrapped_estimator import Regressor
 @dataclass(frozen=True)
 class Request:
     """A request to a band: levels, which sides are bounded, outputs one by one or jointly, and the groups and weights
-    of the new rows."""
+    of the new rows. A request without levels is for the whole distribution of y."""
 
     levels: Sequence[Fraction]
     side: str = "both"
@@ -37,6 +37,30 @@ class Request:
 
     def __post_init__(self) -> None:
         one_of("side", self.side, ("both", "lower", "upper"))
+
+    def check_weights(self, calibrated: "CalibrationWeights | None") -> None:
+        """Refuse weights of new rows where the calibration rows had none."""
+        if self.weights is not None and calibrated is None:
+            raise ValueError(
+                "sample_weight needs a band calibrated with weights: fit or conformalize(X, y, sample_weight=...)."
+            )
+
+    def warn_infinite(self, ends: Array, m: int, where: str = "") -> None:
+        """Say why ends (new rows, levels, k) of intervals from m calibration rows are infinite, and what would make
+        them finite."""
+        what = "interval" if self.side == "both" else "bound"
+        for level, rows in zip(self.levels, np.isinf(ends).any(axis=2).sum(axis=0).tolist(), strict=True):
+            if rows and rank(m, level) > m:
+                warn(
+                    f"{m} calibration rows{where} are too few for the level {float(level):g}, so its {what} is"
+                    f" infinite; {rows_needed(level)} rows would do."
+                )
+            elif rows:
+                warn(
+                    f"The weights of {rows} of {len(ends)} new rows{where} are too large beside the sum of the"
+                    f" calibration weights for the level {float(level):g}, so their {what}s are infinite; more"
+                    " calibration rows, or weights that differ less, would do."
+                )
 
 
 @dataclass(frozen=True)
@@ -64,11 +88,6 @@ class RowsOfGroup(NamedTuple):
     old: IntArray
     new: IntArray
     weights: RowWeights | None
-
-    def warn_if_empty(self) -> None:
-        """Warn that the distribution of y is unknown in a group without calibration rows."""
-        if not len(self.old):
-            warn(f"There are no calibration rows{self.name}, so all of its distribution is at infinity.")
 
 
 @dataclass(frozen=True)
@@ -99,7 +118,7 @@ class CalibrationScores:
 
     def groups(self, request: Request, n: int) -> Iterator[RowsOfGroup]:
         """Yield the calibration rows and the n new rows of every group; without groups, one group of all rows."""
-        check_weights(self.weights, request)
+        request.check_weights(self.weights)
         if self.labels is None and request.groups is not None:
             raise ValueError(
                 "groups were given for prediction but not for calibration; give them to fit or conformalize as well."
@@ -119,6 +138,8 @@ class CalibrationScores:
 
     def _group(self, name: str, old: IntArray, new: IntArray, request: Request) -> RowsOfGroup:
         """Return a group with its weights; those of new rows are by default the largest of the calibration rows."""
+        if not len(old) and not request.levels:
+            warn(f"There are no calibration rows{name}, so all of its distribution is at infinity.")
         if self.weights is None:
             return RowsOfGroup(name, old, new, None)
         weights = self.weights.weights[old]
@@ -127,32 +148,6 @@ class CalibrationScores:
             with np.errstate(over="ignore"):  # an infinite relative weight yields an infinite interval, as it should
                 at_new = request.weights[new] / self.weights.scale
         return RowsOfGroup(name, old, new, RowWeights(weights, at_new))
-
-
-def check_weights(calibrated: CalibrationWeights | None, request: Request) -> None:
-    """Refuse weights of new rows where the calibration rows had none."""
-    if request.weights is not None and calibrated is None:
-        raise ValueError(
-            "sample_weight needs a band calibrated with weights: fit or conformalize(X, y, sample_weight=...)."
-        )
-
-
-def warn_infinite(ends: Array, m: int, request: Request, where: str = "") -> None:
-    """Say why ends (new rows, levels, k) of intervals from m calibration rows are infinite, and what would make them
-    finite."""
-    what = "interval" if request.side == "both" else "bound"
-    for level, rows in zip(request.levels, np.isinf(ends).any(axis=2).sum(axis=0).tolist(), strict=True):
-        if rows and rank(m, level) > m:
-            warn(
-                f"{m} calibration rows{where} are too few for the level {float(level):g}, so its {what} is infinite;"
-                f" {rows_needed(level)} rows would do."
-            )
-        elif rows:
-            warn(
-                f"The weights of {rows} of {len(ends)} new rows{where} are too large beside the sum of the"
-                f" calibration weights for the level {float(level):g}, so their {what}s are infinite; more calibration"
-                " rows, or weights that differ less, would do."
-            )
 
 
 class Band(ABC):
@@ -187,6 +182,22 @@ class Band(ABC):
         """Return what is sent to rows in files or on a cluster to compute the intervals of a request, or where it has
         no levels, `shares`."""
         return self
+
+
+class RankedBand(Band):
+    """A band with the scores of all its calibration rows."""
+
+    scores: CalibrationScores
+
+    @property
+    def n_calibration(self) -> int:
+        """Return the number of calibration rows."""
+        return len(self.scores)
+
+    @property
+    def n_outputs(self) -> int:
+        """Return the number of outputs."""
+        return self.scores.n_outputs
 
 
 class ScoredBand(Band):
@@ -227,21 +238,11 @@ class FixedBand(ScoredBand):
 
 
 @dataclass(frozen=True)
-class SplitBand(ScoredBand):
+class SplitBand(ScoredBand, RankedBand):
     """A scored regressor with the scores of calibration rows that it has not seen."""
 
     scored: ScoredRegressor
     scores: CalibrationScores
-
-    @property
-    def n_calibration(self) -> int:
-        """Return the number of calibration rows."""
-        return len(self.scores)
-
-    @property
-    def n_outputs(self) -> int:
-        """Return the number of outputs."""
-        return self.scores.n_outputs
 
     def thresholds(self, request: Request, n: int) -> Array:
         """Return the conformal quantile q for each of n new rows, level and output, (n, levels, k)."""
@@ -250,7 +251,7 @@ class SplitBand(ScoredBand):
         for group in self.scores.groups(request, n):
             for output, column in enumerate(scores[group.old].T):
                 q[group.new, :, output] = conformal_quantiles(column[None], request.levels, group.weights)
-            warn_infinite(q[group.new], len(group.old), request, group.name)
+            request.warn_infinite(q[group.new], len(group.old), group.name)
         return q
 
     def shares(self, X: object, y: Array, request: Request) -> Array:
@@ -262,7 +263,6 @@ class SplitBand(ScoredBand):
             for output, column in enumerate(self.scores.above[group.old].T):
                 upper, unit = band.upper[new, output], band.unit[new, output]
                 result[new, :, output] = shares_up_to(column, upper, unit, y[new, :, output], group.weights)
-            group.warn_if_empty()
         return result
 
     def to_send(self, request: Request) -> Band:

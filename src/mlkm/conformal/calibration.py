@@ -19,7 +19,7 @@ from .._types import Array, IntArray
 from ..data.rows import Block, Rows
 from ..data.scaling import check_predicted
 from ..runtime.sizes import MOST_SCORES, SCORE_BITS
-from .bands import Band, CalibrationScores, CalibrationWeights, Request, ScoredBand, SplitBand, warn_infinite
+from .bands import Band, CalibrationScores, CalibrationWeights, Request, ScoredBand, SplitBand
 from .rank import rank
 from .scores import ScoredRegressor, UncalibratedBand
 
@@ -123,7 +123,7 @@ class SelectedBand(ScoredBand):
                 f" {sorted(float(level) for level in known)}, for every output alone; calibrate it for what is asked."
             )
         q = np.stack([known[level] for level in request.levels])[None]
-        warn_infinite(q, self.n_calibration, request)
+        request.warn_infinite(q, self.n_calibration)
         return q
 
     def check_distribution(self, shares: bool = False) -> None:

@@ -37,29 +37,19 @@ from ..runtime.checks import brief
 from ..runtime.resources import Purpose, generator
 from ..runtime.sizes import BAND_ENTRIES
 from . import wrapped_estimator as wrapped
-from .bands import Band, CalibrationScores, CalibrationWeights, Request, RowsOfGroup, check_weights, warn_infinite
+from .bands import Band, CalibrationScores, CalibrationWeights, RankedBand, Request, RowsOfGroup
 from .rank import RowWeights, conformal_quantiles, row_shares
 from .scores import ObservedRows, ScoredRegressor, ScoreSettings, UncalibratedBand, as_interval, fit_scored
 from .wrapped_estimator import Regressor, columns
 
 
 @dataclass(frozen=True)
-class LeftOutBand(Band):
+class LeftOutBand(RankedBand):
     """The fit to all rows that predicts the mean, the scores of all rows, and which fit has left out each row."""
 
     model: Regressor
     fit_of_row: IntArray
     scores: CalibrationScores
-
-    @property
-    def n_calibration(self) -> int:
-        """Return the number of calibration rows."""
-        return len(self.fit_of_row)
-
-    @property
-    def n_outputs(self) -> int:
-        """Return the number of outputs."""
-        return self.scores.n_outputs
 
     @abstractmethod
     def left_out(self, X: object) -> UncalibratedBand:
@@ -80,7 +70,7 @@ class LeftOutBand(Band):
                 centre = np.median(middles, axis=1, keepdims=True) if len(group.old) else np.zeros((len(rows), 1))
                 result[rows, :, :, output] = as_interval(-low, high, request.side, centre)
             ends = result[group.new, 0 if request.side == "lower" else 1]
-            warn_infinite(ends, len(group.old), request, group.name)
+            request.warn_infinite(ends, len(group.old), group.name)
         return mean, result
 
     def shares(self, X: object, y: Array, request: Request) -> Array:
@@ -91,7 +81,6 @@ class LeftOutBand(Band):
             for rows, weights, output, (_, upper, unit) in self._by_training_row(X, group):
                 values = upper + self.scores.above[group.old, output] * unit
                 result[rows, :, output] = row_shares(values, y[rows, :, output], weights)
-            group.warn_if_empty()
         return result
 
     def _by_training_row(
@@ -165,7 +154,7 @@ class BootstrapBand(Band):
         noise of y."""
         if request.groups is not None or request.joint:
             raise ValueError("method='bootstrap' has no groups and no joint intervals; take method='split'.")
-        check_weights(None, request)
+        request.check_weights(None)
         mean = columns(self.model.predict(X))
         fits = np.stack([columns(model.predict(X)) for model in self.replicates])
         tails = np.array([float(1 - level) / (2 if request.side == "both" else 1) for level in request.levels])

@@ -155,9 +155,9 @@ _FITTED: dict[type, dict[str, object]] = {
 
 _MOST_COLUMNS = 10**6
 _VALID: dict[type, Callable[..., bool]] = {
-    CrossBand: lambda band: _places(band.fit_of_row, len(band.fits)) and band.n_calibration == len(band.scores),
+    CrossBand: lambda band: _places(band.fit_of_row, len(band.fits)) and len(band.fit_of_row) == len(band.scores),
     Inputs: lambda inputs: _places(inputs.kinds, 3) and _places(inputs.owners, _MOST_COLUMNS),
-    JackknifeBand: lambda band: _places(band.fit_of_row, band.n_calibration) and band.n_calibration == len(band.scores),
+    JackknifeBand: lambda band: _places(band.fit_of_row, len(band.scores)) and len(band.fit_of_row) == len(band.scores),
     LevelNumbers: lambda numbers: len(numbers.encoders) == np.count_nonzero(numbers.inputs.levels),
     Machine: lambda machine: len(machine.maps) == len(machine.layers) >= 1 and all(machine.layers),
     Matern: lambda kernel: kernel.nu > 0,
