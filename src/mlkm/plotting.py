@@ -95,14 +95,9 @@ def plot_band(
         ax.set_xlabel(f"$x_{{{j + 1}}}$" if names is None else names[j])
         _without_frame(ax)
     axes[0].set_ylabel("y, other inputs fixed")
-    _legend_below(figure, axes[0])
-    return figure
-
-
-def _legend_below(figure: Figure, ax: Axes) -> None:
-    """Put one legend, that of the given axes, below a figure of several."""
-    handles, labels = ax.get_legend_handles_labels()
+    handles, labels = axes[0].get_legend_handles_labels()  # one legend for all of them
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    return figure
 
 
 def _fitted(band: Any, name: str) -> Any:

@@ -335,17 +335,15 @@ def _points(y: ArrayLike, rows: Rows, k: int | None) -> tuple[Array, bool]:
     values = np.asarray(as_numbers("y", y), np.float64)
     if np.isnan(values).any():
         raise ValueError("y contains NaN; every y must be a number.")
-    shape = values.shape
-    if not shape:
+    if not values.ndim:
         return np.full((1, 1, k or 1), values), False
-    n, depth = rows.n if rows.in_memory else 1, 1 if k is None else 2
-    several = len(shape) == depth + 1
-    if len(shape) not in (depth, depth + 1) or shape[0] not in (1, n) or (k is not None and shape[-1] != k):
+    n, points = rows.n if rows.in_memory else 1, values if k is not None else values[..., None]
+    several = points.ndim == 3
+    if points.ndim not in (2, 3) or len(points) not in (1, n) or points.shape[-1] != (k or 1):
         tail = "" if k is None else f", {k}"
         one = f"({n}{tail or ','})"
         raise ValueError(
             f"y must be a number, or have the shape {one} or ({n}, points{tail}), where rows that share y count as"
-            f" 1; got {shape}."
+            f" 1; got {values.shape}."
         )
-    values = values if k is not None else values[..., None]
-    return (values if several else values[:, None]), several
+    return (points if several else points[:, None]), several

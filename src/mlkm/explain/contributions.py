@@ -20,9 +20,8 @@ import numpy as np
 
 from .._types import Array, BoolArray, IntArray
 from ..data import blocks
-from ..data.tables.cells import Table
 from ..runtime.resources import Purpose, generator
-from .effects import Effects, Grid, main_effect
+from .effects import Grid, main_effect
 from .partial_dependence import DETAIL, Background, PartialDependence
 
 
@@ -43,28 +42,24 @@ class Contributions:
 class Explainer(PartialDependence):
     """Explanations of one fit, which keep what they have in common: background rows, and main effects there."""
 
-    def effects(self, X: Array, table: Table, single: bool, confidence_level: float) -> Effects:
-        """Return effects of columns at rows of standardised inputs, which stand for those of the table."""
-        return Effects(self, X, table, single, confidence_level)
-
     def contributions(self, X: Array, single: bool) -> Contributions:
         """Return the contributions of every column at rows of standardised inputs."""
-        (background, main_effects), model = self._shapley_background, self.model
-        d = len(model.columns)
-        at_b, at_x = model.predict(background.X), model.predict(X)
+        background, main_effects = self._shapley_background
+        d = len(self.columns)
+        at_b, at_x = self.predict(background.X), self.predict(X)
         total = np.zeros((len(X), d, at_b.shape[1]))
         for t, (b, weight) in enumerate(zip(background.X, background.weights, strict=True)):
             sets, shares = _increments(_orders(d, t))
-            from_x = sets[1:-1, None, model.input_columns]
+            from_x = sets[1:-1, None, self.preparation.kinds.owners]
             for at in blocks(len(X), max(1, DETAIL.together // max(len(from_x), 1))):
                 f = np.empty((len(sets), *at_x[at].shape))
                 f[0], f[-1] = at_b[t], at_x[at]
                 if len(from_x):
                     mixed = np.where(from_x, X[at], b)
-                    f[1:-1] = model.predict(mixed.reshape(-1, len(b))).reshape(f[1:-1].shape)
+                    f[1:-1] = self.predict(mixed.reshape(-1, len(b))).reshape(f[1:-1].shape)
                 total[at] += weight * np.moveaxis(np.tensordot(shares, f, axes=1), 0, 1)
         offsets = np.einsum("b,bjk->jk", background.weights, main_effects)
-        baseline, names = background.weights @ at_b - offsets.sum(axis=0), list(model.names)
+        baseline, names = background.weights @ at_b - offsets.sum(axis=0), list(self.names)
         total += offsets
         if single:
             return Contributions(total[:, :, 0], float(baseline[0]), names)
@@ -76,10 +71,10 @@ class Explainer(PartialDependence):
         (m, d, k)."""
         few, many = (self.background(m) for m in (DETAIL.shapley_background, DETAIL.shapley_mean))
         most, most_places, predictions = DETAIL.shapley_knots
-        grids = [Grid(self, (j,), (self.knots(j, few.X, most, most_places),)) for j in range(len(self.model.columns))]
+        grids = [Grid(self, (j,), (self.knots(j, few.X, most, most_places),)) for j in range(len(self.columns))]
         main = np.stack([main_effect(grid, predictions, few.X) for grid in grids], axis=1)
-        mean = many.weights @ self.model.predict(many.X)
-        weights = _calibrated(few.weights, self.model.predict(few.X) - main.sum(axis=1), mean)
+        mean = many.weights @ self.predict(many.X)
+        weights = _calibrated(few.weights, self.predict(few.X) - main.sum(axis=1), mean)
         return Background(few.X, weights), main
 
 

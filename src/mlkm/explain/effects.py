@@ -45,7 +45,7 @@ class Grid:
     def __post_init__(self) -> None:
         """Refuse a grid of a pair with too many cells."""
         if len(self.knots) > 1 and prod(map(len, self.knots)) > DETAIL.cells:
-            first, second = (repr(self.dependence.model.names[j]) for j in self.columns)
+            first, second = (repr(self.dependence.names[j]) for j in self.columns)
             raise ValueError(
                 f"The effect of a pair is found on at most {DETAIL.cells} pairs of values; columns {first} and"
                 f" {second} have {' times '.join(str(len(knots)) for knots in self.knots)}: merge rare levels."
@@ -164,13 +164,13 @@ class Effect:
         dependence, points = self._grid.dependence, self._grid.points
         background = dependence.background(int(np.clip(DETAIL.band_rows // len(points), *DETAIL.band_background)))
         X, weights = background.moved(self._grid.inputs, points), np.tile(background.weights, (len(points), 1))
-        T, model = self._grid.centred(np.eye(len(points))), dependence.model
+        T = self._grid.centred(np.eye(len(points)))
         pieces = list(blocks(len(T), DETAIL.covariance_rows))
         sds, largest = [], []
         for at in pieces:
-            covariances = model.known("effects").covariance(Functionals(X, weights, T[at]))
+            covariances = dependence.uncertainty.covariance(Functionals(X, weights, T[at]))
             sd = np.sqrt(np.maximum(np.einsum("kcc->ck", covariances), 0))
-            sds.append(DETAIL.learned * sd * model.y_scaler.sd)
+            sds.append(DETAIL.learned * sd * dependence.preparation.y_scaler.sd)
             largest.append([simultaneous_factor(each, self._level ** (1 / len(pieces))) for each in covariances])
         return np.concatenate(sds), np.max(largest, axis=0)
 
@@ -192,7 +192,7 @@ class Effects:
         self, dependence: PartialDependence, X: Array, table: Table, single: bool, confidence_level: float
     ) -> None:
         self.confidence_level = number("confidence_level", confidence_level, above=0, below=1)
-        self.names = list(dependence.model.names)
+        self.names = list(dependence.names)
         self.table = table
         self._dependence, self._X, self._single = dependence, X, single
         self._computed: dict[tuple[int, ...], Effect] = {}
@@ -225,7 +225,7 @@ class Effects:
         ----------
         j : the place or the name of the column
         """
-        return self._dependence.model.columns[self._dependence.place(j)].kind == "category"
+        return self._dependence.columns[self._dependence.place(j)].kind == "category"
 
     def _effect(self, columns: tuple[int, ...]) -> Effect:
         """Return the effect of one or two columns, with a coarser grid for its band."""

@@ -9,16 +9,16 @@ number, a level and a date are knots of their own. Where dates are very many, a 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from scipy.interpolate import Akima1DInterpolator, RBFInterpolator
 from scipy.spatial import cKDTree
 
 from .._types import Array, IntArray
-from ..data import Block, Standardiser, blocks, tie_numbers
+from ..data import Block, blocks, tie_numbers
+from ..data.preparation import Preparation
 from ..data.tables.columns import Column
-from ..model.machine import Machine
+from ..model.machine import Machine, predict_average
 from ..runtime.checks import place_of
 from ..solve.smoother import Uncertainty
 
@@ -56,36 +56,6 @@ class Detail:
 DETAIL = Detail()
 
 
-class FittedModel(Protocol):
-    """A fit that can be explained (`mlkm.fit.fitted.Fit`)."""
-
-    @property
-    def machines(self) -> Sequence[Machine]:
-        """Return the machines, whose average is the prediction."""
-
-    @property
-    def y_scaler(self) -> Standardiser:
-        """Return the scaling of the targets."""
-
-    @property
-    def columns(self) -> Sequence[Column]:
-        """Return what the columns of the table of the fit are."""
-
-    @property
-    def names(self) -> list[str]:
-        """Return the names of the columns."""
-
-    @property
-    def input_columns(self) -> IntArray:
-        """Return the place of the column that each input belongs to."""
-
-    def predict(self, Z: Array) -> Array:
-        """Return predictions (n, k) in units of y at standardised inputs."""
-
-    def known(self, what: str) -> Uncertainty:
-        """Return the uncertainty in standardised units, or raise an error that names `what`."""
-
-
 @dataclass(frozen=True)
 class Background:
     """Rows (m, p) for all columns that do not move, with weights that sum to one."""
@@ -102,25 +72,47 @@ class Background:
 
 @dataclass(frozen=True)
 class PartialDependence:
-    """Mean predictions of a fitted model over its training rows, with what has been computed so far."""
+    """Mean predictions of a fit over its training rows, with what has been computed so far.
 
-    model: FittedModel
+    Attributes
+    ----------
+    preparation : what the columns of the table of the fit are, and the scalings
+    machines : the machines, whose average is the prediction
+    uncertainty : the errors of the fit, in standardised units
+    names : the names of the columns
+    rows : training rows in an order by hashes of their content
+    """
+
+    preparation: Preparation
+    machines: Sequence[Machine]
+    uncertainty: Uncertainty
+    names: list[str]
     rows: Block
     backgrounds: dict[int, Background] = field(default_factory=dict)
 
+    @property
+    def columns(self) -> Sequence[Column]:
+        """Return what the columns of the table of the fit are."""
+        return self.preparation.reader.columns
+
+    def predict(self, Z: Array) -> Array:
+        """Return predictions (n, k) in units of y at standardised inputs."""
+        f = self.preparation.y_scaler.backward(predict_average(self.machines, Z))
+        return self.preparation.within(f, Z)
+
     def inputs(self, j: int) -> IntArray:
         """Return the places of the inputs of a column."""
-        return np.flatnonzero(self.model.input_columns == j)
+        return np.flatnonzero(self.preparation.kinds.owners == j)
 
     def knots(self, j: int, X: Array, most: int, most_places: int) -> "Knots":
         """Return the knots of a column, beyond the training values as far as the rows X lie."""
         at, kinds = self.inputs(j), self.rows.inputs
-        rows, numbers, kind = self.rows.X[:, at], not kinds.levels[at].any(), self.model.columns[j].kind
+        rows, numbers, kind = self.rows.X[:, at], not kinds.levels[at].any(), self.columns[j].kind
         return knots_of(kind, rows, X[:, at], most, most_places, numbers)
 
     def place(self, j: int | str) -> int:
         """Return the place of a column given by its place or its name."""
-        return place_of("A column", j, self.model.names, len(self.model.columns))
+        return place_of("A column", j, self.names, len(self.columns))
 
     @cached_property
     def shares(self) -> Array:
@@ -130,7 +122,7 @@ class PartialDependence:
     @cached_property
     def affordable(self) -> int:
         """Return how many predictions the values of one effect may take: the more, the cheaper each is."""
-        width = sum(machine.maps[0].n_features for machine in self.model.machines)
+        width = sum(machine.maps[0].n_features for machine in self.machines)
         return int(np.clip(DETAIL.features // max(width, 1), *DETAIL.predictions))
 
     def mean(self, background: Background, inputs: IntArray, points: Array) -> Array:
@@ -138,7 +130,7 @@ class PartialDependence:
         m = len(background.X)
         parts = []
         for at in blocks(len(points), max(1, DETAIL.together // m)):
-            f = self.model.predict(background.moved(inputs, points[at]))
+            f = self.predict(background.moved(inputs, points[at]))
             parts.append(np.einsum("gmk,m->gk", f.reshape(-1, m, f.shape[1]), background.weights))
         return np.concatenate(parts)
 

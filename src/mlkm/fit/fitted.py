@@ -16,7 +16,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from .._types import Array, IntArray
+from .._types import Array
 from ..data import Block, Standardiser
 from ..data.preparation import Preparation
 from ..data.tables.columns import Column
@@ -123,11 +123,6 @@ class Fit:
         return list(self.preparation.reader.names or (f"x{j}" for j in range(len(self.columns))))
 
     @property
-    def input_columns(self) -> IntArray:
-        """Return the place of the column that each input of the fit belongs to."""
-        return self.preparation.kinds.owners
-
-    @property
     def y_scaler(self) -> Standardiser:
         """Return the scaling of the targets."""
         return self.preparation.y_scaler
@@ -228,7 +223,8 @@ class Fit:
 
     @cached_property
     def _explainer(self) -> Explainer:
-        return Explainer(self, self.background("explain"))
+        rows, uncertainty = self.background("explain"), self.known("explain")
+        return Explainer(self.preparation, self.machines, uncertainty, self.names, rows)
 
     def without_rows(self) -> "Fit":
         """Return what a model saved without rows has: standard deviations only where they need no rows."""
