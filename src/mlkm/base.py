@@ -380,7 +380,8 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         """
         check_is_fitted(self)
         table, single = self.read_table(given_rows(X).together("effects")), self.fitted_.preparation.single_output
-        return self.fitted_.explainer("effects").effects(self.standardised(table), table, single, confidence_level)
+        explainer = self.fitted_.explainer("effects")
+        return Effects(explainer, self.standardised(table), table, single, confidence_level)
 
     def explain(self, X: ArrayLike) -> Contributions:
         """Return what every column contributes to the prediction at every row of X, by Shapley values

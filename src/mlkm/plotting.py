@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import signature
@@ -67,13 +66,15 @@ def plot_band(
         raise TypeError(f"truth must be a function of rows, or None; got {brief(truth)}.")
     if names is not None and not (isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)):
         raise TypeError(f"names must be a list of names, one per input, or None; got {brief(names)}.")
-    row = _FixedRow.of(at, _fitted(band, "feature_names_in_"), _fitted(band, "n_features_in_"))
-    names = row.names if names is None else names
-    if names is not None and len(names) != row.n_inputs:
-        raise ValueError(f"names must be one per input, {row.n_inputs} of them; got {brief(names)}.")
+    columns = _fitted(band, "feature_names_in_")
+    row = _fixed_row(at, columns, _fitted(band, "n_features_in_"))
+    n_inputs, known = int(np.shape(row)[-1]), getattr(row, "columns", None) if columns is None else columns
+    names = list(map(str, known)) if names is None and known is not None else names
+    if names is not None and len(names) != n_inputs:
+        raise ValueError(f"names must be one per input, {n_inputs} of them; got {brief(names)}.")
     several = isinstance(inputs, (list, tuple, range)) or (isinstance(inputs, np.ndarray) and inputs.ndim == 1)
     asked: Any = inputs if several else [inputs]
-    places = [place_of("An input", j, names, row.n_inputs) for j in asked]
+    places = [place_of("An input", j, names, n_inputs) for j in asked]
     if not places:
         raise ValueError("inputs must name at least one input; got none.")
     levels = exact_levels(band.confidence_level if confidence_level is None else confidence_level)
@@ -81,8 +82,8 @@ def plot_band(
     axes = figure.subplots(1, len(places), sharey=True, squeeze=False)[0]
     for ax, j, (low, high) in zip(axes, places, _limits(limits, len(places)), strict=True):
         grid = np.linspace(low, high, 200)
-        X = row.along(j, grid)
-        mean, interval = _predicted(band, row.named(X), confidence_level, output)
+        X = _along(row, j, grid)
+        mean, interval = _predicted(band, _named(X, columns), confidence_level, output)
         for k in sorted(range(len(levels)), key=levels.__getitem__, reverse=True):
             label = "band" if len(levels) == 1 else f"band {100 * float(levels[k]):g} %"
             style = {"color": _BAND, "alpha": 0.6, "linewidth": 0}
@@ -94,14 +95,9 @@ def plot_band(
         ax.set_xlabel(f"$x_{{{j + 1}}}$" if names is None else names[j])
         _without_frame(ax)
     axes[0].set_ylabel("y, other inputs fixed")
-    _legend_below(figure, axes[0])
-    return figure
-
-
-def _legend_below(figure: Figure, ax: Axes) -> None:
-    """Put one legend, that of the given axes, below a figure of several."""
-    handles, labels = ax.get_legend_handles_labels()
+    handles, labels = axes[0].get_legend_handles_labels()  # one legend for all of them
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    return figure
 
 
 def _fitted(band: Any, name: str) -> Any:
@@ -145,66 +141,48 @@ def _of_output(values: Array, output: int | None, what: str, ndim: int = 1) -> A
     return np.asarray(values[..., output])
 
 
-@dataclass(frozen=True)
-class _FixedRow:
-    """A row of numbers, or a frame of one row whose columns keep their types, and the names that the model knows."""
+def _fixed_row(at: Any, columns: Sequence[str] | None, n_inputs: int | None) -> "Array | DataFrame":
+    """Return a row of numbers, or a frame of one row whose columns keep their types, from what a caller gives: numbers,
+    a dictionary, a series or a frame of one row."""
+    if hasattr(at, "to_dicts"):  # a frame of polars
+        at = _only(at.to_dicts())
+    if hasattr(at, "keys"):
+        return _frame_of(at, columns)
+    values = at if isinstance(at, (list, tuple, np.ndarray)) else [at]
+    if columns is not None and len(values) == len(columns) and any(isinstance(value, str) for value in values):
+        return _frame_of(dict(zip(columns, values, strict=True)), columns)
+    try:
+        row = np.asarray(values, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        row = np.empty((0, 0))
+    if row.ndim != 1 or n_inputs not in (None, len(row)):
+        raise ValueError(
+            f"at must be one number for each of the {n_inputs or 'known'} inputs, or a row of a frame; got {brief(at)}."
+        )
+    return row
 
-    row: "Array | DataFrame"
-    columns: Sequence[str] | None
 
-    @classmethod
-    def of(cls, at: Any, columns: Sequence[str] | None, n_inputs: int | None) -> "_FixedRow":
-        """Read what a caller gives: numbers, a dictionary, a series or a frame of one row."""
-        if hasattr(at, "to_dicts"):  # a frame of polars
-            at = _only(at.to_dicts())
-        if hasattr(at, "keys"):
-            return cls(_frame_of(at, columns), columns)
-        values = at if isinstance(at, (list, tuple, np.ndarray)) else [at]
-        if columns is not None and len(values) == len(columns) and any(isinstance(value, str) for value in values):
-            return cls(_frame_of(dict(zip(columns, values, strict=True)), columns), columns)
-        try:
-            row = np.asarray(values, np.float64)
-        except (TypeError, ValueError, OverflowError):
-            row = np.empty((0, 0))
-        if row.ndim != 1 or n_inputs not in (None, len(row)):
-            raise ValueError(
-                f"at must be one number for each of the {n_inputs or 'known'} inputs, or a row of a frame;"
-                f" got {brief(at)}."
-            )
-        return cls(row, columns)
+def _along(row: "Array | DataFrame", j: int, grid: Array) -> "Array | DataFrame":
+    """Return the row once for every value of the grid, which input j takes."""
+    if isinstance(row, np.ndarray):
+        X = np.tile(row, (len(grid), 1))
+        X[:, j] = grid
+        return X
+    name, dtype = row.columns[j], row.dtypes.iloc[j]
+    if not import_module("pandas").api.types.is_numeric_dtype(dtype):
+        value = row.iloc[0, j]
+        raise ValueError(f"A band is drawn along inputs that are numbers; got {brief(name)}, which is {value!r}.")
+    frame = row.iloc[np.zeros(len(grid), np.intp)].reset_index(drop=True)
+    frame[name] = grid.astype(dtype) if dtype in (np.float32, np.float64) else grid
+    return frame
 
-    @property
-    def n_inputs(self) -> int:
-        """Return the number of inputs."""
-        return int(np.shape(self.row)[-1])
 
-    @property
-    def names(self) -> list[str] | None:
-        """Return the names of the inputs, where there are any."""
-        if self.columns is not None:
-            return [str(name) for name in self.columns]
-        return None if isinstance(self.row, np.ndarray) else [str(name) for name in self.row.columns]
-
-    def along(self, j: int, grid: Array) -> "Array | DataFrame":
-        """Return the row once for every value of the grid, which input j takes."""
-        if isinstance(self.row, np.ndarray):
-            X = np.tile(self.row, (len(grid), 1))
-            X[:, j] = grid
-            return X
-        name, dtype = self.row.columns[j], self.row.dtypes.iloc[j]
-        if not import_module("pandas").api.types.is_numeric_dtype(dtype):
-            value = self.row.iloc[0, j]
-            raise ValueError(f"A band is drawn along inputs that are numbers; got {brief(name)}, which is {value!r}.")
-        frame = self.row.iloc[np.zeros(len(grid), np.intp)].reset_index(drop=True)
-        frame[name] = grid.astype(dtype) if dtype in (np.float32, np.float64) else grid
-        return frame
-
-    def named(self, X: "Array | DataFrame") -> "Array | DataFrame":
-        """Return numbers with the names that the model knows, so that it need not warn of missing ones."""
-        if self.columns is None or not isinstance(X, np.ndarray) or not find_spec("pandas"):
-            return X
-        frame: DataFrame = import_module("pandas").DataFrame(X, columns=list(self.columns))
-        return frame
+def _named(X: "Array | DataFrame", columns: Sequence[str] | None) -> "Array | DataFrame":
+    """Return numbers with the names that the model knows, so that it need not warn of missing ones."""
+    if columns is None or not isinstance(X, np.ndarray) or not find_spec("pandas"):
+        return X
+    frame: DataFrame = import_module("pandas").DataFrame(X, columns=list(columns))
+    return frame
 
 
 def _frame_of(at: Any, columns: Sequence[str] | None) -> "DataFrame":
@@ -300,6 +278,10 @@ def _levels(ax: Axes, words: RawColumn, curves: Array, most_names: int = 40) -> 
 def _bars(ax: Axes, at: NDArray[Any], curves: Array) -> None:
     value, low, high, lowest, highest = curves
     ax.vlines(at, lowest, highest, color=_BAND, linewidth=3)
+    _error_bars(ax, at, value, low, high)
+
+
+def _error_bars(ax: Axes, at: NDArray[Any], value: Array, low: Array, high: Array) -> None:
     ax.errorbar(at, value, yerr=np.array([value - low, high - value]), fmt="o", color=_INK, capsize=4)
 
 
@@ -373,7 +355,7 @@ def plot_coverage_by_bin(
     shares, low, high = np.array([[part.share, part.low, part.high] for *_, part in bins]).T
     figure, ax = _axes(1.1 * len(bins) + 1.5, 3.6)
     at = np.arange(len(bins))
-    ax.errorbar(at, shares, yerr=np.array([shares - low, high - shares]), fmt="o", color=_INK, capsize=4)
+    _error_bars(ax, at, shares, low, high)
     ax.axhline(level, color=_MISS, linewidth=1, linestyle="--", label=f"level {level:g}")
     ax.set_xticks(at, [f"{left:.3g}\nto {right:.3g}" for left, right, _ in bins])
     xlabel = name or ("width" if values is None else "value")

@@ -12,14 +12,12 @@ from hypothesis import strategies as st
 from mlkm.conformal.rank import (
     RowWeights,
     Threshold,
+    conformal_quantiles,
     counts_up_to,
-    quantiles,
     rank,
-    row_quantiles,
     row_shares,
     rows_needed,
     shares_up_to,
-    weighted_quantiles,
 )
 from mlkm.runtime.confidence import exact_level, exact_levels
 
@@ -52,8 +50,9 @@ def test_several_levels():
 @given(st.integers(1, 300), st.sampled_from(LEVELS), st.floats(0.01, 100))
 def test_equal_weights_change_nothing(m, level, weight):
     scores = np.sort(np.random.default_rng(m).standard_normal(m))
-    plain = quantiles(scores, [exact_level(level)])
-    weighted = weighted_quantiles(scores, np.full(m, weight), np.full(3, weight), [exact_level(level)])
+    plain = conformal_quantiles(scores[None], [exact_level(level)])
+    equal = RowWeights(np.full(m, weight), np.full(3, weight))
+    weighted = conformal_quantiles(scores[None], [exact_level(level)], equal)
     np.testing.assert_array_equal(weighted, np.broadcast_to(plain, (3, 1)))
 
 
@@ -78,30 +77,28 @@ def test_weighted_quantiles_bound_enough_weight(m):
     expected = [
         [bounded(row, weights.old, w, level) for level in levels] for row, w in zip(values, weights.new, strict=True)
     ]
-    np.testing.assert_array_equal(row_quantiles(values, levels, weights), expected)
-    order = np.argsort(values[0], kind="stable")
+    np.testing.assert_array_equal(conformal_quantiles(values, levels, weights), expected)
     expected = [[bounded(values[0], weights.old, w, level) for level in levels] for w in weights.new]
-    found = weighted_quantiles(values[0][order], weights.old[order], weights.new, levels)
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(conformal_quantiles(values[:1], levels, weights), expected)
 
 
 def test_a_sum_of_weights_reaches_its_level_in_spite_of_rounding():
     """0.1 + 0.1 + 0.1 is above 0.3 and ten times 0.1 is below 1 in floating point."""
     scores, levels = np.arange(9.0), exact_levels([0.3, 0.9])
     weights = RowWeights(np.full(9, 0.1), np.full(1, 0.1))
-    np.testing.assert_array_equal(weighted_quantiles(scores, *weights, levels), [[2, 8]])
-    np.testing.assert_array_equal(row_quantiles(scores[None], levels, weights), [[2, 8]])
+    np.testing.assert_array_equal(conformal_quantiles(scores[None], levels, weights), [[2, 8]])
 
 
 @pytest.mark.parametrize("m", [0, 1, 2, 7, 30])
 def test_quantiles_of_rows_are_those_of_each(m):
     levels = exact_levels([0.5, 0.9, 0.1, 0.5])
     values, _ = weighted_example(m, 5, m)
-    expected = [quantiles(np.sort(row), levels) for row in values]
-    np.testing.assert_array_equal(row_quantiles(values, levels, None), expected)
+    padded = [np.append(np.sort(row), np.inf) for row in values]
+    expected = [[row[min(rank(m, level), m + 1) - 1] for level in levels] for row in padded]
+    np.testing.assert_array_equal(conformal_quantiles(values, levels), expected)
     equal = RowWeights(np.ones(m), np.ones(5))
-    np.testing.assert_array_equal(row_quantiles(values, levels, equal), expected)
-    assert quantiles(np.sort(values[0]), levels).shape == (4,)
+    np.testing.assert_array_equal(conformal_quantiles(values, levels, equal), expected)
+    assert conformal_quantiles(values[:1], levels).shape == (1, 4)
 
 
 @pytest.mark.parametrize("m", [0, 1, 2, 7, 30])
@@ -116,20 +113,25 @@ def test_counts_and_shares_up_to_a_point_are_those_of_comparing_all(m):
     np.testing.assert_allclose(row_shares(values, y, None), below.sum(axis=2) / (m + 1))
     total = (weights.old.sum() + weights.new)[:, None]
     np.testing.assert_allclose(row_shares(values, y, weights), below @ weights.old / total)
-    first = [[weights.old[:count].sum() for count in row] for row in counts]
-    expected = first / total if weights.old.sum() > 0 else np.zeros((6, 9))
-    np.testing.assert_allclose(shares_up_to(counts, weights.old, weights.new), expected)
+    order = np.argsort(values[0], kind="stable")
+    first = [[weights.old[order][:count].sum() for count in row] for row in counts]
+    points = (values[0], base[:, 0], unit[:, 0], y)
+    np.testing.assert_allclose(shares_up_to(*points), counts / (m + 1))
+    np.testing.assert_allclose(shares_up_to(*points, weights), first / total)
     small = RowWeights(1e-6 * weights.old, 1e-6 * weights.new)
     np.testing.assert_allclose(row_shares(values, y, small), below @ weights.old / total)
-    np.testing.assert_allclose(shares_up_to(counts, *small), expected)
+    np.testing.assert_allclose(shares_up_to(*points, small), first / total)
 
 
 def test_without_any_weight_nothing_is_bounded():
     none, new, levels = np.zeros(3), np.zeros(2), exact_levels([0.5])
-    assert np.isinf(weighted_quantiles(np.arange(3.0), none, np.ones(2), levels)).all()
-    assert np.isinf(weighted_quantiles(np.arange(3.0), none, new, levels)).all()
-    assert np.isinf(weighted_quantiles(np.empty(0), np.empty(0), np.ones(2), levels)).all()
-    np.testing.assert_array_equal(shares_up_to(np.full((2, 1), 3), none, new), np.zeros((2, 1)))
+    for rows in (1, 2):
+        values = np.tile(np.arange(3.0), (rows, 1))
+        assert np.isinf(conformal_quantiles(values, levels, RowWeights(none, np.ones(2)))).all()
+        assert np.isinf(conformal_quantiles(values, levels, RowWeights(none, new))).all()
+        assert np.isinf(conformal_quantiles(values[:, :0], levels, RowWeights(np.empty(0), np.ones(2)))).all()
+    point = (np.arange(3.0), np.zeros(2), np.ones(2), np.full((2, 1), 3.0))
+    np.testing.assert_array_equal(shares_up_to(*point, RowWeights(none, new)), np.zeros((2, 1)))
     np.testing.assert_array_equal(row_shares(np.zeros((2, 3)), np.ones((2, 1)), RowWeights(none, new)), [[0], [0]])
 
 

@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ from mixed_table import CITIES, mixed
 
 from mlkm import MLKMRegressor, RandomFeatureRidge, RKMRegressor, plotting
 from mlkm.datasets import make_example1
-from mlkm.explain.effects import simultaneous_factor
+from mlkm.explain.effects import Grid, simultaneous_factor
 from mlkm.explain.partial_dependence import knots_along, knots_of
 from mlkm.solve import GradientDescent
 from mlkm.solve.smoother import Functionals
@@ -413,7 +414,8 @@ def test_lines_go_through_their_knots_and_are_close_between_them():
     np.testing.assert_allclose(lines.curve(f, lines.points), f, atol=1e-12)
     np.testing.assert_allclose(lines.curve(f, x), np.sin(6 * x), atol=1e-2)
     np.testing.assert_allclose(lines.linear(f, x), np.sin(6 * x), atol=5e-2)
-    np.testing.assert_allclose(lines.masses(x, np.full(500, 1 / 500)).sum(), 1)
+    rows = SimpleNamespace(rows=SimpleNamespace(X=x), shares=np.full(500, 1 / 500), inputs=lambda j: np.arange(1))
+    np.testing.assert_allclose(Grid(rows, (0,), (lines,)).masses().sum(), 1)
     assert len(lines.thinned(16)) == 16
 
 

@@ -19,7 +19,7 @@ from ..data.folds import scale_of
 from ..exceptions import warn
 from ..runtime.checks import brief, one_of
 from ..runtime.confidence import groups_of
-from .rank import RowWeights, counts_up_to, quantiles, rank, rows_needed, shares_up_to, weighted_quantiles
+from .rank import RowWeights, conformal_quantiles, rank, rows_needed, shares_up_to
 from .scores import ScoredRegressor
 from .wrapped_estimator import Regressor
 
@@ -27,7 +27,7 @@ from .wrapped_estimator import Regressor
 @dataclass(frozen=True)
 class Request:
     """A request to a band: levels, which sides are bounded, outputs one by one or jointly, and the groups and weights
-    of the new rows."""
+    of the new rows. A request without levels is for the whole distribution of y."""
 
     levels: Sequence[Fraction]
     side: str = "both"
@@ -37,6 +37,30 @@ class Request:
 
     def __post_init__(self) -> None:
         one_of("side", self.side, ("both", "lower", "upper"))
+
+    def check_weights(self, calibrated: "CalibrationWeights | None") -> None:
+        """Refuse weights of new rows where the calibration rows had none."""
+        if self.weights is not None and calibrated is None:
+            raise ValueError(
+                "sample_weight needs a band calibrated with weights: fit or conformalize(X, y, sample_weight=...)."
+            )
+
+    def warn_infinite(self, ends: Array, m: int, where: str = "") -> None:
+        """Say why ends (new rows, levels, k) of intervals from m calibration rows are infinite, and what would make
+        them finite."""
+        what = "interval" if self.side == "both" else "bound"
+        for level, rows in zip(self.levels, np.isinf(ends).any(axis=2).sum(axis=0).tolist(), strict=True):
+            if rows and rank(m, level) > m:
+                warn(
+                    f"{m} calibration rows{where} are too few for the level {float(level):g}, so its {what} is"
+                    f" infinite; {rows_needed(level)} rows would do."
+                )
+            elif rows:
+                warn(
+                    f"The weights of {rows} of {len(ends)} new rows{where} are too large beside the sum of the"
+                    f" calibration weights for the level {float(level):g}, so their {what}s are infinite; more"
+                    " calibration rows, or weights that differ less, would do."
+                )
 
 
 @dataclass(frozen=True)
@@ -55,13 +79,6 @@ class CalibrationWeights:
             raise ValueError("The sum of sample_weight must be positive; all weights of calibration rows are zero.")
         return cls(given / scale_of(given), scale_of(given))
 
-    def at(self, new: Array | None, n: int, rows: IntArray) -> Array:
-        """Return the weights of n new rows on this scale; by default the largest of the calibration rows `rows`."""
-        if new is None:
-            return np.full(n, self.weights[rows].max(initial=0.0))
-        with np.errstate(over="ignore"):  # an infinite relative weight yields an infinite interval, as it should
-            return np.asarray(new / self.scale)
-
 
 class RowsOfGroup(NamedTuple):
     """The calibration rows and the new rows of one Mondrian group, their weights where there are any, and the words
@@ -71,30 +88,6 @@ class RowsOfGroup(NamedTuple):
     old: IntArray
     new: IntArray
     weights: RowWeights | None
-
-    def quantiles(self, scores: Array, levels: Sequence[Fraction]) -> Array:
-        """Return conformal quantiles (new rows or 1, levels) of the scores of the calibration rows."""
-        order = np.argsort(scores, kind="stable")
-        if self.weights is None:
-            return quantiles(scores[order], levels)
-        return weighted_quantiles(scores[order], self.weights.old[order], self.weights.new, levels)
-
-    def shares(self, scores: Array, upper: Array, unit: Array, y: Array) -> Array:
-        """Return the share of scores up to that of each y (new rows, points), from `upper` in units of `unit`."""
-        order = np.argsort(scores, kind="stable")
-        counts = counts_up_to(scores[order], upper[:, None], unit[:, None], y)
-        if self.weights is None:
-            return np.asarray(counts / (len(scores) + 1))
-        return shares_up_to(counts, self.weights.old[order], self.weights.new)
-
-    def warn_infinite(self, ends: Array, request: Request) -> None:
-        """Say why ends (new rows, levels, k) of intervals are infinite."""
-        warn_infinite(ends, len(self.old), request, self.name)
-
-    def warn_if_empty(self) -> None:
-        """Warn that the distribution of y is unknown in a group without calibration rows."""
-        if not len(self.old):
-            warn(f"There are no calibration rows{self.name}, so all of its distribution is at infinity.")
 
 
 @dataclass(frozen=True)
@@ -125,60 +118,36 @@ class CalibrationScores:
 
     def groups(self, request: Request, n: int) -> Iterator[RowsOfGroup]:
         """Yield the calibration rows and the n new rows of every group; without groups, one group of all rows."""
-        check_weights(self.weights, request)
-        for name, old, new in self._groups(request.groups, n):
-            weights = None
-            if self.weights is not None:
-                asked = None if request.weights is None else request.weights[new]
-                weights = RowWeights(self.weights.weights[old], self.weights.at(asked, len(new), old))
-            yield RowsOfGroup(name, old, new, weights)
-
-    def _groups(self, new_labels: Any, n: int) -> list[tuple[str, IntArray, IntArray]]:
-        """Return the name of every group in words with its calibration rows and its new rows, or raise an error where
-        only one of both has groups."""
-        if self.labels is None and new_labels is not None:
+        request.check_weights(self.weights)
+        if self.labels is None and request.groups is not None:
             raise ValueError(
                 "groups were given for prediction but not for calibration; give them to fit or conformalize as well."
             )
-        if self.labels is not None and new_labels is None and not self.optional_groups:
+        if self.labels is not None and request.groups is None and not self.optional_groups:
             raise ValueError(
                 "The band was calibrated by groups, so it needs the groups of the rows it is asked for: pass"
                 " groups=..., as in predict_interval(X, groups=...)."
             )
-        if new_labels is None:
-            return [("", np.arange(len(self)), np.arange(n))]
-        values, place = groups_of(new_labels, n)
-        old = np.asarray(self.labels)
-        return [
-            (f" in group {value!s}", np.flatnonzero(old == value), np.flatnonzero(place == g))
-            for g, value in enumerate(values)
-        ]
+        if request.groups is None:
+            yield self._group("", np.arange(len(self)), np.arange(n), request)
+            return
+        values, place = groups_of(request.groups, n)
+        for g, value in enumerate(values):
+            old = np.flatnonzero(np.asarray(self.labels) == value)
+            yield self._group(f" in group {value!s}", old, np.flatnonzero(place == g), request)
 
-
-def check_weights(calibrated: CalibrationWeights | None, request: Request) -> None:
-    """Refuse weights of new rows where the calibration rows had none."""
-    if request.weights is not None and calibrated is None:
-        raise ValueError(
-            "sample_weight needs a band calibrated with weights: fit or conformalize(X, y, sample_weight=...)."
-        )
-
-
-def warn_infinite(ends: Array, m: int, request: Request, where: str = "") -> None:
-    """Say why ends (new rows, levels, k) of intervals from m calibration rows are infinite, and what would make them
-    finite."""
-    what = "interval" if request.side == "both" else "bound"
-    for level, rows in zip(request.levels, np.isinf(ends).any(axis=2).sum(axis=0).tolist(), strict=True):
-        if rows and rank(m, level) > m:
-            warn(
-                f"{m} calibration rows{where} are too few for the level {float(level):g}, so its {what} is infinite;"
-                f" {rows_needed(level)} rows would do."
-            )
-        elif rows:
-            warn(
-                f"The weights of {rows} of {len(ends)} new rows{where} are too large beside the sum of the"
-                f" calibration weights for the level {float(level):g}, so their {what}s are infinite; more calibration"
-                " rows, or weights that differ less, would do."
-            )
+    def _group(self, name: str, old: IntArray, new: IntArray, request: Request) -> RowsOfGroup:
+        """Return a group with its weights; those of new rows are by default the largest of the calibration rows."""
+        if not len(old) and not request.levels:
+            warn(f"There are no calibration rows{name}, so all of its distribution is at infinity.")
+        if self.weights is None:
+            return RowsOfGroup(name, old, new, None)
+        weights = self.weights.weights[old]
+        at_new = np.full(len(new), weights.max(initial=0.0))
+        if request.weights is not None:
+            with np.errstate(over="ignore"):  # an infinite relative weight yields an infinite interval, as it should
+                at_new = request.weights[new] / self.weights.scale
+        return RowsOfGroup(name, old, new, RowWeights(weights, at_new))
 
 
 class Band(ABC):
@@ -210,12 +179,25 @@ class Band(ABC):
         """Refuse to give quantiles, or with `shares` the distribution function, where the band has none."""
 
     def to_send(self, request: Request) -> "Band":
-        """Return what is sent to rows in files or on a cluster to compute the intervals of a request."""
-        return self.to_send_scores()
-
-    def to_send_scores(self) -> "Band":
-        """Return what is sent to rows in files or on a cluster to compute `shares`."""
+        """Return what is sent to rows in files or on a cluster to compute the intervals of a request, or where it has
+        no levels, `shares`."""
         return self
+
+
+class RankedBand(Band):
+    """A band with the scores of all its calibration rows."""
+
+    scores: CalibrationScores
+
+    @property
+    def n_calibration(self) -> int:
+        """Return the number of calibration rows."""
+        return len(self.scores)
+
+    @property
+    def n_outputs(self) -> int:
+        """Return the number of outputs."""
+        return self.scores.n_outputs
 
 
 class ScoredBand(Band):
@@ -239,7 +221,7 @@ class ScoredBand(Band):
 
     def to_send(self, request: Request) -> Band:
         """Return a band of fixed thresholds, whose size does not grow with the calibration rows."""
-        return FixedBand(self.scored.sendable(), self.n_calibration, self.thresholds(request, 1))
+        return FixedBand(self.scored.sendable(), self.thresholds(request, 1))
 
 
 @dataclass(frozen=True)
@@ -248,13 +230,7 @@ class FixedBand(ScoredBand):
     request."""
 
     scored: ScoredRegressor
-    n_calibration: int
     q: Array
-
-    @property
-    def n_outputs(self) -> int:
-        """Return the number of outputs."""
-        return int(self.q.shape[2])
 
     def thresholds(self, request: Request, n: int) -> Array:
         """Return the thresholds of the request that the band was made for."""
@@ -262,21 +238,11 @@ class FixedBand(ScoredBand):
 
 
 @dataclass(frozen=True)
-class SplitBand(ScoredBand):
+class SplitBand(ScoredBand, RankedBand):
     """A scored regressor with the scores of calibration rows that it has not seen."""
 
     scored: ScoredRegressor
     scores: CalibrationScores
-
-    @property
-    def n_calibration(self) -> int:
-        """Return the number of calibration rows."""
-        return len(self.scores)
-
-    @property
-    def n_outputs(self) -> int:
-        """Return the number of outputs."""
-        return self.scores.n_outputs
 
     def thresholds(self, request: Request, n: int) -> Array:
         """Return the conformal quantile q for each of n new rows, level and output, (n, levels, k)."""
@@ -284,8 +250,8 @@ class SplitBand(ScoredBand):
         q = np.empty((n, len(request.levels), self.n_outputs))
         for group in self.scores.groups(request, n):
             for output, column in enumerate(scores[group.old].T):
-                q[group.new, :, output] = group.quantiles(column, request.levels)
-            group.warn_infinite(q[group.new], request)
+                q[group.new, :, output] = conformal_quantiles(column[None], request.levels, group.weights)
+            request.warn_infinite(q[group.new], len(group.old), group.name)
         return q
 
     def shares(self, X: object, y: Array, request: Request) -> Array:
@@ -296,13 +262,12 @@ class SplitBand(ScoredBand):
             new = group.new
             for output, column in enumerate(self.scores.above[group.old].T):
                 upper, unit = band.upper[new, output], band.unit[new, output]
-                result[new, :, output] = group.shares(column, upper, unit, y[new, :, output])
-            group.warn_if_empty()
+                result[new, :, output] = shares_up_to(column, upper, unit, y[new, :, output], group.weights)
         return result
 
-    def to_send_scores(self) -> Band:
-        """Return the band with all its scores, without training rows that are not needed."""
-        return replace(self, scored=self.scored.sendable())
+    def to_send(self, request: Request) -> Band:
+        """Return a band of fixed thresholds, or where shares are asked for, one with all its scores."""
+        return super().to_send(request) if request.levels else replace(self, scored=self.scored.sendable())
 
 
 def calibration_rows(calibration_size: float, n: int) -> int:

@@ -19,11 +19,9 @@ from .._types import Array, IntArray
 from ..data.folds import check_predicted
 from ..data.rows import Block, Rows
 from ..runtime.sizes import MOST_SCORES, SCORE_BITS
-from .bands import Band, CalibrationScores, CalibrationWeights, Request, ScoredBand, SplitBand, warn_infinite
+from .bands import Band, CalibrationScores, CalibrationWeights, Request, ScoredBand, SplitBand
 from .rank import rank
 from .scores import ScoredRegressor, UncalibratedBand
-
-_SIDES = ("both", "lower", "upper")
 
 
 @dataclass(frozen=True)
@@ -34,58 +32,46 @@ class CalibrationRows:
     ----------
     n : the number of rows
     largest : the largest unit of every output
-    first, second : the sums of f and f^2 of every output
+    sums : the sums of f and f^2 of every output, (2, k)
     weighted : whether a weight is not 1
-    seen : band, outcomes and weights, block by block; None if there are too many rows to store scores for
+    seen : band, outcomes and weights, block by block; none if there are too many rows to store scores for
     """
 
     n: int
     largest: Array
-    first: Array
-    second: Array
+    sums: Array
     weighted: bool
-    seen: list[tuple[UncalibratedBand, Array, Array]] | None
+    seen: list[tuple[UncalibratedBand, Array, Array]]
+
+    @classmethod
+    def of(cls, scored: ScoredRegressor, block: Block[object]) -> Self:
+        """Return the summaries of a block, whose outcomes must be those that the model predicts."""
+        band = scored.predict(block.X)
+        check_predicted(block.Y, band.mean)
+        with np.errstate(over="ignore"):  # squares of numbers above 1e154 overflow; their spread is not used
+            sums = np.stack([band.mean.sum(axis=0), (band.mean**2).sum(axis=0)])
+        weighted, largest = bool((block.weights != 1).any()), band.unit.max(axis=0, initial=0.0)
+        return cls(len(block.Y), largest, sums, weighted, [(band, block.Y, block.weights)])
 
     def plus(self, other: Self, most: float) -> Self:
         """Return the combined summaries; blocks are kept only while there are at most `most` rows."""
-        n, seen = self.n + other.n, None
-        if n <= most and self.seen is not None and other.seen is not None:
-            seen = self.seen + other.seen
-        largest, weighted = np.maximum(self.largest, other.largest), self.weighted or other.weighted
-        return type(self)(n, largest, self.first + other.first, self.second + other.second, weighted, seen)
+        n, largest = self.n + other.n, np.maximum(self.largest, other.largest)
+        seen = self.seen + other.seen if n <= most else []
+        return type(self)(n, largest, self.sums + other.sums, self.weighted or other.weighted, seen)
 
     def spread(self) -> Array:
         """Return the standard deviation of f of every output."""
-        with np.errstate(
-            over="ignore", invalid="ignore"
-        ):  # squares of numbers above 1e154 overflow; their spread is not used
-            return np.sqrt(np.maximum(self.second / self.n - (self.first / self.n) ** 2, 0))
+        with np.errstate(over="ignore", invalid="ignore"):
+            first, second = self.sums / self.n
+            return np.asarray(np.sqrt(np.maximum(second - first**2, 0)))
 
     def joined(self) -> tuple[UncalibratedBand, Array, Array]:
         """Return the band, the outcomes and the weights of all rows that were seen."""
-        assert self.seen is not None
-        bands, outcomes, weights = zip(*self.seen, strict=True)
-        if len(bands) == 1:
+        if len(self.seen) == 1:
             return self.seen[0]
+        bands, outcomes, weights = zip(*self.seen, strict=True)
         band = UncalibratedBand(*map(np.concatenate, zip(*bands, strict=True)))
         return band, np.concatenate(outcomes), np.concatenate(weights)
-
-
-@dataclass(frozen=True)
-class CalibrationRowsOf:
-    """A function of a block of rows, whose outcomes must be those that the model predicts."""
-
-    scored: ScoredRegressor
-
-    def __call__(self, block: Block[object]) -> CalibrationRows:
-        """Return the summaries of a block of calibration rows, with its uncalibrated band."""
-        band = self.scored.predict(block.X)
-        f = band.mean
-        check_predicted(block.Y, f)
-        with np.errstate(over="ignore"):
-            second = (f**2).sum(axis=0)
-        weighted, largest = bool((block.weights != 1).any()), band.unit.max(axis=0, initial=0.0)
-        return CalibrationRows(len(f), largest, f.sum(axis=0), second, weighted, [(band, block.Y, block.weights)])
 
 
 def calibrate(
@@ -98,7 +84,7 @@ def calibrate(
     """
     most = np.inf if rows.in_memory else MOST_SCORES
     sent = scored if rows.in_memory else scored.sendable()
-    seen = rows.map_reduce(CalibrationRowsOf(sent), partial(CalibrationRows.plus, most=most))
+    seen = rows.map_reduce(partial(CalibrationRows.of, sent), partial(CalibrationRows.plus, most=most))
     if seen.n <= most:
         band, Y, weights = seen.joined()
         scored, band = scored.settled_by(band)
@@ -108,8 +94,8 @@ def calibrate(
     if seen.weighted:
         raise ValueError(f"Bands are calibrated with weights by at most {MOST_SCORES:,} rows; got {seen.n:,}.")
     scored = scored.settled(seen.largest, seen.spread())
-    sent = scored.sendable()
-    return SelectedBand(scored, seen.n, {side: _selected(rows, sent, seen.n, levels, side) for side in _SIDES})
+    sides = ("both", "lower", "upper")
+    return SelectedBand(scored, seen.n, {side: _selected(rows, scored, seen.n, levels, side) for side in sides})
 
 
 @dataclass(frozen=True)
@@ -137,7 +123,7 @@ class SelectedBand(ScoredBand):
                 f" {sorted(float(level) for level in known)}, for every output alone; calibrate it for what is asked."
             )
         q = np.stack([known[level] for level in request.levels])[None]
-        warn_infinite(q, self.n_calibration, request)
+        request.warn_infinite(q, self.n_calibration)
         return q
 
     def check_distribution(self, shares: bool = False) -> None:
@@ -166,59 +152,41 @@ def _bins(scores: Array) -> IntArray:
     return (ordered(scores) >> np.uint64(64 - SCORE_BITS)).astype(np.intp)
 
 
-@dataclass(frozen=True)
-class SideScoresOf:
-    """A function of a block of rows: one score per row and output for one side of the band."""
-
-    scored: ScoredRegressor
-    side: str
-
-    def __call__(self, block: Block[object]) -> Array:
-        scores = np.stack(self.scored.predict(block.X).scores(block.Y))
-        return np.asarray(scores.max(axis=0) if self.side == "both" else scores[_SIDES.index(self.side) - 1])
+def _scores(scored: ScoredRegressor, request: Request, block: Block[object]) -> Array:
+    """Return one score per row and output of a block for one side of the band."""
+    return CalibrationScores(*scored.predict(block.X).scores(block.Y)).of_side(request)
 
 
-@dataclass(frozen=True)
-class CountsOf:
-    """A function of a block of rows: how many scores are in every bin, (bins, k)."""
-
-    scores_of: SideScoresOf
-
-    def __call__(self, block: Block[object]) -> NDArray[np.int64]:
-        return np.stack([np.bincount(bins, minlength=2**SCORE_BITS) for bins in _bins(self.scores_of(block)).T], axis=1)
+def _counts(scored: ScoredRegressor, request: Request, block: Block[object]) -> NDArray[np.int64]:
+    """Return how many scores of a block are in every bin, (bins, k)."""
+    bins = _bins(_scores(scored, request, block))
+    return np.stack([np.bincount(column, minlength=2**SCORE_BITS) for column in bins.T], axis=1)
 
 
-@dataclass(frozen=True)
-class ScoresInBins:
-    """A function of a block of rows: the scores of every output that are in given bins."""
-
-    scores_of: SideScoresOf
-    bins: tuple[frozenset[int], ...]
-
-    def __call__(self, block: Block[object]) -> list[Array]:
-        scores = self.scores_of(block)
-        parts = zip(scores.T, _bins(scores).T, self.bins, strict=True)
-        return [column[np.isin(bins, list(wanted))] for column, bins, wanted in parts]
+def _scores_in(bins: list[IntArray], scored: ScoredRegressor, request: Request, block: Block[object]) -> list[Array]:
+    """Return the scores of a block that are in given bins of every output."""
+    scores = _scores(scored, request, block)
+    parts = zip(scores.T, _bins(scores).T, bins, strict=True)
+    return [column[np.isin(places, wanted)] for column, places, wanted in parts]
 
 
 def _selected(
     rows: Rows[Any], scored: ScoredRegressor, n: int, levels: Sequence[Fraction], side: str
 ) -> dict[Fraction, Array]:
     """Return the scores of the ranks that the levels ask for, exactly, in two passes."""
-    scores_of = SideScoresOf(scored, side)
-    counts = np.cumsum(rows.map_reduce(CountsOf(scores_of), np.add), axis=0)
-    k = counts.shape[1]
-    ranks = {level: rank(n, level) for level in levels if rank(n, level) <= n}
-    bins = {level: [int(np.searchsorted(column, at)) for column in counts.T] for level, at in ranks.items()}
-    wanted = tuple(frozenset(places[output] for places in bins.values()) for output in range(k))
-    selected = rows.map_reduce(ScoresInBins(scores_of, wanted), _extended)
-    result = {level: np.full(k, np.inf) for level in levels}
-    for level, at in ranks.items():
-        for output, scores in enumerate(selected):
-            place = bins[level][output]
-            before = int(counts[place - 1, output]) if place else 0
-            result[level][output] = np.sort(scores[_bins(scores) == place])[at - before - 1]
-    return result
+    scored, request = scored.sendable(), Request(levels, side)
+    counts = rows.map_reduce(partial(_counts, scored, request), np.add)
+    before = np.cumsum(np.pad(counts, ((1, 0), (0, 0))), axis=0)  # how many scores are in earlier bins
+    ranks = np.array([rank(n, level) for level in levels])
+    reached = np.minimum(ranks, n)
+    bins = [np.searchsorted(column, reached) - 1 for column in before.T]
+    selected = rows.map_reduce(partial(_scores_in, bins, scored, request), _extended)
+    result = np.empty((len(levels), len(bins)))
+    for output, scores in enumerate(map(np.sort, selected)):
+        for number, place in enumerate(bins[output]):
+            result[number, output] = scores[_bins(scores) == place][reached[number] - before[place, output] - 1]
+    result[ranks > n] = np.inf
+    return dict(zip(levels, result, strict=True))
 
 
 def _extended(a: list[Array], b: list[Array]) -> list[Array]:

@@ -22,22 +22,13 @@ from sklearn.utils import column_or_1d, indexable
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from .._types import Array, IntArray, RandomState
-from ..data.folds import checked_weights
+from ..data.folds import given_weights
 from ..runtime import checks as check
 from ..runtime.confidence import exact_level
 from ..runtime.resources import root_seed
 from .bands import calibration_rows
 from .rank import Threshold
-from .scores import (
-    FittedRegressor,
-    ObservedRows,
-    ScoredRegressor,
-    ScoreSettings,
-    UncalibratedBand,
-    fit_scored,
-    score_for,
-    to_calibrate,
-)
+from .scores import FittedRegressor, ObservedRows, ScoredRegressor, ScoreSettings, as_interval, score_for, to_calibrate
 from .wrapped_estimator import ConformalEstimator, Regressor
 
 
@@ -160,13 +151,12 @@ class OnlineConformal(ConformalEstimator):
         validate_data(self, X, y, skip_check_array=True)
         (X,), Y = indexable(X), _one_output(y)
         check_consistent_length(X, Y)
-        rows = ObservedRows(X, Y, checked_weights(sample_weight, len(Y)))
+        rows = ObservedRows(X, Y, given_weights(sample_weight, len(Y)))
         early, late = np.split(np.arange(len(Y)), [len(Y) - calibration_rows(self.calibration_size, len(Y))])
         score = score_for(self.score, estimator)
         settings = ScoreSettings(score, level, seed=root_seed(self.random_state) if score == "quantile" else 0)
-        scored = fit_scored(estimator, settings, rows.take(early))
-        fitted = FittedRegressor(self.estimator, estimator, settings, scored, rows)
-        return self._start(scored, fitted, level, rows.take(late))
+        fitted = FittedRegressor.of(self.estimator, estimator, settings, rows, early)
+        return self._start(fitted.scored, fitted, level, rows.take(late))
 
     def conformalize(self, X: object, y: ArrayLike) -> Self:
         """Start the calibration of a fitted regressor with rows it has not seen, in time order.
@@ -252,7 +242,7 @@ class OnlineConformal(ConformalEstimator):
         array([10, 11, 12, 13, 14, 15, 16, 17, 18, 19])
         """
         check_is_fitted(self, "_thresholds")
-        band = self._bands(X)
+        band = self._scored.predict(X).of_output(0)
         below, above = (threshold.value for threshold in self._thresholds)
         new = enumerate(zip(band.lower, band.upper, band.unit, strict=True), self._n_predicted)
         # The dictionary is replaced, not changed, so that predictions by a shallow copy leave this band unaffected.
@@ -379,17 +369,13 @@ class OnlineConformal(ConformalEstimator):
         check_is_fitted(self, "_thresholds")
         Y = _one_output(y)
         check_consistent_length(X, Y)
-        band = self._bands(X)
+        band = self._scored.predict(X).of_output(0)
         reach = np.empty((len(Y), 2))
         for t, scores in enumerate(zip(*band.scores(Y), strict=True)):
             for side, (threshold, score) in enumerate(zip(self._thresholds, scores, strict=True)):
                 reach[t, side] = threshold.value
                 threshold.update(float(score), threshold.value)
         return band.mean, _ordered(band.lower - reach[:, 0] * band.unit, band.upper + reach[:, 1] * band.unit)
-
-    def _bands(self, X: object) -> UncalibratedBand:
-        """Return the band of the score at rows X, each part (n,)."""
-        return UncalibratedBand(*(part[:, 0] for part in self._scored.predict(X)))
 
 
 def _one_output(y: object, at_least: int = 1) -> Array:
@@ -402,6 +388,4 @@ def _one_output(y: object, at_least: int = 1) -> Array:
 
 def _ordered(low: Array, high: Array) -> Array:
     """Return both ends as (n, 2, 1); where they have crossed, their middle."""
-    middle = (low + high) / 2
-    crossed = low > high
-    return np.stack([np.where(crossed, middle, low), np.where(crossed, middle, high)], axis=1)[:, :, None]
+    return as_interval(low, high, "both", low / 2 + high / 2)[:, :, None]

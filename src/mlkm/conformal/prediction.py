@@ -23,7 +23,7 @@ from .._types import Array
 from ..data import GivenRows, Rows, given_weights
 from ..data.preparation import given_rows
 from ..data.tables.cells import Table
-from ..fit.apply import Predictions, new_rows
+from ..fit.apply import new_rows
 from ..runtime.checks import as_float, as_numbers, brief, yes_no
 from ..runtime.confidence import are_several, exact_levels
 from .bands import Band, Request
@@ -35,36 +35,30 @@ Levels: TypeAlias = float | Sequence[float] | Array
 
 @dataclass(frozen=True)
 class IntervalsAt:
-    """A function of rows: their means (n, k) and intervals (n, 2, levels, k) within limits; without the last axis for a
-    single output."""
+    """A function of rows: their means (n, k) and intervals (n, 2, levels, k) within limits."""
 
     band: Band
     request: Request
     limits: Limits
-    output: slice | int
 
     def __call__(self, rows: object) -> tuple[Array, ...]:
         mean, interval = self.band.interval(rows, self.request)
-        return mean[:, self.output], np.clip(interval, *self.limits)[..., self.output]
+        return mean, np.clip(interval, *self.limits)
 
     def to_send(self) -> Self:
         """Return the function as it is sent to rows in files or on a cluster."""
         return replace(self, band=self.band.to_send(self.request))
 
 
-@dataclass(frozen=True)
 class QuantilesAt(IntervalsAt):
-    """A function of rows: quantiles Q(q | x) within limits, (n, levels, k), of the levels and outputs asked for."""
-
-    level: slice | int
+    """A function of rows: quantiles Q(q | x) within limits, (n, levels, k)."""
 
     def __call__(self, rows: object) -> tuple[Array, ...]:
-        interval = self.band.interval(rows, self.request)[1]
-        return (np.clip(interval[:, 1], *self.limits)[:, self.level, self.output],)
+        return (np.clip(self.band.interval(rows, self.request)[1][:, 1], *self.limits),)
 
 
 @dataclass(frozen=True)
-class SharesAt(QuantilesAt):
+class SharesAt(IntervalsAt):
     """A function of rows: shares F(y | x) at points (n or 1, points, k), which are 0 and 1 beyond the limits of y."""
 
     points: Array
@@ -72,12 +66,7 @@ class SharesAt(QuantilesAt):
     def __call__(self, rows: object) -> tuple[Array, ...]:
         y = np.broadcast_to(self.points, (_num_samples(rows), *self.points.shape[1:]))
         low, high = self.limits
-        shares = self.band.shares(rows, y, self.request)
-        return (np.where(y >= high, 1.0, np.where(y < low, 0.0, shares))[:, self.level, self.output],)
-
-    def to_send(self) -> Self:
-        """Return the function as it is sent to rows in files or on a cluster."""
-        return replace(self, band=self.band.to_send_scores())
+        return (np.where(y >= high, 1.0, np.where(y < low, 0.0, self.band.shares(rows, y, self.request))),)
 
 
 class PredictsBand(ConformalEstimator):
@@ -86,32 +75,6 @@ class PredictsBand(ConformalEstimator):
     confidence_level: Any  # one level or several
     _band: Band
     _single_output: bool
-
-    def predict(self, X: object) -> Array:
-        """Return the mean of y, which is the prediction of `estimator_`.
-
-        Parameters
-        ----------
-        X : array, frame, table in files or Dask collection
-            The rows to predict.
-
-        Returns
-        -------
-        array (n,), or (n, k) for k outputs.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from mlkm import ConformalRegressor
-        >>> from sklearn.linear_model import LinearRegression
-        >>> X = np.arange(20.0)[:, None]
-        >>> ConformalRegressor(LinearRegression(), random_state=0).fit(X, X[:, 0]).predict([[2.5]]).round(6)
-        array([2.5])
-        """
-        check_is_fitted(self, "estimator_")
-        rows = new_rows(X, self.estimator_)
-        mean: Array = rows.apply(Predictions(self.estimator_), [self.row_shape_])[0]
-        return np.asarray(mean) if rows.in_memory else mean
 
     def predict_interval(
         self,
@@ -169,9 +132,7 @@ class PredictsBand(ConformalEstimator):
         levels = exact_levels(self.confidence_level if confidence_level is None else confidence_level)
         request = Request(levels, side, yes_no("joint", joint), groups)
         rows, request = _checked_rows(X, request, sample_weight, "intervals")
-        tail = self.row_shape_
-        intervals = IntervalsAt(self._band, request, limits, self._output)
-        mean, interval = self._at_rows(intervals, rows, [tail, (2, len(levels), *tail)])
+        mean, interval = self._at_rows(IntervalsAt(self._band, request, limits), rows, (), (2, len(levels)))
         return mean, interval
 
     def predict_int(
@@ -267,9 +228,10 @@ class PredictsBand(ConformalEstimator):
         """
         check_is_fitted(self, "estimator_")
         self._band.check_distribution()
-        limits, levels, level = _limits(y_min, y_max), exact_levels(q, "q"), slice(None) if are_several(q) else 0
+        limits, levels = _limits(y_min, y_max), exact_levels(q, "q")
         rows, request = _checked_rows(X, Request(levels, "upper", groups=groups), sample_weight, "distributions")
-        return self._distribution(QuantilesAt(self._band, request, limits, self._output, level), rows, len(levels))
+        (quantiles,) = self._at_rows(QuantilesAt(self._band, request, limits), rows, (len(levels),))
+        return quantiles if are_several(q) else quantiles[:, 0]
 
     def predict_cdf(
         self,
@@ -316,20 +278,12 @@ class PredictsBand(ConformalEstimator):
         array([0.9, 0.9, 0.9])
         """
         check_is_fitted(self, "estimator_")
-        self._band.check_distribution()
-        limits = _limits(y_min, y_max)
         self._band.check_distribution(shares=True)
+        limits = _limits(y_min, y_max)
         rows, request = _checked_rows(X, Request((), "upper", groups=groups), sample_weight, "distributions")
         points, several = _points(y, rows, None if self._single_output else self._band.n_outputs)
-        point = slice(None) if several else 0
-        return self._distribution(
-            SharesAt(self._band, request, limits, self._output, point, points), rows, points.shape[1]
-        )
-
-    @property
-    def _output(self) -> slice | int:
-        """Return the index along the last axis, which a single output does not have."""
-        return 0 if self._single_output else slice(None)
+        (shares,) = self._at_rows(SharesAt(self._band, request, limits, points), rows, (points.shape[1],))
+        return shares if several else shares[:, 0]
 
     @property
     def band_(self) -> Band:
@@ -342,28 +296,20 @@ class PredictsBand(ConformalEstimator):
         """Return the shape of the prediction of a row: () for one-dimensional targets, else (k,)."""
         return () if self._single_output else (self._band.n_outputs,)
 
-    def _distribution(self, function: QuantilesAt, rows: Rows, n_levels: int) -> Array:
-        """Return what a function gives at rows X, with an axis for levels or points where several were asked for."""
-        levels = () if isinstance(function.level, int) else (n_levels,)
-        return self._at_rows(function, rows, [(*levels, *self.row_shape_)])[0]
-
-    def _at_rows(self, function: IntervalsAt, rows: Rows, row_shapes: Sequence[tuple[int, ...]]) -> tuple[Array, ...]:
-        """Return arrays for rows in memory or in files, and Dask arrays for a collection."""
-        return new_rows(rows, self.estimator_).apply(function, row_shapes)
+    def _at_rows(self, function: IntervalsAt, rows: Rows, *row_shapes: tuple[int, ...]) -> tuple[Array, ...]:
+        """Return arrays for rows in memory or in files, and Dask arrays for a collection; `row_shapes` are those of a
+        row without the axis of outputs, which a single output does not have."""
+        k = self._band.n_outputs
+        results = new_rows(rows, self.estimator_).apply(function, [(*shape, k) for shape in row_shapes])
+        return tuple(result[..., 0] for result in results) if self._single_output else results
 
 
-def _limit(name: str, limit: object, without: float) -> float:
-    """Return a number that y cannot pass, or `without` where none is given."""
-    if limit is None:
-        return without
-    if not isinstance(limit, Real):
-        raise TypeError(f"{name} must be a number, or None for no limit; got {brief(limit)}.")
-    return as_float(limit)
-
-
-def _limits(y_min: object, y_max: object) -> Limits:
+def _limits(y_min: float | None, y_max: float | None) -> Limits:
     """Return the values that y cannot pass, infinite where there are none."""
-    low, high = _limit("y_min", y_min, -np.inf), _limit("y_max", y_max, np.inf)
+    for name, limit in (("y_min", y_min), ("y_max", y_max)):
+        if not (limit is None or isinstance(limit, Real)):
+            raise TypeError(f"{name} must be a number, or None for no limit; got {brief(limit)}.")
+    low, high = as_float("-inf" if y_min is None else y_min), as_float("inf" if y_max is None else y_max)
     if not low < high:
         raise ValueError(f"y_min must be below y_max; got {brief(y_min)} and {brief(y_max)}.")
     return low, high
@@ -389,17 +335,15 @@ def _points(y: ArrayLike, rows: Rows, k: int | None) -> tuple[Array, bool]:
     values = np.asarray(as_numbers("y", y), np.float64)
     if np.isnan(values).any():
         raise ValueError("y contains NaN; every y must be a number.")
-    shape = values.shape
-    if not shape:
+    if not values.ndim:
         return np.full((1, 1, k or 1), values), False
-    n, depth = rows.n if rows.in_memory else 1, 1 if k is None else 2
-    several = len(shape) == depth + 1
-    if len(shape) not in (depth, depth + 1) or shape[0] not in (1, n) or (k is not None and shape[-1] != k):
+    n, points = rows.n if rows.in_memory else 1, values if k is not None else values[..., None]
+    several = points.ndim == 3
+    if points.ndim not in (2, 3) or len(points) not in (1, n) or points.shape[-1] != (k or 1):
         tail = "" if k is None else f", {k}"
         one = f"({n}{tail or ','})"
         raise ValueError(
             f"y must be a number, or have the shape {one} or ({n}, points{tail}), where rows that share y count as"
-            f" 1; got {shape}."
+            f" 1; got {values.shape}."
         )
-    values = values if k is not None else values[..., None]
-    return (values if several else values[:, None]), several
+    return (points if several else points[:, None]), several

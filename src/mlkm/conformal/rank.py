@@ -45,45 +45,26 @@ def rows_needed(level: Fraction) -> int:
     return ceil(level / (1 - level))
 
 
-def _indices(m: int, levels: Sequence[Fraction]) -> list[int]:
-    """Return the index of each level's rank among m scores in increasing order, and m for infinity."""
-    return [min(rank(m, level), m + 1) - 1 for level in levels]
+def conformal_quantiles(values: Array, levels: Sequence[Fraction], weights: RowWeights | None = None) -> Array:
+    """Return the conformal quantile of values (n or 1, m) in any order at each level, infinite where they are too few.
 
-
-def quantiles(scores: Array, levels: Sequence[Fraction]) -> Array:
-    """Return the conformal quantile of scores in increasing order at each level, infinite where there are too few."""
-    return np.append(scores, np.inf)[_indices(len(scores), levels)]
-
-
-def weighted_quantiles(scores: Array, weights: Array, new_weights: Array, levels: Sequence[Fraction]) -> Array:
-    """Return conformal quantiles under covariate shift, (rows, levels), of scores in increasing order: for each new row
-    of weight w the least q with sum(weights[scores <= q]) >= level (sum(weights) + w)."""
-    total = np.cumsum(weights)
-    everything = total[-1] if len(total) else 0.0
-    if not everything > 0:
-        return np.full((len(new_weights), len(levels)), np.inf)
-    needed = np.array([float(level) for level in levels]) * (everything + new_weights[:, None])
-    at = np.searchsorted(total, needed * (1 - WEIGHT_ROUNDING), side="left")
-    return np.append(scores, np.inf)[at]
-
-
-def row_quantiles(values: Array, levels: Sequence[Fraction], weights: RowWeights | None) -> Array:
-    """Return conformal quantiles (n, levels) where every new row has values (n, m) of its own, in any order; with
-    weights as in `weighted_quantiles`."""
-    n, m = values.shape
-    padded = np.hstack([values, np.full((n, 1), np.inf)])
+    Values are those of each new row, or one row of them for all. Without weights the result is (n or 1, levels). With
+    weights, under covariate shift, it is (n, levels): for a new row of weight w the least q with
+    sum(weights[values <= q]) >= level (sum(weights) + w).
+    """
+    m, infinity = values.shape[1], np.full((len(values), 1), np.inf)
     if weights is None:
-        at = _indices(m, levels)
-        return np.partition(padded, sorted(set(at)), axis=1)[:, at]
+        at = [min(rank(m, level), m + 1) - 1 for level in levels]
+        return np.partition(np.hstack([values, infinity]), sorted(set(at)), axis=1)[:, at]
     order = np.argsort(values, axis=1, kind="stable")
-    total = np.cumsum(weights.old[order], axis=1)
-    result = np.empty((n, len(levels)))
-    for number, level in enumerate(levels):
-        needed = float(level) * (weights.old.sum() + weights.new) * (1 - WEIGHT_ROUNDING)
-        place = (total < needed[:, None]).sum(axis=1)
-        column = np.take_along_axis(order, np.minimum(place, m - 1)[:, None], axis=1)[:, 0] if m else place
-        result[:, number] = padded[np.arange(n), np.where(place < m, column, m)]
-    return result
+    totals = np.cumsum(weights.old[order], axis=1)
+    ordered = np.hstack([np.take_along_axis(values, order, axis=1), infinity])
+    shares = np.array([float(level) for level in levels]) * (1 - WEIGHT_ROUNDING)
+    needed = np.outer(weights.old.sum() + weights.new, shares)
+    if not weights.old.any():  # nothing bounds a new value, even one without weight
+        needed[:] = np.inf
+    rows = zip(ordered, totals, needed.reshape(len(values), -1), strict=True)
+    return np.reshape([row[np.searchsorted(total, least)] for row, total, least in rows], needed.shape)
 
 
 def counts_up_to(scores: Array, base: Array, unit: Array, y: Array) -> IntArray:
@@ -105,24 +86,28 @@ def counts_up_to(scores: Array, base: Array, unit: Array, y: Array) -> IntArray:
     return np.minimum(low, m)
 
 
-def shares_up_to(counts: IntArray, weights: Array, new_weights: Array) -> Array:
-    """Return the share of the first `counts` (rows, points) scores in the sum of all weights, that of the new row
-    included."""
-    total = np.append(0.0, np.cumsum(weights))
-    if not total[-1] > 0:
-        return np.zeros(counts.shape)
-    return np.asarray(total[counts] / (total[-1] + new_weights[:, None]))
+def shares_up_to(scores: Array, base: Array, unit: Array, y: Array, weights: RowWeights | None = None) -> Array:
+    """Return the share of the values base + scores unit of each new row up to each of its points y (n, points), with
+    the row itself counted at infinity; by weight where there are weights."""
+    order = np.argsort(scores, kind="stable")
+    counts = counts_up_to(scores[order], base[:, None], unit[:, None], y)
+    old, new = weights or RowWeights(np.ones(len(scores)), np.ones(len(y)))
+    totals = np.append(0.0, np.cumsum(old[order]))
+    return _shares(totals[counts], totals[-1] + new)
 
 
 def row_shares(values: Array, y: Array, weights: RowWeights | None) -> Array:
-    """Return the share of each row's values (n, m) up to each of its points y (n, points), with the row itself counted
-    at infinity; by weight where there are weights."""
-    if weights is None:
+    """Return the share of each row's values (n, m) up to each of its points y (n, points), as `shares_up_to` does."""
+    if weights is None:  # counts take less time than sums of weights
         counts = [np.count_nonzero(values <= point[:, None], axis=1) for point in y.T]
         return np.asarray(np.stack(counts, axis=1) / (values.shape[1] + 1))
     below = np.stack([(values <= point[:, None]) @ weights.old for point in y.T], axis=1)
-    total = (weights.old.sum() + weights.new)[:, None]
-    return np.asarray(np.divide(below, total, out=np.zeros_like(below), where=total > 0))
+    return _shares(below, weights.old.sum() + weights.new)
+
+
+def _shares(below: Array, total: Array) -> Array:
+    """Return the shares of weights (n, points) in the total of each row, 0 where that is 0."""
+    return np.divide(below, total[:, None], out=np.zeros_like(below), where=total[:, None] > 0)
 
 
 class Threshold:

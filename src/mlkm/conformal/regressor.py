@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from .._types import Array, IntArray, RandomState
 from ..base import KernelMachine
-from ..data.folds import checked_weights, given_weights
+from ..data.folds import given_weights
 from ..data.preparation import as_rows
 from ..data.rows import Rows
 from ..data.scan import PartOf
@@ -28,17 +28,7 @@ from .bands import Band, CalibrationScores, Request, SplitBand, calibration_rows
 from .calibration import calibrate
 from .prediction import Levels, PredictsBand
 from .resampling import fit_bootstrap, fit_cross, fit_leave_one_out
-from .scores import (
-    FittedRegressor,
-    ObservedRows,
-    ScoredRegressor,
-    ScoreSettings,
-    check_folds,
-    check_groups,
-    fit_scored,
-    score_for,
-    to_calibrate,
-)
+from .scores import FittedRegressor, ObservedRows, ScoredRegressor, ScoreSettings, check_folds, score_for, to_calibrate
 from .wrapped_estimator import Regressor, columns
 
 
@@ -142,40 +132,41 @@ class ConformalRegressor(Reporting, PredictsBand):
         >>> ConformalRegressor(model, calibration_size=0.25, random_state=0).fit(X, y).n_calibration_
         100
         """
-        level, (estimator, score) = max(exact_levels(self.confidence_level)), self._checked_parameters()
+        estimator, settings = self._checked_parameters()
         if (source := as_rows(X, y, sample_weight)) is not None:
-            return self._fit_to_parts(source, estimator, score, groups)
+            return self._fit_to_parts(source, estimator, settings, groups)
         check_some_rows(X)
         validate_data(self, X, y, skip_check_array=True)
         (X,) = indexable(X)
-        self._check_groups(groups)
+        self._check_groups(settings, groups)
         rows = _observed(X, y, sample_weight, groups)
-        settings = ScoreSettings(score, level, self.cv, root_seed(self.random_state))
-        if self.method == "split":
-            return self._store(*self._split(estimator, settings, rows), rows.y.ndim == 1)
-        return self._store(self._resample(estimator, settings, rows), None, rows.y.ndim == 1)
+        return self._store(*self._fit_band(estimator, settings, rows), rows.y.ndim == 1)
 
-    def _checked_parameters(self) -> tuple[Regressor, str]:
-        """Return the regressor to fit and its score, after all checks that need no rows."""
+    def _checked_parameters(self) -> tuple[Regressor, ScoreSettings]:
+        """Return the regressor to fit and the settings of its score, after all checks that need no rows."""
+        level = max(exact_levels(self.confidence_level))
         one_of("method", self.method, ("split", "cross", "bootstrap"))
-        estimator = self._checked_regressor()
-        if self.method == "bootstrap":
-            return estimator, "absolute"
-        check_folds(self.cv)
-        return estimator, score_for(self.score, estimator)
+        estimator, score = self._checked_regressor(), "absolute"
+        if self.method != "bootstrap":
+            check_folds(self.cv)
+            score = score_for(self.score, estimator)
+        return estimator, ScoreSettings(score, level, self.cv, root_seed(self.random_state))
 
-    def _check_groups(self, groups: ArrayLike | None) -> None:
+    def _check_groups(self, settings: ScoreSettings, groups: ArrayLike | None) -> None:
         """Refuse groups that the method cannot use, and a splitter that needs groups without any."""
         if groups is not None and self.method == "bootstrap":
             raise ValueError("method='bootstrap' knows no groups; take method='split' or 'cross'.")
         if self.method == "cross":
-            check_groups(self.cv, groups)
+            settings.check_groups(groups)
             if groups is not None and isinstance(self.cv, str):
                 raise ValueError("cv='loo' knows no groups; pass folds, as in cv=5.")
 
-    def _fit_to_parts(self, rows: Rows[Any], estimator: Regressor, score: str, groups: ArrayLike | None) -> Self:
+    def _fit_to_parts(
+        self, rows: Rows[Any], estimator: Regressor, settings: ScoreSettings, groups: ArrayLike | None
+    ) -> Self:
         """Fit to a part of the rows, chosen by hashes of their content, and calibrate on the others; the rows need not
         fit into memory."""
+        score = settings.score
         if self.method != "split" or groups is not None:
             raise ValueError("Rows in files or on a cluster are calibrated by method='split', without groups.")
         if score not in ("variance", "absolute"):
@@ -190,29 +181,27 @@ class ConformalRegressor(Reporting, PredictsBand):
         share = self.calibration_size
         if not isinstance(share, Real) or isinstance(share, bool) or not 0 < share < 1:
             raise ValueError(f"calibration_size must be a share of the rows between 0 and 1; got {brief(share)}.")
-        salt = root_seed(self.random_state)
-        fitted, others = (rows.map(PartOf(salt, *ends)) for ends in ((float(share), 1.1), (0.0, float(share))))
+        fitted, others = (rows.map(PartOf(settings.seed, *ends)) for ends in ((float(share), 1.1), (0.0, float(share))))
         scored = ScoredRegressor(clone(estimator).fit(fitted), score, scale=1.0 if rows.single_output else None)
         band = calibrate(scored, others, exact_levels(self.confidence_level))
         return self._store(band, None, rows.single_output, columns_of_model=True)
 
-    def _split(self, estimator: Regressor, settings: ScoreSettings, rows: ObservedRows) -> tuple[Band, FittedRegressor]:
-        """Fit to one part of the rows, and calibrate on the other."""
+    def _fit_band(
+        self, estimator: Regressor, settings: ScoreSettings, rows: ObservedRows
+    ) -> tuple[Band, FittedRegressor | None]:
+        """Fit to one part of the rows and calibrate on the other; or fit to all rows, and to parts or resamples of
+        them, whose predictions make the band."""
+        if self.method == "bootstrap":
+            return fit_bootstrap(estimator, settings.seed, rows.with_scaled_weights()), None
+        if self.method == "cross":
+            fit_folds = fit_leave_one_out if isinstance(self.cv, str) else fit_cross
+            return fit_folds(estimator, settings, rows), None
         n = len(rows.y)
         size = calibration_rows(self.calibration_size, n)
         train, test = train_test_split(np.arange(n), test_size=size, random_state=settings.seed)
-        scored = fit_scored(estimator, settings, _with_scaled_weights(rows.take(train)))
-        fitted = FittedRegressor(self.estimator, estimator, settings, scored, _with_scaled_weights(rows))
+        fitted = FittedRegressor.of(self.estimator, estimator, settings, rows, train)
         others = rows.take(test)
-        return calibrate(scored, others.given(), exact_levels(self.confidence_level), others.groups), fitted
-
-    def _resample(self, estimator: Regressor, settings: ScoreSettings, rows: ObservedRows) -> Band:
-        """Fit to all rows, and to parts or resamples of them, whose predictions make the band."""
-        if self.method == "bootstrap":
-            return fit_bootstrap(estimator, settings.seed, _with_scaled_weights(rows))
-        if isinstance(self.cv, str):
-            return fit_leave_one_out(estimator, settings, rows)
-        return fit_cross(estimator, settings, rows)
+        return calibrate(fitted.scored, others.given(), exact_levels(self.confidence_level), others.groups), fitted
 
     def conformalize(
         self, X: object, y: object = None, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
@@ -287,11 +276,6 @@ def _observed(X: object, y: object, sample_weight: ArrayLike | None, groups: Arr
     if groups is not None:
         groups_of(groups, len(Y))
     return ObservedRows(X, Y, weights, None if groups is None else np.asarray(groups))
-
-
-def _with_scaled_weights(rows: ObservedRows) -> ObservedRows:
-    """Return the rows with weights of a size that a regressor can sum up."""
-    return replace(rows, weights=checked_weights(rows.weights, len(rows.y)))
 
 
 def conformalize_checked(

@@ -19,7 +19,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 from sklearn.model_selection import check_cv
@@ -28,6 +28,7 @@ from sklearn.utils.validation import _num_samples
 
 from .._types import Array, IntArray
 from ..base import KernelMachine
+from ..data import blocks
 from ..data.folds import keeps_groups_together, splits_of
 from ..data.tables.cells import Table
 from ..exceptions import warn
@@ -35,78 +36,41 @@ from ..fit.apply import sendable
 from ..runtime.checks import brief
 from ..runtime.resources import Purpose, generator
 from ..runtime.sizes import BAND_ENTRIES
-from .bands import Band, CalibrationScores, CalibrationWeights, Request, RowsOfGroup, check_weights
-from .rank import RowWeights, row_quantiles, row_shares
-from .scores import (
-    ObservedRows,
-    ScoredRegressor,
-    ScoreSettings,
-    as_interval,
-    fit_scored,
-    least_unit,
-    score_for,
-    unit_of_outputs,
-)
-from .wrapped_estimator import (
-    Regressor,
-    closed_form,
-    columns,
-    fit_regressor,
-    is_frozen,
-    last_inputs,
-    last_step,
-    learns_features,
-    may_have_closed_form,
-    mean_and_std,
-)
-
-
-class LeftOutPredictions(NamedTuple):
-    """lower, upper and u at new rows by every fit that left rows out, (new rows, fits, k); u may be the same for all
-    fits, (new rows, 1, k)."""
-
-    lower: Array
-    upper: Array
-    unit: Array
-
-    def at(self, output: int, fits: IntArray) -> tuple[Array, Array, Array]:
-        """Return lower, upper and u of one output by the fit without each training row, (new rows, training rows)."""
-        lower = self.lower[:, fits, output]
-        upper = lower if self.upper is self.lower else self.upper[:, fits, output]
-        return lower, upper, self.unit[:, fits if self.unit.shape[1] > 1 else [0], output]
+from . import wrapped_estimator as wrapped
+from .bands import Band, CalibrationScores, CalibrationWeights, RankedBand, Request, RowsOfGroup
+from .rank import RowWeights, conformal_quantiles, row_shares
+from .scores import ObservedRows, ScoredRegressor, ScoreSettings, UncalibratedBand, as_interval, fit_scored
+from .wrapped_estimator import Regressor, columns
 
 
 @dataclass(frozen=True)
-class LeftOutBand(Band):
+class LeftOutBand(RankedBand):
     """The fit to all rows that predicts the mean, the scores of all rows, and which fit has left out each row."""
 
     model: Regressor
     fit_of_row: IntArray
     scores: CalibrationScores
 
-    @property
-    def n_calibration(self) -> int:
-        """Return the number of calibration rows."""
-        return len(self.fit_of_row)
-
-    @property
-    def n_outputs(self) -> int:
-        """Return the number of outputs."""
-        return self.scores.n_outputs
-
     @abstractmethod
-    def left_out(self, X: object) -> LeftOutPredictions:
-        """Return the predictions of every fit that left rows out at new rows X."""
+    def left_out(self, X: object) -> UncalibratedBand:
+        """Return the predictions of every fit that left rows out at new rows X, each part (new rows, fits, k); a unit
+        that is the same for all fits is (new rows, 1, k)."""
 
     def interval(self, X: object, request: Request) -> tuple[Array, Array]:
         """Return f (n, k) and the interval (n, 2, levels, k)."""
         mean, scores, n = columns(self.model.predict(X)), self.scores.of_side(request), _num_samples(X)
         result = np.empty((n, 2, len(request.levels), self.n_outputs))
         for group in self.scores.groups(request, n):
-            fits = self.fit_of_row[group.old]
-            for rows, weights in _blocks(group):
-                result[rows] = _interval(self.left_out(_taken(X, rows)), fits, scores[group.old], request, weights)
-            group.warn_infinite(result[group.new, 0 if request.side == "lower" else 1], request)
+            for rows, weights, output, (lower, upper, unit) in self._by_training_row(X, group):
+                reach = scores[group.old, output] * unit
+                low, high = (
+                    conformal_quantiles(end, request.levels, weights) for end in (reach - lower, upper + reach)
+                )
+                middles = lower + (upper - lower) / 2
+                centre = np.median(middles, axis=1, keepdims=True) if len(group.old) else np.zeros((len(rows), 1))
+                result[rows, :, :, output] = as_interval(-low, high, request.side, centre)
+            ends = result[group.new, 0 if request.side == "lower" else 1]
+            request.warn_infinite(ends, len(group.old), group.name)
         return mean, result
 
     def shares(self, X: object, y: Array, request: Request) -> Array:
@@ -114,43 +78,31 @@ class LeftOutBand(Band):
         that are at most y, for each y (n, points, k)."""
         result = np.empty(y.shape)
         for group in self.scores.groups(request, len(y)):
-            fits, above = self.fit_of_row[group.old], self.scores.above[group.old]
-            for rows, weights in _blocks(group):
-                predictions = self.left_out(_taken(X, rows))
-                for output in range(self.n_outputs):
-                    _, upper, unit = predictions.at(output, fits)
-                    values = upper + above[:, output] * unit
-                    result[rows, :, output] = row_shares(values, y[rows, :, output], weights)
-            group.warn_if_empty()
+            for rows, weights, output, (_, upper, unit) in self._by_training_row(X, group):
+                values = upper + self.scores.above[group.old, output] * unit
+                result[rows, :, output] = row_shares(values, y[rows, :, output], weights)
         return result
 
-
-def _blocks(group: RowsOfGroup) -> Iterator[tuple[IntArray, RowWeights | None]]:
-    """Yield the new rows of a group a block at a time, with the weights of its calibration rows and of the block."""
-    size = max(1, BAND_ENTRIES // max(len(group.old), 1))
-    for begin in range(0, len(group.new), size):
-        part, weights = slice(begin, begin + size), group.weights
-        yield group.new[part], None if weights is None else RowWeights(weights.old, weights.new[part])
+    def _by_training_row(
+        self, X: object, group: RowsOfGroup
+    ) -> Iterator[tuple[IntArray, RowWeights | None, int, tuple[Array, Array, Array]]]:
+        """Yield a block of new rows of a group at a time, with its weights, and for each output lower, upper and u by
+        the fit without each calibration row of the group, (new rows, calibration rows)."""
+        fits = self.fit_of_row[group.old]
+        for at in blocks(len(group.new), max(1, BAND_ENTRIES // max(len(fits), 1))):
+            rows, weights = group.new[at], group.weights
+            weights = None if weights is None else RowWeights(weights.old, weights.new[at])
+            band = self.left_out(_taken(X, rows))
+            for output in range(self.n_outputs):
+                lower = band.lower[:, fits, output]
+                upper = lower if band.upper is band.lower else band.upper[:, fits, output]
+                unit = band.unit[:, fits if band.unit.shape[1] > 1 else [0], output]
+                yield rows, weights, output, (lower, upper, unit)
 
 
 def _taken(X: object, rows: IntArray) -> object:
     """Return the rows of X with these indices; X may be a block of a table in files."""
     return X[rows] if isinstance(X, Table) else _safe_indexing(X, rows)
-
-
-def _interval(
-    predictions: LeftOutPredictions, fits: IntArray, scores: Array, request: Request, weights: RowWeights | None
-) -> Array:
-    """Return the interval (rows, 2, levels, k) at a block of new rows."""
-    ends = []
-    for output in range(scores.shape[1]):
-        lower, upper, unit = predictions.at(output, fits)
-        reach = scores[:, output] * unit
-        low, high = (row_quantiles(end, request.levels, weights) for end in (reach - lower, upper + reach))
-        middles = lower + (upper - lower) / 2
-        ends.append((-low, high, np.median(middles, axis=1, keepdims=True) if len(fits) else np.zeros((len(low), 1))))
-    lowest, highest, centre = (np.stack(parts, axis=-1) for parts in zip(*ends, strict=True))
-    return as_interval(lowest, highest, request.side, centre)
 
 
 @dataclass(frozen=True)
@@ -159,13 +111,12 @@ class CrossBand(LeftOutBand):
 
     fits: tuple[ScoredRegressor, ...]
 
-    def left_out(self, X: object) -> LeftOutPredictions:
+    def left_out(self, X: object) -> UncalibratedBand:
         """Return the predictions of the fit of every fold at new rows X."""
-        bands = [fit.predict(X) for fit in self.fits]
-        _, *parts = zip(*bands, strict=True)
-        return LeftOutPredictions(*(np.stack(part, axis=1) for part in parts))
+        parts = zip(*(fit.predict(X) for fit in self.fits), strict=True)
+        return UncalibratedBand(*(np.stack(part, axis=1) for part in parts))
 
-    def to_send_scores(self) -> Band:
+    def to_send(self, request: Request) -> Band:
         """Return the band without training rows that are not needed."""
         fits = tuple(fit.sendable() for fit in self.fits)
         return replace(self, model=sendable(self.model), fits=fits)
@@ -179,14 +130,14 @@ class JackknifeBand(LeftOutBand):
     scaled: bool
     least: Array
 
-    def left_out(self, X: object) -> LeftOutPredictions:
+    def left_out(self, X: object) -> UncalibratedBand:
         """Return the leave-one-out predictions at new rows X."""
-        inputs, last = last_inputs(self.model, X), last_step(self.model)
+        inputs, last = wrapped.last_inputs(self.model, X), wrapped.last_step(self.model)
         f = cast(KernelMachine, last).left_out_predictions(inputs)  # type: ignore[arg-type]
         unit = np.broadcast_to(self.least, (len(f), len(self.least)))
         if self.scaled:
-            unit = np.maximum(mean_and_std(last, inputs)[1], self.least)
-        return LeftOutPredictions(f, f, unit[:, None])
+            unit = np.maximum(wrapped.mean_and_std(last, inputs)[1], self.least)
+        return UncalibratedBand(f, f, f, unit[:, None])
 
 
 @dataclass(frozen=True)
@@ -203,7 +154,7 @@ class BootstrapBand(Band):
         noise of y."""
         if request.groups is not None or request.joint:
             raise ValueError("method='bootstrap' has no groups and no joint intervals; take method='split'.")
-        check_weights(None, request)
+        request.check_weights(None)
         mean = columns(self.model.predict(X))
         fits = np.stack([columns(model.predict(X)) for model in self.replicates])
         tails = np.array([float(1 - level) / (2 if request.side == "both" else 1) for level in request.levels])
@@ -235,37 +186,38 @@ def fit_cross(estimator: Regressor, settings: ScoreSettings, rows: ObservedRows)
         below[test], above[test] = band.scores(Y[test])
         fits.append(scored)
     scores = CalibrationScores(below, above, weights, rows.groups, keeps_groups_together(cv))
-    return CrossBand(fit_regressor(estimator, rows.X, rows.y, scaled.weights)[0], fold, scores, tuple(fits))
+    return CrossBand(wrapped.fit_regressor(estimator, rows.X, rows.y, scaled.weights)[0], fold, scores, tuple(fits))
 
 
 def fit_leave_one_out(estimator: Regressor, settings: ScoreSettings, rows: ObservedRows) -> LeftOutBand:
     """Fit once to all rows, or by folds where features are learned. Rows of weight zero are in no fit and have no
     score."""
-    score = score_for(settings.score, estimator)
+    score = settings.score
     if score not in ("absolute", "variance"):
         raise ValueError(f"cv='loo' goes with score='absolute' or 'variance'; got {brief(score)}.")
-    if not may_have_closed_form(estimator):
+    if not wrapped.may_have_closed_form(estimator):
         raise ValueError(_no_closed_form(estimator))
-    if learns_features(estimator):
+    if wrapped.learns_features(estimator):
         return _by_folds(estimator, settings, rows)
     weights = CalibrationWeights.of(rows.weights)
-    model, inputs = fit_regressor(estimator, rows.X, rows.y, None if weights is None else weights.weights)
-    exact = closed_form(model)
+    model, inputs = wrapped.fit_regressor(estimator, rows.X, rows.y, None if weights is None else weights.weights)
+    exact = wrapped.closed_form(model)
     if exact is None:
         raise ValueError(_no_closed_form(estimator))
     left_out = exact.leave_one_out(inputs, rows.y)  # type: ignore[arg-type]
     in_fit = left_out.place >= 0
-    residuals, scaled = left_out.residuals[in_fit], score == "variance"
-    unit = left_out.std[in_fit] if scaled else np.zeros_like(residuals)
-    least = least_unit(unit.max(axis=0, initial=0.0)) if scaled else unit_of_outputs(np.abs(residuals).mean(axis=0))
-    signed = residuals / np.maximum(unit, least)
+    residuals, std, scaled = left_out.residuals[in_fit], left_out.std[in_fit], score == "variance"
+    sizes = std.max(axis=0, initial=0.0), np.abs(residuals).mean(axis=0)
+    scored = ScoredRegressor(model, score, scale=None).settled(*sizes)
+    least = np.asarray(scored.least if scaled else scored.scale)
+    signed = residuals / (np.maximum(std, least) if scaled else least)
     weights = None if weights is None else replace(weights, weights=weights.weights[in_fit])
     return JackknifeBand(model, left_out.place[in_fit], CalibrationScores(-signed, signed, weights), scaled, least)
 
 
 def _by_folds(estimator: Regressor, settings: ScoreSettings, rows: ObservedRows) -> CrossBand:
     """Use CV+ instead of jackknife+, with a warning."""
-    if is_frozen(estimator):
+    if wrapped.is_frozen(estimator):
         raise ValueError(
             "cv='loo' needs rows that no search has seen, and this fitted model may have searched for its features on"
             " the rows given; call conformalize with rows that it has not seen, or give the estimator unfitted."
@@ -280,7 +232,7 @@ def _by_folds(estimator: Regressor, settings: ScoreSettings, rows: ObservedRows)
 
 
 def _no_closed_form(estimator: Regressor) -> str:
-    name = type(last_step(estimator)).__name__
+    name = type(wrapped.last_step(estimator)).__name__
     return f"cv='loo' needs the closed form of one layer, which {name} as given has not; pass sklearn's LeaveOneOut()."
 
 
@@ -289,5 +241,5 @@ def fit_bootstrap(estimator: Regressor, seed: int, rows: ObservedRows, n_replica
     n = len(rows.y)
     draws = (generator(seed, Purpose.BOOTSTRAP, b).integers(n, size=n) for b in range(n_replicates))
     samples = chain([rows], (rows.take(draw) for draw in draws))
-    model, *replicates = (fit_regressor(estimator, part.X, part.y, part.weights)[0] for part in samples)
+    model, *replicates = (wrapped.fit_regressor(estimator, part.X, part.y, part.weights)[0] for part in samples)
     return BootstrapBand(model, tuple(replicates), n, columns(rows.y).shape[1])

@@ -25,25 +25,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._types import Array, IntArray
 from ..data import GivenRows
-from ..data.folds import groups_for, keeps_groups_together
+from ..data.folds import checked_weights, groups_for, keeps_groups_together
 from ..exceptions import warn
 from ..fit.apply import sendable
 from ..runtime.checks import as_splitter, one_of
 from ..runtime.sizes import NEGLIGIBLE_UNIT
+from . import wrapped_estimator as wrapped
 from .quantile import QuantileBand, check_rows, check_table, fit_quantiles
-from .wrapped_estimator import (
-    Regressor,
-    closed_form,
-    columns,
-    fit_arguments,
-    fit_regressor,
-    has_std,
-    is_frozen,
-    last_inputs,
-    last_step,
-    may_have_closed_form,
-    mean_and_std,
-)
+from .wrapped_estimator import Regressor, columns
 
 SCORES = ("auto", "variance", "absolute", "residual", "quantile")
 
@@ -62,6 +51,10 @@ class ObservedRows:
         weights, groups = (None if array is None else array[at] for array in (self.weights, self.groups))
         return replace(self, X=_safe_indexing(self.X, at), y=self.y[at], weights=weights, groups=groups)
 
+    def with_scaled_weights(self) -> Self:
+        """Return the rows with weights of a size that a regressor can sum up."""
+        return replace(self, weights=checked_weights(self.weights, len(self.y)))
+
     def given(self) -> GivenRows:
         """Return the rows as one block."""
         return GivenRows(self.X, columns(self.y), self.weights, self.y.ndim == 1)
@@ -77,6 +70,11 @@ class ScoreSettings:
     cv: Any = 5
     seed: int = 0
 
+    def check_groups(self, groups: object) -> None:
+        """Refuse a splitter that keeps groups together where none are given."""
+        if groups is None and keeps_groups_together(self.cv):
+            raise ValueError(f"cv={self.cv!r} needs to know which rows to keep together: fit(X, y, groups=...).")
+
 
 class UncalibratedBand(NamedTuple):
     """The mean f, the ends `lower` and `upper` and the unit u of a score at every row, each (n, k)."""
@@ -86,9 +84,9 @@ class UncalibratedBand(NamedTuple):
     upper: Array
     unit: Array
 
-    def with_unit(self, unit: Array) -> Self:
-        """Return the same band with another unit."""
-        return type(self)(self.mean, self.lower, self.upper, unit)
+    def of_output(self, output: int) -> Self:
+        """Return the band of one output, each part (n,)."""
+        return type(self)(*(part[:, output] for part in self))
 
     def scores(self, Y: Array) -> tuple[Array, Array]:
         """Return how far outcomes Y (n, k) lie below `lower` and above `upper`, in units u."""
@@ -133,13 +131,13 @@ class ScoredRegressor:
     def predict(self, X: object) -> UncalibratedBand:
         """Return the band of the score at rows X, before its calibration."""
         if self.score == "variance":
-            f, unit = mean_and_std(self.model, X)
+            f, unit = wrapped.mean_and_std(self.model, X)
             return UncalibratedBand(f, f, f, np.maximum(unit, self.least))
         if self.score == "absolute":
             f = columns(self.model.predict(X))
             return UncalibratedBand(f, f, f, self.constant_unit(f))
-        inputs = last_inputs(self.model, X)
-        f = columns(last_step(self.model).predict(inputs))
+        inputs = wrapped.last_inputs(self.model, X)
+        f = columns(wrapped.last_step(self.model).predict(inputs))
         if self.spread is not None:
             return UncalibratedBand(f, f, f, np.maximum(columns(self.spread.predict(inputs)), self.least))
         assert self.band is not None
@@ -161,11 +159,11 @@ class ScoredRegressor:
 
     def settled_by(self, band: UncalibratedBand) -> tuple[Self, UncalibratedBand]:
         """Return the score settled by its band at the calibration rows, and this band in settled units."""
-        spread = band.mean.std(axis=0) if self.scale is None else np.ones(band.mean.shape[1])
-        scored = self.settled(band.unit.max(axis=0, initial=0.0), spread)
-        if self.score == "variance":
-            return scored, band.with_unit(np.maximum(band.unit, scored.least))
-        return scored, band if self.scale is not None else band.with_unit(scored.constant_unit(band.mean))
+        with np.errstate(over="ignore", invalid="ignore"):  # squares of large numbers; their spread is not used
+            scored = self.settled(band.unit.max(axis=0, initial=0.0), band.mean.std(axis=0))
+        varies = self.score in ("variance", "residual")
+        unit = np.maximum(band.unit, scored.least) if varies else scored.constant_unit(band.mean)
+        return scored, band._replace(unit=unit)
 
     def sendable(self) -> Self:
         """Return a copy to be sent to rows in files or on a cluster, without training rows that are not needed."""
@@ -190,9 +188,9 @@ def score_for(score: str, model: Regressor) -> str:
     """Return the score by name, with "auto" resolved, and refuse "variance" for a regressor without one."""
     one_of("score", score, SCORES)
     if score == "auto":
-        return "variance" if has_std(model) else "absolute"
-    if score == "variance" and not has_std(model):
-        name = type(last_step(model)).__name__
+        return "variance" if wrapped.has_std(model) else "absolute"
+    if score == "variance" and not wrapped.has_std(model):
+        name = type(wrapped.last_step(model)).__name__
         raise ValueError(
             f"score='variance' needs a regressor with predict(X, return_std=True), and {name} has none; take"
             " score='auto', 'absolute', 'residual' or 'quantile'."
@@ -207,24 +205,18 @@ def check_folds(cv: object) -> None:
         as_splitter(cv, "'loo'")
 
 
-def check_groups(cv: object, groups: object) -> None:
-    """Refuse a splitter that keeps groups together where none are given."""
-    if groups is None and keeps_groups_together(cv):
-        raise ValueError(f"cv={cv!r} needs to know which rows to keep together: fit(X, y, groups=...).")
-
-
 def fit_scored(estimator: Regressor, settings: ScoreSettings, rows: ObservedRows) -> ScoredRegressor:
     """Fit the regressor, and what its score needs, to all rows."""
-    score, y, weights = score_for(settings.score, estimator), rows.y, rows.weights
-    fit_arguments(last_step(estimator), weights)
+    score, y, weights = settings.score, rows.y, rows.weights
+    wrapped.fit_arguments(wrapped.last_step(estimator), weights)
     if score == "quantile":
         check_rows(len(y))
-    if score == "residual" and not (is_frozen(estimator) or may_have_closed_form(estimator)):
-        check_groups(settings.cv, rows.groups)
+    if score == "residual" and not (wrapped.is_frozen(estimator) or wrapped.may_have_closed_form(estimator)):
+        settings.check_groups(rows.groups)
     check = {"check": check_table} if score == "quantile" else {}
-    model, inputs = fit_regressor(estimator, rows.X, y, weights, **check)
+    model, inputs = wrapped.fit_regressor(estimator, rows.X, y, weights, **check)
     if score == "residual":
-        return _with_residual_fit(model, inputs, settings.cv, rows)
+        return _with_residual_fit(model, inputs, settings, rows)
     if score == "quantile":
         band = fit_quantiles(inputs, y, settings.level, settings.seed, weights)
         lower, upper = band.predict(inputs)
@@ -236,35 +228,35 @@ def fit_scored(estimator: Regressor, settings: ScoreSettings, rows: ObservedRows
 
 
 def _with_residual_fit(
-    model: Regressor, inputs: object, cv: object, rows: ObservedRows, least_share: float = 0.1
+    model: Regressor, inputs: object, settings: ScoreSettings, rows: ObservedRows, least_share: float = 0.1
 ) -> ScoredRegressor:
     """Fit a clone of the last step to the absolute residuals of rows that were not used to predict them; no unit is
     below `least_share` of their median."""
-    residuals = np.abs(_left_out_residuals(model, inputs, cv, rows))
-    last = clone(last_step(model))
+    residuals = np.abs(_left_out_residuals(model, inputs, settings, rows))
+    last = clone(wrapped.last_step(model))
     targets = residuals if rows.y.ndim > 1 else residuals[:, 0]
-    spread = last.fit(inputs, targets, **fit_arguments(last, rows.weights))
+    spread = last.fit(inputs, targets, **wrapped.fit_arguments(last, rows.weights))
     least = np.maximum(least_share * np.median(residuals, axis=0), np.finfo(float).tiny)
     return ScoredRegressor(model, "residual", spread=spread, least=least)
 
 
-def _left_out_residuals(model: Regressor, inputs: object, cv: object, rows: ObservedRows) -> Array:
+def _left_out_residuals(model: Regressor, inputs: object, settings: ScoreSettings, rows: ObservedRows) -> Array:
     """Return leave-one-out residuals in closed form where the last step has them, else out-of-fold residuals. A frozen
     model has not been fitted to these rows."""
-    last, exact = last_step(model), closed_form(model)
+    last, exact = wrapped.last_step(model), wrapped.closed_form(model)
     if exact is not None:
         return np.asarray(exact.leave_one_out(inputs, rows.y).residuals)  # type: ignore[arg-type]
-    if is_frozen(model):
+    if wrapped.is_frozen(model):
         return columns(rows.y) - columns(last.predict(inputs))
-    check_groups(cv, rows.groups)
-    folds = check_cv(5 if isinstance(cv, str) else cv)
+    settings.check_groups(rows.groups)
+    folds = check_cv(ScoreSettings.cv if isinstance(settings.cv, str) else settings.cv)
     predictions = cross_val_predict(
         clone(last),
         inputs,
         rows.y,
         groups=groups_for(folds, rows.groups),
         cv=folds,
-        params=fit_arguments(last, rows.weights),
+        params=wrapped.fit_arguments(last, rows.weights),
     )
     return columns(rows.y) - columns(predictions)
 
@@ -295,6 +287,14 @@ class FittedRegressor:
     scored: ScoredRegressor
     rows: ObservedRows | None
     on_all_rows: bool = False
+
+    @classmethod
+    def of(
+        cls, given: Regressor | None, estimator: Regressor, settings: ScoreSettings, rows: ObservedRows, at: IntArray
+    ) -> Self:
+        """Train the regressor and its score on the rows with these indices."""
+        scored = fit_scored(estimator, settings, rows.take(at).with_scaled_weights())
+        return cls(given, estimator, settings, scored, rows.with_scaled_weights())
 
     def trained_on_all(self, score: str) -> Self:
         """Return the model trained on all rows of `fit`, with the score asked for now."""

@@ -7,7 +7,7 @@ encoded and missing values are filled in there, and the steps before it are fitt
 
 from collections.abc import Callable
 from inspect import Parameter, signature
-from typing import Any, Protocol, Self, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +22,7 @@ from ..base import KernelMachine
 from ..data.preparation import as_rows, given_rows
 from ..estimators import MLKMRegressor
 from ..exceptions import OutsideWarning, warn
-from ..fit.apply import r2
+from ..fit.apply import Predictions, new_rows, r2
 from ..runtime.checks import brief, one_of
 
 
@@ -155,11 +155,6 @@ class ScoreName(str):
 
     regressor: "ConformalEstimator"
 
-    def __new__(cls, name: str, regressor: "ConformalEstimator") -> Self:
-        word = super().__new__(cls, name)
-        word.regressor = regressor
-        return word
-
     def __call__(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the coefficient of determination of the mean; for rows in files or on a cluster it is that of the
         regressor inside."""
@@ -178,7 +173,10 @@ class ScoreParameter:
         if regressor is None:
             return RegressorMixin.score
         name = vars(regressor)["score"]
-        return ScoreName(name, regressor) if isinstance(name, str) else name
+        if isinstance(name, str):
+            name = ScoreName(name)
+            name.regressor = regressor
+        return name
 
     def __set__(self, regressor: "ConformalEstimator", name: object) -> None:
         regressor.__dict__["score"] = name
@@ -218,7 +216,7 @@ class ConformalEstimator(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # 
 
         Parameters
         ----------
-        X : array or frame
+        X : array, frame, table in files or Dask collection
             The rows to predict.
 
         Returns
@@ -228,14 +226,21 @@ class ConformalEstimator(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # 
         Examples
         --------
         >>> import numpy as np
-        >>> from mlkm import OnlineConformal
+        >>> from mlkm import ConformalRegressor
         >>> from sklearn.linear_model import LinearRegression
         >>> X = np.arange(20.0)[:, None]
-        >>> OnlineConformal(LinearRegression()).fit(X, X[:, 0]).predict([[2.5]]).round(6)
+        >>> ConformalRegressor(LinearRegression(), random_state=0).fit(X, X[:, 0]).predict([[2.5]]).round(6)
         array([2.5])
         """
         check_is_fitted(self, "estimator_")
-        return np.asarray(self.estimator_.predict(X))
+        rows = new_rows(X, self.estimator_)
+        mean: Array = rows.apply(Predictions(self.estimator_), [self.row_shape_])[0]
+        return np.asarray(mean) if rows.in_memory else mean
+
+    @property
+    def row_shape_(self) -> tuple[int, ...]:
+        """Return the shape of the prediction of a row: () for one-dimensional targets, else (k,)."""
+        return ()
 
     def _checked_regressor(self) -> Regressor:
         """Return the regressor to fit, by default `MLKMRegressor`, and refuse objects that cannot be fitted."""

@@ -2,6 +2,6 @@
 
 from .contributions import Contributions, Explainer
 from .effects import Effect, Effects
-from .partial_dependence import FittedModel, PartialDependence
+from .partial_dependence import PartialDependence
 
-__all__ = ["Contributions", "Effect", "Effects", "Explainer", "FittedModel", "PartialDependence"]
+__all__ = ["Contributions", "Effect", "Effects", "Explainer", "PartialDependence"]

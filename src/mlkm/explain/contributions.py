@@ -20,10 +20,9 @@ import numpy as np
 
 from .._types import Array, BoolArray, IntArray
 from ..data import blocks
-from ..data.tables.cells import Table
 from ..runtime.resources import Purpose, generator
-from .effects import Effects, main_effect
-from .partial_dependence import DETAIL, Background, FittedModel, PartialDependence
+from .effects import Grid, main_effect
+from .partial_dependence import DETAIL, Background, PartialDependence
 
 
 @dataclass(frozen=True)
@@ -40,49 +39,42 @@ class Contributions:
 
 
 @dataclass(frozen=True)
-class Explainer:
+class Explainer(PartialDependence):
     """Explanations of one fit, which keep what they have in common: background rows, and main effects there."""
-
-    dependence: PartialDependence
-
-    def effects(self, X: Array, table: Table, single: bool, confidence_level: float) -> Effects:
-        """Return effects of columns at rows of standardised inputs, which stand for those of the table."""
-        return Effects(self.dependence, X, table, single, confidence_level)
 
     def contributions(self, X: Array, single: bool) -> Contributions:
         """Return the contributions of every column at rows of standardised inputs."""
-        (background, main_effects), model = self._background, self.dependence.model
-        d = len(self.dependence.columns)
-        at_b, at_x = model.predict(background.X), model.predict(X)
+        background, main_effects = self._shapley_background
+        d = len(self.columns)
+        at_b, at_x = self.predict(background.X), self.predict(X)
         total = np.zeros((len(X), d, at_b.shape[1]))
         for t, (b, weight) in enumerate(zip(background.X, background.weights, strict=True)):
-            orders = _orders(d, t)
-            masks = _proper_subsets(orders)
-            for at in blocks(len(X), max(1, DETAIL.together // max(len(masks), 1))):
-                f = _values(model, X[at], b, masks)
-                f[bytes(np.zeros(d, bool))] = np.broadcast_to(at_b[t], at_x[at].shape)
-                f[bytes(np.ones(d, bool))] = at_x[at]
-                _add_increments(total[at], f, orders, weight / len(orders))
+            sets, shares = _increments(_orders(d, t))
+            from_x = sets[1:-1, None, self.preparation.kinds.owners]
+            for at in blocks(len(X), max(1, DETAIL.together // max(len(from_x), 1))):
+                f = np.empty((len(sets), *at_x[at].shape))
+                f[0], f[-1] = at_b[t], at_x[at]
+                if len(from_x):
+                    mixed = np.where(from_x, X[at], b)
+                    f[1:-1] = self.predict(mixed.reshape(-1, len(b))).reshape(f[1:-1].shape)
+                total[at] += weight * np.moveaxis(np.tensordot(shares, f, axes=1), 0, 1)
         offsets = np.einsum("b,bjk->jk", background.weights, main_effects)
-        baseline, names = background.weights @ at_b - offsets.sum(axis=0), list(self.dependence.names)
+        baseline, names = background.weights @ at_b - offsets.sum(axis=0), list(self.names)
         total += offsets
         if single:
             return Contributions(total[:, :, 0], float(baseline[0]), names)
         return Contributions(total, baseline, names)
 
     @cached_property
-    def _background(self) -> tuple[Background, Array]:
+    def _shapley_background(self) -> tuple[Background, Array]:
         """Return the rows b with weights under which the baseline is the mean prediction, and the main effects there,
         (m, d, k)."""
-        dependence, predict = self.dependence, self.dependence.model.predict
-        few, many = (dependence.background(m) for m in (DETAIL.shapley_background, DETAIL.shapley_mean))
+        few, many = (self.background(m) for m in (DETAIL.shapley_background, DETAIL.shapley_mean))
         most, most_places, predictions = DETAIL.shapley_knots
-        mains = []
-        for j in range(len(dependence.columns)):
-            knots = dependence.knots(j, few.X, most, most_places)
-            mains.append(main_effect(dependence, j, knots, predictions, few.X))
-        main = np.stack(mains, axis=1)
-        weights = _calibrated(few.weights, predict(few.X) - main.sum(axis=1), many.weights @ predict(many.X))
+        grids = [Grid(self, (j,), (self.knots(j, few.X, most, most_places),)) for j in range(len(self.columns))]
+        main = np.stack([main_effect(grid, predictions, few.X) for grid in grids], axis=1)
+        mean = many.weights @ self.predict(many.X)
+        weights = _calibrated(few.weights, self.predict(few.X) - main.sum(axis=1), mean)
         return Background(few.X, weights), main
 
 
@@ -94,33 +86,18 @@ def _orders(d: int, t: int) -> list[IntArray]:
     return [order, order[::-1]]
 
 
-def _subsets(order: IntArray) -> list[BoolArray]:
-    """Return the first k columns of an order as masks, for k from 0 to all of them."""
-    step = np.empty(len(order), np.intp)
-    step[order] = np.arange(len(order))
-    return [step < k for k in range(len(order) + 1)]
-
-
-def _proper_subsets(orders: Sequence[IntArray]) -> list[BoolArray]:
-    """Return all sets of columns that orders begin with, except none and all, each once."""
-    return list({bytes(mask): mask for order in orders for mask in _subsets(order)[1:-1]}.values())
-
-
-def _values(model: FittedModel, X: Array, b: Array, masks: Sequence[BoolArray]) -> dict[bytes, Array]:
-    """Return f at rows that have the columns of each set from X and the others from b."""
-    if not masks:
-        return {}
-    mixed = np.concatenate([np.where(mask[model.input_columns], X, b) for mask in masks])
-    f = model.predict(mixed).reshape(len(masks), len(X), -1)
-    return {bytes(mask): values for mask, values in zip(masks, f, strict=True)}
-
-
-def _add_increments(total: Array, f: dict[bytes, Array], orders: Sequence[IntArray], weight: float) -> None:
-    """Add to each column's total what f changes by when the column joins those before it."""
-    for order in orders:
-        steps = [f[bytes(mask)] for mask in _subsets(order)]
-        for j, before, after in zip(order, steps[:-1], steps[1:], strict=True):
-            total[:, j] += weight * (after - before)
+def _increments(orders: Sequence[IntArray]) -> tuple[BoolArray, Array]:
+    """Return the sets of columns that orders begin with, from none to all, each once, as masks (sets, d); and the
+    factors (d, sets) by which f at the sets gives the mean over orders of what f changes by when a column joins those
+    before it."""
+    d = len(orders[0])
+    first = np.array([np.argsort(order) < k for order in orders for k in range(d + 1)])
+    sets, place = np.unique(first, axis=0, return_inverse=True)
+    factors = np.zeros((d, len(sets)))
+    for order, at in zip(orders, place.reshape(-1, d + 1), strict=True):
+        factors[order, at[1:]] += 1 / len(orders)
+        factors[order, at[:-1]] -= 1 / len(orders)
+    return sets, factors
 
 
 def _calibrated(weights: Array, values: Array, mean: Array) -> Array:

@@ -18,8 +18,9 @@ The posterior of a linear functional of f is normal: a band is values +- z sd at
 places, the factor for a simultaneous band is the quantile of max |u| / sd for u ~ N(0, C), by simulation.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from statistics import NormalDist
 
 import numpy as np
@@ -34,131 +35,77 @@ from .partial_dependence import DETAIL, Knots, PartialDependence
 
 
 @dataclass(frozen=True)
-class CurveGrid:
-    """The knots of one column."""
+class Grid:
+    """All combinations of the knots of one column or of a pair; those of the last column change fastest."""
 
     dependence: PartialDependence
-    j: int
-    knots: Knots
-
-    @property
-    def inputs(self) -> IntArray:
-        """Return the places of the inputs that move."""
-        return self.dependence.inputs(self.j)
-
-    @property
-    def points(self) -> Array:
-        """Return the knots, (G, inputs)."""
-        return self.knots.points
-
-    def centred(self, F: Array) -> Array:
-        """Subtract the mean over the training rows from values (G, k) at the knots."""
-        rows = self.dependence.rows.X[:, self.inputs]
-        return np.asarray(F - self.knots.masses(rows, self.dependence.shares) @ F)
-
-    def interpolated(self, sd: Array, X: Array) -> Array:
-        """Return standard deviations (G, k) at rows of inputs: along a smooth curve, and nowhere below the least."""
-        return np.asarray(np.maximum(self.knots.curve(sd, X[:, self.inputs]), sd.min(axis=0)))
-
-
-@dataclass(frozen=True)
-class PairGrid:
-    """All pairs of knots of two columns; those of the second change faster."""
-
-    dependence: PartialDependence
-    i: int
-    j: int
-    first: Knots
-    second: Knots
+    columns: tuple[int, ...]
+    knots: tuple[Knots, ...]
 
     def __post_init__(self) -> None:
-        """Refuse a grid with too many cells."""
-        if len(self.first) * len(self.second) > DETAIL.cells:
-            names = self.dependence.names
+        """Refuse a grid of a pair with too many cells."""
+        if len(self.knots) > 1 and prod(map(len, self.knots)) > DETAIL.cells:
+            first, second = (repr(self.dependence.names[j]) for j in self.columns)
             raise ValueError(
-                f"The effect of a pair is found on at most {DETAIL.cells} pairs of values; columns {names[self.i]!r}"
-                f" and {names[self.j]!r} have {len(self.first)} times {len(self.second)}: merge rare levels."
+                f"The effect of a pair is found on at most {DETAIL.cells} pairs of values; columns {first} and"
+                f" {second} have {' times '.join(str(len(knots)) for knots in self.knots)}: merge rare levels."
             )
 
     @property
     def inputs(self) -> IntArray:
         """Return the places of the inputs that move."""
-        return np.concatenate([self.dependence.inputs(self.i), self.dependence.inputs(self.j)])
+        return np.concatenate([self.dependence.inputs(j) for j in self.columns])
 
     @property
     def points(self) -> Array:
-        """Return the pairs of knots, (cells, inputs)."""
-        G, H = len(self.first), len(self.second)
-        return np.hstack([np.repeat(self.first.points, H, axis=0), np.tile(self.second.points, (G, 1))])
+        """Return the combinations of knots, (cells, inputs)."""
+        cells = np.indices([len(knots) for knots in self.knots]).reshape(len(self.knots), -1)
+        return np.hstack([knots.points[at] for knots, at in zip(self.knots, cells, strict=True)])
+
+    def thinned(self, most: int) -> "Grid":
+        """Return a coarser grid, with at most so many knots on every line."""
+        return replace(self, knots=tuple(knots.thinned(most) for knots in self.knots))
+
+    def mean(self, predictions: int) -> Array:
+        """Return the mean prediction (cells, k) over a background of as many rows as so many predictions allow."""
+        points = self.points
+        background = self.dependence.background(int(np.clip(predictions // len(points), *DETAIL.background)))
+        return self.dependence.mean(background, self.inputs, points)
 
     def centred(self, f: Array) -> Array:
-        """Subtract from f (cells, k) its means along either column, and then its mean over the training rows."""
-        rows, shares = self.dependence.rows.X, self.dependence.shares
-        masses = [
-            knots.masses(rows[:, self.dependence.inputs(column)], shares)
-            for column, knots in ((self.i, self.first), (self.j, self.second))
-        ]
-        F = f.reshape(len(self.first), len(self.second), -1)
-        F = F - np.tensordot(masses[0], F, axes=1)
-        F = F - np.einsum("h,ghk->gk", masses[1], F)[:, None]
+        """Subtract from f (cells, k), for a pair, its means along either column, and then its mean over the training
+        rows."""
+        F = f.reshape(*map(len, self.knots), -1)
+        for axis in range(len(self.knots) if len(self.knots) > 1 else 0):
+            along = Grid(self.dependence, self.columns[axis : axis + 1], self.knots[axis : axis + 1])
+            F = F - np.expand_dims(np.tensordot(along.masses(), F, axes=(0, axis)), axis)
         pure = F.reshape(f.shape)
-        together = sum(np.bincount(cell, shares * w, len(f)) for cell, w in self._corners(rows))
-        return np.asarray(pure - together @ pure)
+        return np.asarray(pure - self.masses() @ pure)
 
-    def interpolated(self, values: Array, X: Array) -> Array:
-        """Return values (cells, k) at rows of inputs: linear along each column."""
+    def masses(self) -> Array:
+        """Return the weight of each cell, if the share of each training row is divided between the cells about it."""
+        rows, shares = self.dependence.rows.X, self.dependence.shares
+        size = prod(map(len, self.knots))
+        return np.asarray(sum(np.bincount(cell, shares * w, size) for cell, w in self._corners(rows)))
+
+    def linear(self, values: Array, X: Array) -> Array:
+        """Interpolate values (cells, k) at rows of inputs, linearly along each column."""
         return np.asarray(sum(values[cell] * w[:, None] for cell, w in self._corners(X)))
 
+    def smooth(self, sd: Array, X: Array) -> Array:
+        """Interpolate standard deviations (cells, k): along one column by a smooth curve, nowhere below the least."""
+        if len(self.knots) > 1:
+            return self.linear(sd, X)
+        return np.asarray(np.maximum(self.knots[0].curve(sd, X[:, self.inputs]), sd.min(axis=0)))
+
     def _corners(self, X: Array) -> list[tuple[IntArray, Array]]:
-        """Return the four cells about every row, each with its weights in bilinear interpolation."""
-        low, high, s = self.first.between(X[:, self.dependence.inputs(self.i)])
-        down, up, t = self.second.between(X[:, self.dependence.inputs(self.j)])
-        first, second = ((low, 1 - s), (high, s)), ((down, 1 - t), (up, t))
-        return [(a * len(self.second) + b, v * w) for a, v in first for b, w in second]
-
-
-@dataclass(frozen=True)
-class EffectPosterior:
-    """The posterior of an effect, computed at the first use of a band."""
-
-    grid: CurveGrid | PairGrid
-    X: Array
-    level: float
-
-    @cached_property
-    def std(self) -> Array:
-        """Return the standard deviation at every row, (n, k)."""
-        return self.grid.interpolated(self._at_knots[0], self.X)
-
-    @cached_property
-    def factor(self) -> float:
-        """Return the factor of standard deviations for a band at one place."""
-        return NormalDist().inv_cdf((1 + self.level) / 2)
-
-    @property
-    def simultaneous_factor(self) -> Array:
-        """Return the factor for all places at once, (k,)."""
-        return self._at_knots[1]
-
-    @cached_property
-    def _at_knots(self) -> tuple[Array, Array]:
-        """Return standard deviations at the knots (G, k) and the factor for all knots at once (k,).
-
-        Covariances are computed for some knots at a time. Knots that are not in one piece count as independent, which
-        makes the factor no smaller.
-        """
-        dependence, points = self.grid.dependence, self.grid.points
-        background = dependence.background(int(np.clip(DETAIL.band_rows // len(points), *DETAIL.band_background)))
-        X, weights = background.moved(self.grid.inputs, points), np.tile(background.weights, (len(points), 1))
-        T, model = self.grid.centred(np.eye(len(points))), dependence.model
-        pieces = list(blocks(len(T), DETAIL.covariance_rows))
-        sds, largest = [], []
-        for at in pieces:
-            covariances = model.known("effects").covariance(Functionals(X, weights, T[at]))
-            sd = np.sqrt(np.maximum(np.einsum("kcc->ck", covariances), 0))
-            sds.append(DETAIL.learned * sd * model.y_scaler.sd)
-            largest.append([simultaneous_factor(each, self.level ** (1 / len(pieces))) for each in covariances])
-        return np.concatenate(sds), np.max(largest, axis=0)
+        """Return the cells about every row, each with its weights in linear interpolation along each column."""
+        corners = [(np.zeros(len(X), np.intp), np.ones(len(X)))]
+        for j, knots in zip(self.columns, self.knots, strict=True):
+            low, high, t = knots.between(X[:, self.dependence.inputs(j)])
+            sides = ((low, 1 - t), (high, t))
+            corners = [(cell * len(knots) + at, v * w) for cell, v in corners for at, w in sides]
+        return corners
 
 
 def simultaneous_factor(covariance: Array, level: float) -> float:
@@ -179,30 +126,53 @@ def simultaneous_factor(covariance: Array, level: float) -> float:
 class Effect:
     """An effect at the rows of X, in units of y.
 
-    `values` is (n,), or (n, k) for several outputs, and `columns` are the places of its columns.
+    `values` is (n,), or (n, k) for several outputs, and `columns` are the places of its columns. Its posterior is
+    computed on a coarse grid, at the first use of a band.
     """
 
     values: Array
     columns: tuple[int, ...]
-    _posterior: EffectPosterior
+    _grid: Grid
+    _X: Array
+    _level: float
 
-    @property
+    @cached_property
     def std(self) -> Array:
         """Return the standard deviation of the effect at every row, in the shape of `values`."""
-        return self._posterior.std.reshape(self.values.shape)
+        return self._grid.smooth(self._posterior[0], self._X).reshape(self.values.shape)
 
     @property
     def band(self) -> tuple[Array, Array]:
         """Return (lower, upper), each in the shape of `values`, which hold at each row with the confidence level."""
-        return self._band(self._posterior.factor)
+        return self._band(NormalDist().inv_cdf((1 + self._level) / 2))
 
     @property
     def band_simultaneous(self) -> tuple[Array, Array]:
         """Return (lower, upper), which hold at all rows at once with the confidence level."""
-        return self._band(self._posterior.simultaneous_factor)
+        return self._band(self._posterior[1])
 
     def _band(self, factor: float | Array) -> tuple[Array, Array]:
         return self.values - factor * self.std, self.values + factor * self.std
+
+    @cached_property
+    def _posterior(self) -> tuple[Array, Array]:
+        """Return standard deviations at the knots (G, k) and the factor for all knots at once (k,).
+
+        Covariances are computed for some knots at a time. Knots that are not in one piece count as independent, which
+        makes the factor no smaller.
+        """
+        dependence, points = self._grid.dependence, self._grid.points
+        background = dependence.background(int(np.clip(DETAIL.band_rows // len(points), *DETAIL.band_background)))
+        X, weights = background.moved(self._grid.inputs, points), np.tile(background.weights, (len(points), 1))
+        T = self._grid.centred(np.eye(len(points)))
+        pieces = list(blocks(len(T), DETAIL.covariance_rows))
+        sds, largest = [], []
+        for at in pieces:
+            covariances = dependence.uncertainty.covariance(Functionals(X, weights, T[at]))
+            sd = np.sqrt(np.maximum(np.einsum("kcc->ck", covariances), 0))
+            sds.append(DETAIL.learned * sd * dependence.preparation.y_scaler.sd)
+            largest.append([simultaneous_factor(each, self._level ** (1 / len(pieces))) for each in covariances])
+        return np.concatenate(sds), np.max(largest, axis=0)
 
 
 class Effects:
@@ -234,10 +204,7 @@ class Effects:
         ----------
         j : the place or the name of the column
         """
-        place = self._dependence.place(j)
-        if (place,) not in self._computed:
-            self._computed[(place,)] = self._main(place)
-        return self._computed[(place,)]
+        return self._effect((self._dependence.place(j),))
 
     def pair(self, i: int | str, j: int | str) -> Effect:
         """Return what two columns do together beyond the sum of what each does alone.
@@ -249,10 +216,7 @@ class Effects:
         a, b = self._dependence.place(i), self._dependence.place(j)
         if a == b:
             raise ValueError(f"A pair must be two columns; got {self.names[a]!r} twice.")
-        key = (min(a, b), max(a, b))
-        if key not in self._computed:
-            self._computed[key] = self._pair(*key)
-        return self._computed[key]
+        return self._effect((min(a, b), max(a, b)))
 
     def is_category(self, j: int | str) -> bool:
         """Return whether a column has levels, rather than numbers or dates.
@@ -263,31 +227,25 @@ class Effects:
         """
         return self._dependence.columns[self._dependence.place(j)].kind == "category"
 
-    def _main(self, j: int) -> Effect:
-        knots = self._dependence.knots(j, self._X, DETAIL.knots, DETAIL.places[0])
-        values = main_effect(self._dependence, j, knots, self._dependence.affordable, self._X)
-        return self._effect(values, (j,), CurveGrid(self._dependence, j, knots.thinned(DETAIL.coarse_knots)))
-
-    def _pair(self, i: int, j: int) -> Effect:
-        """Return the effect of two columns, with a coarser grid for its band."""
-        dependence, X, most = self._dependence, self._X, DETAIL.coarse_knots
-        first, second = (dependence.knots(c, X, DETAIL.knots, DETAIL.places[1]).thinned(most) for c in (i, j))
-        grid = PairGrid(dependence, i, j, first, second)
-        points = grid.points
-        background = dependence.background(int(np.clip(dependence.affordable // len(points), *DETAIL.background)))
-        f = dependence.mean(background, grid.inputs, points)
-        coarse = PairGrid(dependence, i, j, first.thinned(most // 2), second.thinned(most // 2))
-        return self._effect(grid.interpolated(grid.centred(f), X), (i, j), coarse)
-
-    def _effect(self, values: Array, columns: tuple[int, ...], grid: CurveGrid | PairGrid) -> Effect:
-        shaped = values[:, 0] if self._single else values
-        return Effect(shaped, columns, EffectPosterior(grid, self._X, self.confidence_level))
+    def _effect(self, columns: tuple[int, ...]) -> Effect:
+        """Return the effect of one or two columns, with a coarser grid for its band."""
+        if columns not in self._computed:
+            dependence, X, most = self._dependence, self._X, DETAIL.coarse_knots
+            places = DETAIL.places[len(columns) - 1]
+            grid = Grid(dependence, columns, tuple(dependence.knots(j, X, DETAIL.knots, places) for j in columns))
+            if len(columns) == 1:
+                values, coarse = main_effect(grid, dependence.affordable, X), grid.thinned(most)
+            else:
+                grid = grid.thinned(most)
+                values = grid.linear(grid.centred(grid.mean(dependence.affordable)), X)
+                coarse = grid.thinned(most // 2)
+            shaped = values[:, 0] if self._single else values
+            self._computed[columns] = Effect(shaped, columns, coarse, X, self.confidence_level)
+        return self._computed[columns]
 
 
-def main_effect(dependence: PartialDependence, j: int, knots: Knots, predictions: int, X: Array) -> Array:
+def main_effect(grid: Grid, predictions: int, X: Array) -> Array:
     """Return the main effect of a column at rows of inputs, (n, k), from roughly so many predictions."""
-    at = dependence.inputs(j)
-    background = dependence.background(int(np.clip(predictions // len(knots), *DETAIL.background)))
-    f = dependence.mean(background, at, knots.points)
-    centre = dependence.shares @ knots.curve(f, dependence.rows.X[:, at])
-    return knots.curve(f, X[:, at]) - centre
+    (knots,), dependence, f = grid.knots, grid.dependence, grid.mean(predictions)
+    centre = dependence.shares @ knots.curve(f, dependence.rows.X[:, grid.inputs])
+    return knots.curve(f, X[:, grid.inputs]) - centre

@@ -9,16 +9,16 @@ number, a level and a date are knots of their own. Where dates are very many, a 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from scipy.interpolate import Akima1DInterpolator, RBFInterpolator
-from scipy.spatial.distance import cdist
+from scipy.spatial import cKDTree
 
 from .._types import Array, IntArray
-from ..data import Block, Standardiser, blocks, tie_numbers
+from ..data import Block, blocks, tie_numbers
+from ..data.preparation import Preparation
 from ..data.tables.columns import Column
-from ..model.machine import Machine
+from ..model.machine import Machine, predict_average
 from ..runtime.checks import place_of
 from ..solve.smoother import Uncertainty
 
@@ -56,36 +56,6 @@ class Detail:
 DETAIL = Detail()
 
 
-class FittedModel(Protocol):
-    """A fit that can be explained (`mlkm.fit.fitted.Fit`)."""
-
-    @property
-    def machines(self) -> Sequence[Machine]:
-        """Return the machines, whose average is the prediction."""
-
-    @property
-    def y_scaler(self) -> Standardiser:
-        """Return the scaling of the targets."""
-
-    @property
-    def columns(self) -> Sequence[Column]:
-        """Return what the columns of the table of the fit are."""
-
-    @property
-    def names(self) -> list[str]:
-        """Return the names of the columns."""
-
-    @property
-    def input_columns(self) -> IntArray:
-        """Return the place of the column that each input belongs to."""
-
-    def predict(self, Z: Array) -> Array:
-        """Return predictions (n, k) in units of y at standardised inputs."""
-
-    def known(self, what: str) -> Uncertainty:
-        """Return the uncertainty in standardised units, or raise an error that names `what`."""
-
-
 @dataclass(frozen=True)
 class Background:
     """Rows (m, p) for all columns that do not move, with weights that sum to one."""
@@ -102,25 +72,37 @@ class Background:
 
 @dataclass(frozen=True)
 class PartialDependence:
-    """Mean predictions of a fitted model over its training rows, with what has been computed so far."""
+    """Mean predictions of a fit over its training rows, with what has been computed so far.
 
-    model: FittedModel
+    Attributes
+    ----------
+    preparation : what the columns of the table of the fit are, and the scalings
+    machines : the machines, whose average is the prediction
+    uncertainty : the errors of the fit, in standardised units
+    names : the names of the columns
+    rows : training rows in an order by hashes of their content
+    """
+
+    preparation: Preparation
+    machines: Sequence[Machine]
+    uncertainty: Uncertainty
+    names: list[str]
     rows: Block
     backgrounds: dict[int, Background] = field(default_factory=dict)
 
-    @cached_property
+    @property
     def columns(self) -> Sequence[Column]:
-        """Return the columns of the table of the fit."""
-        return self.model.columns
+        """Return what the columns of the table of the fit are."""
+        return self.preparation.reader.columns
 
-    @cached_property
-    def names(self) -> list[str]:
-        """Return the names of the columns."""
-        return self.model.names
+    def predict(self, Z: Array) -> Array:
+        """Return predictions (n, k) in units of y at standardised inputs."""
+        f = self.preparation.y_scaler.backward(predict_average(self.machines, Z))
+        return self.preparation.within(f, Z)
 
     def inputs(self, j: int) -> IntArray:
         """Return the places of the inputs of a column."""
-        return np.flatnonzero(self.model.input_columns == j)
+        return np.flatnonzero(self.preparation.kinds.owners == j)
 
     def knots(self, j: int, X: Array, most: int, most_places: int) -> "Knots":
         """Return the knots of a column, beyond the training values as far as the rows X lie."""
@@ -140,7 +122,7 @@ class PartialDependence:
     @cached_property
     def affordable(self) -> int:
         """Return how many predictions the values of one effect may take: the more, the cheaper each is."""
-        width = sum(machine.maps[0].n_features for machine in self.model.machines)
+        width = sum(machine.maps[0].n_features for machine in self.machines)
         return int(np.clip(DETAIL.features // max(width, 1), *DETAIL.predictions))
 
     def mean(self, background: Background, inputs: IntArray, points: Array) -> Array:
@@ -148,7 +130,7 @@ class PartialDependence:
         m = len(background.X)
         parts = []
         for at in blocks(len(points), max(1, DETAIL.together // m)):
-            f = self.model.predict(background.moved(inputs, points[at]))
+            f = self.predict(background.moved(inputs, points[at]))
             parts.append(np.einsum("gmk,m->gk", f.reshape(-1, m, f.shape[1]), background.weights))
         return np.concatenate(parts)
 
@@ -207,13 +189,9 @@ class Knots:
     def _line_of(self, X: Array) -> IntArray:
         """Return the line that each row lies on, or the nearest where it lies on none."""
         rest = X[:, 1:] if self.along else X
-        distinct, first, place = _distinct(rest)
-        known = {row.tobytes(): l for l, row in enumerate(_rounded(self.others))}
-        lines = np.array([known.get(row.tobytes(), -1) for row in distinct], np.intp)
-        unknown = np.flatnonzero(lines < 0)
-        for at in blocks(len(unknown), 1000):
-            lines[unknown[at]] = cdist(rest[first[unknown[at]]], self.others).argmin(axis=1)
-        return np.asarray(lines[place])
+        if not rest.shape[1]:
+            return np.zeros(len(X), np.intp)
+        return np.asarray(cKDTree(self.others).query(rest)[1])
 
     def between(self, X: Array) -> tuple[IntArray, IntArray, Array]:
         """Return the two knots beside each row of inputs (n, q) and the weight of the second in linear interpolation,
@@ -226,12 +204,6 @@ class Knots:
             low[rows], high[rows] = self.begins[l] + at, self.begins[l] + at + 1
             share[rows] = np.clip((X[rows, 0] - x[at]) / (x[at + 1] - x[at]), 0, 1)
         return low, high, share
-
-    def masses(self, X: Array, shares: Array) -> Array:
-        """Return the weight of each knot, if the share of each row is divided between the knots beside it."""
-        low, high, t = self.between(X)
-        both = np.bincount(low, shares * (1 - t), len(self)) + np.bincount(high, shares * t, len(self))
-        return np.asarray(both)
 
     def linear(self, values: Array, X: Array) -> Array:
         """Interpolate values (G, k) at the knots linearly at the rows of X."""
@@ -277,7 +249,7 @@ def knots_of(kind: str, rows: Array, X: Array, most: int, most_places: int, numb
 def _along(rows: Array, X: Array, most: int) -> Knots:
     """Return lines of knots along a number: one for its values, and one where it is missing."""
     both = np.vstack([rows, X])
-    _, first, place = _distinct(both[:, 1:])
+    first, place = _distinct(both[:, 1:])
     lines = []
     for l in range(len(first)):
         x, later = rows[place[: len(rows)] == l, 0], X[place[len(rows) :] == l, 0]
@@ -325,20 +297,17 @@ def _doubling(first: float, far: float) -> Array:
 
 def _places(X: Array, most: int | None) -> Knots:
     """Return the distinct rows as knots, or so many of them, evenly spread along their order."""
-    points = X[_distinct(X)[1]]
+    points = X[_distinct(X)[0]]
     sparse = most is not None and len(points) > most
     if sparse:
         points = points[np.linspace(0, len(points) - 1, most or 0).round().astype(np.intp)]
     return Knots(points, np.arange(len(points) + 1), points, along=False, sparse=sparse)
 
 
-def _rounded(X: Array) -> Array:
-    return np.ascontiguousarray(np.round(X, DETAIL.digits)) + 0.0  # + 0.0 makes one of the two zeros
-
-
-def _distinct(X: Array) -> tuple[Array, IntArray, IntArray]:
-    """Return the distinct rows, sorted, where each occurs first, and the place of every row among them."""
+def _distinct(X: Array) -> tuple[IntArray, IntArray]:
+    """Return where each distinct row occurs first, in sorted order, and the place of every row among them."""
     if X.shape[1] == 0:
-        return np.zeros((1, 0)), np.zeros(1, np.intp), np.zeros(len(X), np.intp)
-    distinct, first, place = np.unique(_rounded(X), axis=0, return_index=True, return_inverse=True)
-    return distinct, first, place.reshape(-1)
+        return np.zeros(1, np.intp), np.zeros(len(X), np.intp)
+    rounded = np.round(X, DETAIL.digits) + 0.0  # + 0.0 makes one of the two zeros
+    _, first, place = np.unique(rounded, axis=0, return_index=True, return_inverse=True)
+    return first, place.reshape(-1)

@@ -132,9 +132,13 @@ PACKAGE_CLASSES: dict[type, dict[str, object]] = {
 
 _MOST_COLUMNS = 10**6
 _VALID: dict[type, Callable[..., bool]] = {
-    resampling.CrossBand: lambda band: _judges(band, len(band.fits)),
+    resampling.CrossBand: lambda band: (
+        _places(band.fit_of_row, len(band.fits)) and len(band.fit_of_row) == len(band.scores)
+    ),
     columns.Inputs: lambda inputs: _places(inputs.kinds, 3) and _places(inputs.owners, _MOST_COLUMNS),
-    resampling.JackknifeBand: lambda band: _judges(band, band.n_calibration),
+    resampling.JackknifeBand: lambda band: (
+        _places(band.fit_of_row, len(band.scores)) and len(band.fit_of_row) == len(band.scores)
+    ),
     level_encoding.LevelNumbers: lambda numbers: len(numbers.encoders) == np.count_nonzero(numbers.inputs.levels),
     machine.Machine: lambda machine: len(machine.maps) == len(machine.layers) >= 1 and all(machine.layers),
     kernels.Matern: lambda kernel: kernel.nu > 0,
@@ -211,4 +215,4 @@ def _places(array: IntArray | BoolArray, n: int) -> bool:
 
 
 def _judges(band: resampling.CrossBand | resampling.JackknifeBand, n_fits: int) -> bool:
-    return _places(band.fit_of_row, n_fits) and band.n_calibration == len(band.scores)
+    return _places(band.fit_of_row, n_fits) and len(band.fit_of_row) == len(band.scores)

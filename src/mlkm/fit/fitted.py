@@ -16,13 +16,13 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from .._types import Array, IntArray
+from .._types import Array
 from ..data import Block, Standardiser
 from ..data.preparation import Preparation
 from ..data.tables.columns import Column
 from ..data.training import refitted
 from ..exceptions import NoSignalWarning, warn
-from ..explain import Explainer, PartialDependence
+from ..explain import Explainer
 from ..model.machine import Machine, predict_average
 from ..model.prior import Prior
 from ..runtime.records import from_record, to_record
@@ -122,11 +122,6 @@ class Fit:
     def names(self) -> list[str]:
         """Return the names of the columns: those of the table, or x0, x1, ... where it had none."""
         return list(self.preparation.reader.names or (f"x{j}" for j in range(len(self.columns))))
-
-    @property
-    def input_columns(self) -> IntArray:
-        """Return the place of the column that each input of the fit belongs to."""
-        return self.preparation.kinds.owners
 
     @property
     def y_scaler(self) -> Standardiser:
@@ -229,7 +224,8 @@ class Fit:
 
     @cached_property
     def _explainer(self) -> Explainer:
-        return Explainer(PartialDependence(self, self.background("explain")))
+        rows, uncertainty = self.background("explain"), self.known("explain")
+        return Explainer(self.preparation, self.machines, uncertainty, self.names, rows)
 
     def without_rows(self) -> "Fit":
         """Return what a model saved without rows has: standard deviations only where they need no rows."""
