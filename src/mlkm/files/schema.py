@@ -35,14 +35,11 @@ from ..estimators import MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from ..fit.fitted import Fit
 from ..kernels import Cauchy, Gaussian, Laplacian, Matern
 from ..model.features import FeatureMap, JointMap
+from ..model.kernel_maps import GaussianMap, LaplaceMap, LevelMap, LinearMap
 from ..model.machine import LastInputs, Machine
 from ..model.prior import Part, Prior, SumPart
 from ..model.scales import Geometric
-from ..model.sum_kernel import SumKernel, TransformedKernel
-from ..model.terms.gaussian import GaussianMap
-from ..model.terms.laplace import LaplaceMap
-from ..model.terms.main_effects import LevelMap, LinearMap
-from ..model.terms.term import Term
+from ..model.sum_kernel import SumKernel, Term, TransformedKernel
 from ..model.transforms import BackTransform, RankTransform, TargetTransform
 from ..random_features import RandomFeatures
 from ..runtime.records import RefusedError, check_values, record

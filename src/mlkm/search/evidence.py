@@ -8,7 +8,7 @@ and its evidence: the marginal likelihood of targets Y (n, k) whose columns are 
 and its climb by L-BFGS. Values and gradients are per row and output, so that they compare across sizes.
 
 Every term has an amplitude and a scale per input, so what does not help gets no variance. Smooth terms see the inputs,
-the Laplacian one their ranks, so that neither scale has to be chosen. The terms are in `model.terms`.
+the Laplacian one their ranks, so that neither scale has to be chosen. The terms are in `search.terms`.
 
 The variances of the kernels and of the noise, and the weights of the members of a stack, are chosen by rows that are
 left out. The leave-one-out residual of row i is e_i = alpha_i / C_ii, with C = (sum_t v_t K_t + s^2 diag(1/w))^{-1} and
@@ -21,7 +21,6 @@ from the exponential law), so that members between which the rows can hardly dec
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,18 +33,14 @@ from scipy.optimize import lsq_linear, nnls
 from .._types import Array, BoolArray
 from ..data import LEVEL, NUMBER, TEXT, Inputs
 from ..model.sum_kernel import SumKernel
-from ..model.terms import Linear, Parameter, Parameters, Placement, SearchRows, SearchTerm
 from ..model.transforms import RankTransform
 from ..runtime.progress import advance, fit_is_late, search_is_late
 from ..runtime.resources import side_by_side, stop_if_asked
 from ..runtime.rules import RULES
-from ..runtime.sizes import (
-    FAILED_VALUE,
-    LEAST_NOISE,
-    UNIT_SUM_PENALTY,
-)
+from ..runtime.sizes import FAILED_VALUE, LEAST_NOISE, UNIT_SUM_PENALTY
 from ..solve.ridge import best_on_grid
 from .policy import Policy
+from .terms import Linear, Parameter, Parameters, Placement, SearchRows, SearchTerm
 
 NOISE = Parameter("amplitude", np.array([-0.6]), low=-9.0, high=2.5, place=1)  # of the noise
 
@@ -54,7 +49,7 @@ def start(rows: SearchRows, terms: Sequence[SearchTerm], wanted: Collection[str]
     """Return where a search begins: every term of about the same variance, scales that shrink with the number of
     inputs. Only the terms named are `wanted`; all are by default."""
     names = [term.name for term in terms if wanted is None or term.name in wanted]
-    parameters = {term.name: term.start(rows, term.name in names and term.sees(rows)) for term in terms}
+    parameters = {term.name: term.start(rows, term.name in names) for term in terms}
     return parameters | {"noise": {NOISE.name: NOISE.start}}
 
 
@@ -136,8 +131,7 @@ class KernelEvidence:
     def __init__(self, rows: SearchRows, begin: Parameters, policy: Policy, n_samples: int = 1) -> None:
         self.n_samples, self.weights = n_samples, rows.weights
         self.Y = rows.Y - rows.weights @ rows.Y / rows.weights.sum()
-        prepared = [(term, term.prepare(rows, begin)) for term in policy.terms]
-        self.terms = [(term, on) for term, on in prepared if on is not None]
+        self.rows, self.terms = rows, [term for term in policy.terms if term.enters(rows, begin)]
         self.names = [*(term.name for term in policy.terms), "noise"]
         every = [(term.name, q) for term in policy.terms for q in term.parameters(rows)] + [("noise", NOISE)]
         self.layout = sorted(((name, q) for name, q in every if q.name in begin[name]), key=lambda both: both[1].place)
@@ -168,25 +162,25 @@ class KernelEvidence:
     def __call__(self, vector: Array) -> tuple[float, Array]:
         """Return the value at a flat vector of parameters, and its gradient."""
         p, (m, k) = self.unravel(vector), self.Y.shape
-        values = [term.evaluate(p, on) for term, on in self.terms]
-        F = np.hstack([np.zeros((m, 0)), *(part for value in values for part in value.features)])
+        values = [term.evaluate(p, self.rows) for term in self.terms]
+        each = list(zip(self.terms, values, strict=True))
+        F = np.hstack([np.zeros((m, 0)), *(value for term, value in each if term.has_features)])
         K = F @ F.T
-        for value in values:
-            for dense in value.dense:
-                K += dense
+        for term, value in each:
+            if not term.has_features:
+                K += value
         noise = noise_variance(p)
         K[np.diag_indices(m)] += (noise + LEAST_NOISE) / self.weights
         result, dK = gaussian_evidence(K, self.Y)
         dF, at = 2 * dK @ F, 0
         flat = np.zeros(len(vector))
         gradient = self.unravel(flat)  # pieces of the flat one
-        for (term, on), value in zip(self.terms, values, strict=True):
-            ends = np.cumsum([at, *(part.shape[1] for part in value.features)])
-            parts = [dF[:, a:b] for a, b in pairwise(ends)]
-            at = int(ends[-1])
-            for name, of_term in term.gradient(p, on, value, parts, dK).items():
-                for parameter, slope in of_term.items():
-                    gradient[name][parameter] += slope
+        for term, value in each:
+            slope = dF[:, at : at + value.shape[1]] if term.has_features else dK
+            at += value.shape[1] if term.has_features else 0
+            for name, of_term in term.gradient(p, self.rows, value, slope).items():
+                for parameter, part in of_term.items():
+                    gradient[name][parameter] += part
         gradient["noise"][NOISE.name] += 2 * noise * float(np.diag(dK) @ (1 / self.weights))
         away, scale = vector - self.origin, 1 / (self.n_samples * m * k)
         return result + scale * float(self.prior @ away**2), flat + 2 * scale * self.prior * away

@@ -1,10 +1,10 @@
 """The first layer where features are wanted rather than kernels: for more rows than a kernel can be solved on, a number
 of features that was given, hidden layers, rotations.
 
-The kernels are those of the default (`model.terms`), and features stand for them: cosines of single inputs stay as they
-are, the sum of all other kernels becomes its values at landmarks, whitened. Where cosines were asked for, by their
-number or as the paper's random features, the Gaussian kernel on learned directions is cosines of random frequencies.
-Ridge on all rows follows, with the penalty by leave-one-out.
+The kernels are those of the default (`model.kernel_maps`), and features stand for them: cosines of single inputs stay
+as they are, the sum of all other kernels becomes its values at landmarks, whitened. Where cosines were asked for, by
+their number or as the paper's random features, the Gaussian kernel on learned directions is cosines of random
+frequencies. Ridge on all rows follows, with the penalty by leave-one-out.
 
 The scale gamma of one layer by exact leave-one-out, over a grid that shrinks like 1/sqrt(order).
 """
@@ -19,9 +19,9 @@ from scipy.linalg import lapack
 from .._types import Array
 from ..data import Block
 from ..model.features import FeatureMap, Role, draw_features
+from ..model.kernel_maps import GaussianMap
 from ..model.prior import Part, Prior, SumPart
-from ..model.sum_kernel import SumKernel
-from ..model.terms import GaussianMap, Term
+from ..model.sum_kernel import SumKernel, Term
 from ..runtime.resources import Purpose, generator
 from ..runtime.sizes import LANDMARK_FLOORS, PRECISE_NOISE
 from ..solve.ridge import ridge

@@ -32,7 +32,6 @@ from .._types import Array, BoolArray, IntArray
 from ..data import Block, Inputs, tie_numbers
 from ..model.machine import predict
 from ..model.sum_kernel import SumKernel, joined
-from ..model.terms import Parameters, Placement, SearchRows
 from ..model.transforms import RankTransform, fit_rank_transform
 from ..runtime.progress import search_is_late, stage
 from ..runtime.resources import limited, side_by_side
@@ -42,6 +41,7 @@ from ..solve.ridge import ridge
 from .evidence import kernel_variances, learn, learn_together, predicted, refined, relevance, start, sum_kernel
 from .plan import Plan
 from .policy import Policy, Seen
+from .terms import Parameters, Placement, SearchRows
 
 
 def search_rows(rows: Block, ranks: RankTransform, at: slice, k: int, policy: Policy) -> SearchRows:

@@ -30,9 +30,10 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 
 from .._types import BoolArray
-from ..model.terms import Additive, GaussianTerm, Laplace, Levels, Linear, SearchTerm
 from ..runtime.checks import number
 from ..runtime.rules import RULES, Rules
+from .product_terms import GaussianTerm, Laplace
+from .terms import Additive, Levels, Linear, SearchTerm
 
 __all__ = ["EFFORTS", "LEAST", "Policy", "between", "check_effort", "current_policy", "policy_context", "with_effort"]
 
