@@ -19,7 +19,7 @@ The weights of a stack are non-negative and sum to one. They are averaged over B
 from the exponential law), so that members between which the rows can hardly decide share the weight.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -99,8 +99,7 @@ def _between(p: Parameters, a: SearchRows, b: SearchRows, terms: Sequence[Search
 
 def learn(rows: SearchRows, begin: Parameters, policy: Policy, max_iter: int) -> Parameters:
     """Return the parameters that a climb of the evidence from `begin` reaches."""
-    objective = KernelEvidence(rows, begin, policy)
-    return objective.unravel(climb(objective, objective.ravel(begin), objective.bounds, max_iter, policy.least_gain))
+    return learn_together([rows], begin, policy, max_iter)
 
 
 def learn_together(samples: Sequence[SearchRows], begin: Parameters, policy: Policy, max_iter: int) -> Parameters:
@@ -115,13 +114,18 @@ def learn_together(samples: Sequence[SearchRows], begin: Parameters, policy: Pol
         return sum(values) / len(each), np.sum(gradients, axis=0) / len(each)
 
     def objective(vector: Array) -> tuple[float, Array]:
-        """Return the mean of all, half of them on a thread of their own."""
+        """Return the mean of all, half of them on a thread of their own where there are several."""
+        if len(each) == 1:
+            return each[0](vector)
         (a, of_a), (b, of_b) = side_by_side(lambda: mean_of(each[::2], vector), lambda: mean_of(each[1::2], vector))
         return a + b, of_a + of_b
 
-    return each[0].unravel(
-        climb(objective, each[0].ravel(begin), each[0].bounds, max_iter, (least / len(each), window))
-    )
+    def is_over(values: list[float]) -> bool:
+        """Return whether so many steps together gain too little, since a single one may be short, or time is up."""
+        return search_is_late() or (len(values) > window and values[-1 - window] - values[-1] < least / len(each))
+
+    first, options = each[0], {"maxcor": 20, "ftol": 1e-9, "maxls": 10}
+    return first.unravel(descent(objective, first.ravel(begin), first.bounds, max_iter, is_over, options))
 
 
 class KernelEvidence:
@@ -143,9 +147,8 @@ class KernelEvidence:
         self.bounds: list[tuple[float, float]] = []
         for name, q in self.layout:
             missing = q.name == "amplitude" and bool((begin[name][q.name] <= RULES.least_log_amplitude).all())
-            low, high = (RULES.least_log_amplitude, RULES.least_log_amplitude) if missing else (q.low, q.high)
-            pairs = zip(*(np.broadcast_to(end, q.start.shape).tolist() for end in (low, high)), strict=True)
-            self.bounds += pairs
+            ends = (RULES.least_log_amplitude,) * 2 if missing else (q.low, q.high)
+            self.bounds += zip(*(np.broadcast_to(end, q.start.shape).tolist() for end in ends), strict=True)
 
     def ravel(self, parameters: Parameters) -> Array:
         """Return the flat vector of these parameters."""
@@ -186,23 +189,23 @@ class KernelEvidence:
         return result + scale * float(self.prior @ away**2), flat + 2 * scale * self.prior * away
 
 
-def climb(
+def descent(
     objective: Callable[[Array], tuple[float, Array]],
     begin: Array,
     bounds: Sequence[tuple[float, float]],
     max_iter: int,
-    least_gain: tuple[float, int],
+    is_over: Callable[[list[float]], bool],
+    options: Mapping[str, float],
 ) -> Array:
-    """Return where the negative log evidence per row is low. A climb ends when so many steps together gain less than so
-    much, since a single one may be short, or when the search is late."""
+    """Return where L-BFGS gets in so many steps, each of which is shown as progress, unless the values after the steps
+    so far say that it is over."""
     values: list[float] = []
-    least, window = least_gain
 
-    def enough(intermediate_result: scipy.optimize.OptimizeResult) -> None:
-        """End the climb where its last steps gain too little or time is up."""
+    def step(intermediate_result: scipy.optimize.OptimizeResult) -> None:
+        """Note a step, and end the descent where it is over."""
         values.append(float(intermediate_result.fun))
         advance()
-        if search_is_late() or (len(values) > window and values[-1 - window] - values[-1] < least):
+        if is_over(values):
             raise StopIteration
 
     def unless_stopped(x: Array) -> tuple[float, Array]:
@@ -210,9 +213,9 @@ def climb(
         stop_if_asked()
         return objective(x)
 
-    options: Any = {"maxiter": max_iter, "maxcor": 20, "ftol": 1e-9, "maxls": 10}
+    every: Any = {"maxiter": max_iter, **options}
     result = scipy.optimize.minimize(
-        unless_stopped, begin, jac=True, method="L-BFGS-B", bounds=bounds, callback=enough, options=options
+        unless_stopped, begin, jac=True, method="L-BFGS-B", bounds=bounds, callback=step, options=every
     )
     advance(max_iter - len(values))  # those that were not needed
     return np.asarray(result.x)
@@ -258,27 +261,9 @@ def kernel_variances(kernels: Sequence[Array], Y: Array, weights: Array, begin: 
     begin = np.asarray(begin, np.float64).copy()
     begin[-1] = best_noise(_sum(kernels, begin), Y, weights)
     low, high = np.log(RULES.noise_variances)
-    taken: list[float] = []
-
-    def step(intermediate_result: scipy.optimize.OptimizeResult) -> None:
-        """End the descent when time is up."""
-        taken.append(float(intermediate_result.fun))
-        advance()
-        if fit_is_late():
-            raise StopIteration
-
-    options: Any = {"maxiter": steps}
-    result = scipy.optimize.minimize(
-        leave_one_out(kernels, Y, weights),
-        np.log(begin),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[RULES.factor_logs] * len(kernels) + [(low, high)],
-        callback=step,
-        options=options,
-    )
-    advance(steps - len(taken))
-    return np.asarray(np.exp(result.x))
+    bounds = [RULES.factor_logs] * len(kernels) + [(low, high)]
+    objective = leave_one_out(kernels, Y, weights)
+    return np.asarray(np.exp(descent(objective, np.log(begin), bounds, steps, lambda _: fit_is_late(), {})))
 
 
 def _sum(kernels: Sequence[Array], factors: Array) -> Array:
@@ -309,7 +294,6 @@ def leave_one_out(kernels: Sequence[Array], Y: Array, weights: Array) -> Callabl
 
     def objective(logs: Array) -> tuple[float, Array]:
         """Return the logarithm of the error, and its gradient."""
-        stop_if_asked()
         factors = np.exp(logs)
         K = _sum(kernels, factors)
         K[np.diag_indices(len(K))] += factors[-1] / weights
@@ -338,24 +322,19 @@ def convex_weights(predictions: Array, Y: Array, weights: Array, rng: np.random.
     combination leaves the mean and e its error, chance is worth about e / m per member, and the combination is shrunk
     towards the mean as much as that asks for: not noticeably where e is small beside s.
     """
-    shares = _averaged(predictions, Y, weights, rng, bootstraps, 0.0)
+    shares = shared_weights(predictions, Y, weights, rng, bootstraps)
     combined, mean, share = np.tensordot(shares, predictions, axes=1), predictions[-1], weights / weights.sum()
     left, moved = (float((share @ part**2).sum()) for part in (Y - combined, combined - mean))
     if moved == 0:
         return shares
-    return _averaged(predictions, Y, weights, rng, bootstraps, 3 * len(predictions) * left / (len(Y) * moved))
+    return shared_weights(predictions, Y, weights, rng, bootstraps, 3 * len(predictions) * left / (len(Y) * moved))
 
 
-def shared_weights(predictions: Array, Y: Array, weights: Array, rng: np.random.Generator, bootstraps: int) -> Array:
-    """Return weights for members none of which is to be preferred."""
-    return _averaged(predictions, Y, weights, rng, bootstraps, 0.0)
-
-
-def _averaged(
-    predictions: Array, Y: Array, weights: Array, rng: np.random.Generator, bootstraps: int, shrinkage: float
+def shared_weights(
+    predictions: Array, Y: Array, weights: Array, rng: np.random.Generator, bootstraps: int, shrinkage: float = 0.0
 ) -> Array:
     """Return the average over bootstraps of the weights with the least error, plus `shrinkage` times the mean squared
-    distance of the combination from the mean."""
+    distance of the combination from the mean; without it, no member is preferred."""
     total, mean = np.zeros(len(predictions)), predictions[-1]
     for _ in range(bootstraps):
         root = np.sqrt(weights * rng.exponential(size=len(weights)))[:, None]

@@ -163,47 +163,24 @@ class Policy:
         return number if number >= self.least_left_samples else 0, m
 
 
-# what a fit with next to no time takes
-LEAST: dict[str, Any] = {
-    "checked_rows": 300,
-    "draws": 1,
-    "joint_rows": 150,
-    "first_joint_rows": 120,
-    "joint_steps": (6, 3),
-    "left_samples": 0,
-    "weigh_rows": 150,
-    "variance_steps": 4,
-    "kernel_rows": (20_000, 600),
-    "layer_work": (1e10, 150, 300),
-    "fifths": (0, 0),
-    "bootstraps": 10,
+# sizes that differ from the fields of the policy: with next to no time, and by the efforts "fast" and "best"
+_SIZES: dict[str, tuple[Any, Any, Any]] = {
+    "checked_rows": (300, 1500, Policy.checked_rows),
+    "draws": (1, 1, 4),
+    "joint_rows": (150, 400, 1000),
+    "first_joint_rows": (120, 300, Policy.first_joint_rows),
+    "joint_steps": ((6, 3), (12, 10), (20, 25)),
+    "left_samples": (0, 0, Policy.left_samples),
+    "weigh_rows": (150, 400, 1000),
+    "variance_steps": (4, Policy.variance_steps, 12),
+    "kernel_rows": ((20_000, 600), (20_000, 6000), (44_000, 44_000)),
+    "layer_work": ((1e10, 150, 300), (1e11, 500, 1200), Policy.layer_work),
+    "fifths": ((0, 0), (60, 100), (400, 1000)),
+    "bootstraps": (10, Policy.bootstraps, Policy.bootstraps),
+    "hidden_rows": (0, 0, 1500),
 }
-
-EFFORTS: dict[str, dict[str, Any]] = {
-    "fast": {
-        "checked_rows": 1500,
-        "draws": 1,
-        "joint_rows": 400,
-        "first_joint_rows": 300,
-        "joint_steps": (12, 10),
-        "left_samples": 0,
-        "weigh_rows": 400,
-        "kernel_rows": (20_000, 6000),
-        "layer_work": (1e11, 500, 1200),
-        "fifths": (60, 100),
-    },
-    "balanced": {},
-    "best": {
-        "draws": 4,
-        "joint_rows": 1000,
-        "joint_steps": (20, 25),
-        "weigh_rows": 1000,
-        "variance_steps": 12,
-        "kernel_rows": (44_000, 44_000),
-        "fifths": (400, 1000),
-        "hidden_rows": 1500,
-    },
-}
+LEAST, _FAST, _BEST = ({name: sizes[k] for name, sizes in _SIZES.items()} for k in range(3))
+EFFORTS: dict[str, dict[str, Any]] = {"fast": _FAST, "balanced": {}, "best": _BEST}
 
 
 def with_effort(policy: Policy, effort: str | None) -> Policy:
