@@ -1,6 +1,5 @@
 """The first layer of the default: its parts, a linear term, and the prior variance of every feature."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -119,16 +118,12 @@ class Prior:
         """Return B T, or B T', with T the factors on the diagonal: from the features of the maps to those of unit
         variance, and back."""
         pieces, at = [], 0
-        for part, width in self._walk(transposed):
+        for part in self.parts:
+            width = part.n_features if transposed else sum(phi.n_features for _, phi in part.maps)
             piece = B[:, at : at + width]
             pieces.append(part.folded(piece) if transposed else part.scaled(piece))
             at += width
         return np.hstack(pieces if self.linear is None else [*pieces, B[:, at:] * self.linear])
-
-    def _walk(self, transposed: bool) -> Iterator[tuple[Part | SumPart, int]]:
-        """Return an iterator over the parts, each with its number of features, or of those of its maps."""
-        for part in self.parts:
-            yield part, part.n_features if transposed else sum(phi.n_features for _, phi in part.maps)
 
     def inputs(self, X: Array) -> Array:
         """Return X in the precision that sums over many rows are taken in."""

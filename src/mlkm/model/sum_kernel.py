@@ -19,7 +19,7 @@ from ..runtime.sizes import PIECE_COLUMNS, PIECE_ROWS
 from .features import JointMap, KernelMap
 from .kernel_maps import LinearMap
 from .machine import Machine
-from .transforms import BackTransform, RankTransform, TargetTransform
+from .transforms import BackTransform, RankTransform, TargetTransform, on_ranks
 
 
 def compressed(F: Array) -> Array:
@@ -42,7 +42,7 @@ class Term:
 
     def seen(self, X: Array) -> Array:
         """Return the rows of X as this kernel sees them."""
-        return X if self.ranks is None else self.ranks.forward(X).astype(X.dtype, copy=False)
+        return on_ranks(self.ranks, X)
 
     def at(self, X: Array, dtype: DTypeLike) -> KernelMap:
         """Return the map with its features at the rows of X; cosines stay as they are."""

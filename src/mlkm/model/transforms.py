@@ -210,6 +210,11 @@ class RankTransform:
         return RankTransform(tuple(knots), tuple(values))
 
 
+def on_ranks(ranks: RankTransform | None, X: Array) -> Array:
+    """Return the inputs on the scale of their ranks, in the precision of X, or as they are without ranks."""
+    return X if ranks is None else ranks.forward(X).astype(X.dtype, copy=False)
+
+
 def fit_rank_transform(X: Array, weights: Array, numbers: BoolArray | None = None) -> RankTransform:
     """Return the weighted mid-rank of each input that is a number, at no more than 256 of its values, standardised."""
     wanted = np.ones(X.shape[1], bool) if numbers is None else numbers

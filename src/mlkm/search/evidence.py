@@ -48,8 +48,7 @@ NOISE = Parameter("amplitude", np.array([-0.6]), low=-9.0, high=2.5, place=1)  #
 def start(rows: SearchRows, terms: Sequence[SearchTerm], wanted: Collection[str] | None = None) -> Parameters:
     """Return where a search begins: every term of about the same variance, scales that shrink with the number of
     inputs. Only the terms named are `wanted`; all are by default."""
-    names = [term.name for term in terms if wanted is None or term.name in wanted]
-    parameters = {term.name: term.start(rows, term.name in names) for term in terms}
+    parameters = {term.name: term.start(rows, wanted is None or term.name in wanted) for term in terms}
     return parameters | {"noise": {NOISE.name: NOISE.start}}
 
 

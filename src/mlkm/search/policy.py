@@ -183,10 +183,10 @@ LEAST, _FAST, _BEST = ({name: sizes[k] for name, sizes in _SIZES.items()} for k 
 EFFORTS: dict[str, dict[str, Any]] = {"fast": _FAST, "balanced": {}, "best": _BEST}
 
 
-def with_effort(policy: Policy, effort: str | None) -> Policy:
-    """Return the policy with the sizes of a named effort; fields that were replaced stay as they are, and without an
-    effort all do."""
-    return policy if effort is None else with_sizes(policy, EFFORTS[effort])
+def with_effort(policy: Policy, effort: str | float | None) -> Policy:
+    """Return the policy with the sizes of a named effort; fields that were replaced stay as they are, and without a
+    name all do."""
+    return with_sizes(policy, EFFORTS[effort]) if isinstance(effort, str) else policy
 
 
 def with_sizes(policy: Policy, sizes: dict[str, Any]) -> Policy:
