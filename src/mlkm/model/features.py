@@ -286,8 +286,7 @@ def as_orders(interactions: Interactions, d: int) -> tuple[int, ...]:
     ValueError: interactions must be 'full', a positive number of inputs or a tuple of these, ...; got 0.
     """
     given: list[Any] = list(interactions) if isinstance(interactions, (list, tuple)) else [interactions]
-    valid = all(_is_order(q) for q in given)
-    if not given or not valid:
+    if not given or not all(map(_is_order, given)):
         raise ValueError(
             "interactions must be 'full', a positive number of inputs or a tuple of these, as in (1, 2, 'full'); got"
             f" {brief(interactions)}."

@@ -281,10 +281,15 @@ def fewer_directions(directions: Array, X: Array) -> Array:
     """Return T with the leading directions in which the texts of the rows X differ: the others together have less than
     `RULES.lost_texts` of what texts add to the exponent, on average over pairs of rows."""
     F = along_texts(directions, X, np.float64)
-    values, V = np.linalg.eigh(np.cov(F, rowvar=False, ddof=0).reshape(F.shape[1], -1))
+    products = np.cov(F, rowvar=False, ddof=0).reshape(F.shape[1], -1)
+    return np.asarray(leading_directions(products, RULES.lost_texts).T @ directions)
+
+
+def leading_directions(products: Array, lost: float) -> Array:
+    """Return the eigenvectors of a matrix of products without those that have a share of up to `lost` together."""
+    values, V = np.linalg.eigh(products)
     values = np.maximum(values, 0)
-    leading = np.cumsum(values) > RULES.lost_texts * values.sum()
-    return np.asarray(V[:, leading].T @ directions)
+    return V[:, np.cumsum(values) > lost * values.sum()]
 
 
 def minus_half_squares(a: Array, b: Array) -> Array:

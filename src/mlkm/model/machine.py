@@ -113,11 +113,8 @@ def layer_shapes(
 
 def positions(machine: Machine, layer: int | None) -> list[int]:
     """Return the places of the matrices of a layer, or of all layers, in `flatten(machine.layers)`."""
-    sizes = [len(weights) for weights in machine.layers]
-    if layer is None:
-        return list(range(sum(sizes)))
-    start = sum(sizes[:layer])
-    return list(range(start, start + sizes[layer]))
+    layers = [l for l, weights in enumerate(machine.layers) for _ in weights]
+    return [place for place, l in enumerate(layers) if layer in (None, l)]
 
 
 def affine(W: Array, h: Array) -> Array:
@@ -264,21 +261,19 @@ class Features(Protocol):
     """Features whose products are summed over rows."""
 
     def inputs(self, X: Array) -> Array:
-        """Return X in the precision in which products of many rows are computed."""
+        """Return X in the precision in which products of many rows are computed: as it is, unless a class says
+        otherwise."""
+        return X
 
     def rows_of_features(self, X: Array) -> Array:
         """Return the features at every row of X, (n, D), in a new array."""
 
 
 @dataclass(frozen=True)
-class Columns:
+class Columns(Features):
     """Inputs themselves as features: the columns that are selected."""
 
     selected: BoolArray
-
-    def inputs(self, X: Array) -> Array:
-        """Return X as it is."""
-        return X
 
     def rows_of_features(self, X: Array) -> Array:
         """Return the selected columns of X."""
@@ -286,14 +281,10 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class LastInputs:
+class LastInputs(Features):
     """The inputs of the last layer of a machine, the layers below held fixed."""
 
     below: Machine
-
-    def inputs(self, X: Array) -> Array:
-        """Return X as it is."""
-        return X
 
     def rows_of_features(self, X: Array) -> Array:
         """Return the inputs of the last layer at every row of X."""

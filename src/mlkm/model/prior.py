@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import get_blas_funcs
 
 from .._types import Array
 from .features import JointMap, Map, Parts
@@ -66,8 +67,9 @@ class SumPart:
 
     def features(self, X: Array, out: Array) -> None:
         """Write features with unit prior variance to `out`."""
-        K = self.kernel.between(self.kernel.codes(X), self.kernel.codes(self.points.astype(X.dtype)), X.dtype)
-        _times_triangle(K, self.factor, out)
+        K, upper = self.kernel.matrix(X, self.points.astype(X.dtype)), self.factor.astype(X.dtype, copy=False)
+        (times_triangle,) = get_blas_funcs(("trmm",), (upper, K))
+        out[...] = times_triangle(1.0, upper.T, K.T, lower=1, overwrite_b=1).T
 
     def scales(self) -> Array | None:
         """Return the scales of the inputs, which are those of the kernel."""
@@ -134,11 +136,3 @@ class Prior:
         W = self.scaled(coefficients.T, transposed=True).T
         phi = JointMap(tuple(both for part in self.parts for both in part.maps))
         return Machine((phi,), ((np.vstack([W, intercept]),),), linear=self.linear is not None)
-
-
-def _times_triangle(F: Array, U: Array, out: Array, width: int = 500) -> None:
-    """Write F U to `out` for an upper triangular U, without most of the zeros."""
-    U = U.astype(F.dtype, copy=False)
-    for begin in range(0, len(U), width):
-        end = min(begin + width, len(U))
-        np.matmul(F[:, :end], U[:end, begin:end], out=out[:, begin:end])

@@ -17,18 +17,15 @@ from ..data import blocks
 from ..runtime.resources import stop_if_asked
 from ..runtime.sizes import PIECE_COLUMNS, PIECE_ROWS
 from .features import JointMap, KernelMap
-from .kernel_maps import LinearMap
+from .kernel_maps import LinearMap, leading_directions
 from .machine import Machine
 from .transforms import BackTransform, RankTransform, TargetTransform, on_ranks
 
 
 def compressed(F: Array) -> Array:
     """Return fewer columns with the same products of rows, to the precision of F: its leading principal directions."""
-    if F.shape[1] == 0:
-        return F
-    values, V = np.linalg.eigh((F.T @ F).astype(np.float64))
-    lost = np.cumsum(np.maximum(values, 0)) < np.finfo(F.dtype).eps * values.sum()
-    return F @ V[:, ~lost].astype(F.dtype)
+    V = leading_directions((F.T @ F).astype(np.float64), np.finfo(F.dtype).eps)
+    return np.asarray(F @ V.astype(F.dtype))
 
 
 @dataclass(frozen=True)

@@ -220,31 +220,28 @@ def descent(
     return np.asarray(result.x)
 
 
-def factor(A: Array) -> Array | None:
-    """Return the lower Cholesky factor of A; None where A is not positive definite. A is overwritten: symmetric in C
-    order, it is its own transpose in Fortran order, and LAPACK works in place."""
+def inverse(A: Array) -> tuple[Array, float] | None:
+    """Return the inverse of A and the logarithm of its determinant; None where A is not positive definite. A is
+    overwritten: symmetric in C order, it is its own transpose in Fortran order, and LAPACK works in place."""
     L, failed = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
-    return None if failed else L
-
-
-def inverse_of(L: Array) -> Array:
-    """Return the inverse of L L'. L is overwritten."""
+    if failed:
+        return None
+    # In one piece: NumPy 1.26 rounds the logarithms of a view otherwise where their place in memory is right behind it.
+    logdet = 2 * float(np.log(np.diag(L).copy()).sum())
     lower = lapack.dpotri(L, lower=1, overwrite_c=1)[0]  # its other triangle is zero
     full: Array = lower + lower.T
     full[np.diag_indices(len(full))] /= 2
-    return full
+    return full, logdet
 
 
 def gaussian_evidence(K: Array, Y: Array) -> tuple[float, Array]:
     """Return the negative log evidence of targets N(0, K), K with the noise on its diagonal, and its gradient in K. K
     is overwritten."""
     n, k = Y.shape
-    L = factor(K)
-    if L is None:
+    inverted = inverse(K)
+    if inverted is None:
         return FAILED_VALUE, np.zeros_like(K)
-    # In one piece: NumPy 1.26 rounds the logarithms of a view otherwise where their place in memory is right behind it.
-    logdet = 2 * float(np.log(np.diag(L).copy()).sum())
-    dK: Array = inverse_of(L)
+    dK, logdet = inverted
     alpha = dK @ Y
     value = 0.5 * (float(np.vdot(Y, alpha)) + k * logdet)
     if k > 1:
@@ -296,10 +293,10 @@ def leave_one_out(kernels: Sequence[Array], Y: Array, weights: Array) -> Callabl
         factors = np.exp(logs)
         K = _sum(kernels, factors)
         K[np.diag_indices(len(K))] += factors[-1] / weights
-        L = factor(K)
-        if L is None:
+        inverted = inverse(K)
+        if inverted is None:
             return FAILED_VALUE, np.zeros(len(logs))
-        C = inverse_of(L)
+        C, _ = inverted
         alpha, diagonal = C @ Y, np.diag(C).copy()[:, None]
         errors = alpha / diagonal
         value = float((weights @ errors**2).sum())

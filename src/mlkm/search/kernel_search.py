@@ -25,7 +25,7 @@ chi-squared, and the probability of one as large is known.
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.stats import chi2, rankdata
 from sklearn.preprocessing import PowerTransformer
 
 from .._types import Array, BoolArray, IntArray
@@ -218,8 +218,8 @@ def _looked_at(waves: list[Array], Y: Array, weights: Array, policy: Policy) -> 
 
 def _waves(X: Array, number: int) -> list[Array]:
     """Return cos(pi k u) of the inputs' ranks u in (0, 1): uncorrelated with variance 1/2 for every input."""
-    order = [np.argsort(np.argsort(tie_numbers(x), kind="stable"), kind="stable") for x in X.T]  # ties in row order
-    ranks = (np.stack(order, axis=1) + 0.5) / len(X)
+    order = [rankdata(tie_numbers(x), method="ordinal") for x in X.T]  # ties in row order
+    ranks = (np.stack(order, axis=1) - 0.5) / len(X)
     return [np.cos(np.pi * k * ranks) for k in range(1, number + 1)]
 
 

@@ -142,9 +142,10 @@ class Plan:
         widths = _widths(asked["widths"]) or (policy.descent_widths if by_descent else None)
         depth = 1 if widths is None else len(widths)
         solver = named or (Ridge() if depth == 1 else VariableProjection())
-        if named is not None:
-            named.check(depth)
-        scales, kernels, interactions = _per_layer(asked["scales"], depth), asked["kernels"], asked["interactions"]
+        solver.check(depth)
+        scales, kernels, interactions = asked["scales"], asked["kernels"], asked["interactions"]
+        by_layer = isinstance(scales, Geometric)
+        scales = tuple(scales.of_layers(depth) if by_layer else check.per_layer("scales", scales, depth))
         relevance, linear = (check.yes_no_auto(name, asked[name]) for name in ("relevance", "linear"))
         learned = is_auto(scales[0]) and bool(relevance) and not by_descent
         open_choices = widths is None and is_auto(kernels) and is_auto(interactions)
@@ -343,11 +344,6 @@ def _widths(widths: Any) -> tuple[int, ...] | None:
             f"widths must be 'auto' or positive whole numbers, one per layer, as in (256, 16); got {brief(widths)}."
         )
     return given
-
-
-def _per_layer(scales: Any, depth: int) -> tuple[Any, ...]:
-    """Return one scale per layer, not yet checked."""
-    return tuple(scales.of_layers(depth) if isinstance(scales, Geometric) else check.per_layer("scales", scales, depth))
 
 
 def _check_angles(scale: Array | None, origin: Array | float) -> None:

@@ -60,16 +60,14 @@ class Policy:
     leaders: int = 2  # most relevant inputs, together with which others are tested in pairs
 
     # --- the search for the kernels
-    draws: int = (
-        2  # searches whose kernels are summed: on transformed and on raw targets, on other rows where there are
-    )
+    # searches whose kernels are summed: on transformed and on raw targets, on other rows where there are
+    draws: int = 2
     least_transformed: int = 20  # rows from which on a power transform of targets is fitted
     spread: float = 3.0  # standard deviations to which transformed targets are held
     first_joint_rows: int = 400  # of a search's first climb, which goes most of the way; each evaluation is n^3
     joint_rows: int = 800  # rows of a search
-    left_samples: int = (
-        8  # of a second search, on what the first one left as residuals, where features stand for kernels
-    )
+    # samples of a second search, on what the first one left as residuals, where features stand for kernels
+    left_samples: int = 8
     least_left_samples: int = 2  # below which there is no second search: fewer have seen no more rows than the first
     gaps: int = 40_000_000  # distances of a search that are kept; fewer rows where inputs are many
     joint_steps: tuple[int, int] = (15, 15)  # of its climb by scales, and of the one that also turns directions
