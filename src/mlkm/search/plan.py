@@ -142,7 +142,8 @@ class Plan:
         widths = _widths(asked["widths"]) or (policy.descent_widths if by_descent else None)
         depth = 1 if widths is None else len(widths)
         solver = named or (Ridge() if depth == 1 else VariableProjection())
-        solver.check(depth)
+        if named is not None:
+            named.check(depth)
         scales, kernels, interactions = asked["scales"], asked["kernels"], asked["interactions"]
         by_layer = isinstance(scales, Geometric)
         scales = tuple(scales.of_layers(depth) if by_layer else check.per_layer("scales", scales, depth))
