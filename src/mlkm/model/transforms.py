@@ -17,6 +17,7 @@ their ranks.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -67,6 +68,16 @@ def interpolated(X: Array, knots: Iterable[Array], values: Iterable[Array]) -> A
     return np.stack([np.interp(x, k, v) if len(k) else x for x, k, v in columns], axis=-1)
 
 
+def slopes_between(
+    X: Array, knots: Iterable[Array], values: Iterable[Array], beyond: Literal["edge", "constant"]
+) -> Array:
+    """Return the slope of every column of X (..., d) between its knots; beyond them that at the edge, or constantly
+    0."""
+    columns = zip(np.moveaxis(X, -1, 0), knots, values, strict=True)
+    rises = ((x, k, np.pad(np.diff(v) / np.diff(k), 1, beyond)) for x, k, v in columns)
+    return np.stack([rise[np.searchsorted(k, x, side="right")] for x, k, rise in rises], axis=-1)
+
+
 @dataclass(frozen=True)
 class BackTransform:
     """A table for every output, from a prediction f of z to y: the mean of y and its standard deviation at knots of f,
@@ -87,12 +98,7 @@ class BackTransform:
 
     def slope(self, F: Array) -> Array:
         """Return dE[y]/df."""
-        rise = np.diff(self.means, axis=0) / np.diff(self.knots, axis=0)
-        columns = [
-            slopes[np.clip(np.searchsorted(knots, f, side="right") - 1, 0, len(slopes) - 1)]
-            for f, knots, slopes in zip(np.moveaxis(F, -1, 0), self.knots.T, rise.T, strict=True)
-        ]
-        return np.stack(columns, axis=-1)
+        return slopes_between(F, self.knots.T, self.means.T, "edge")
 
     def times(self, factor: float) -> "BackTransform":
         """Return the table of a factor times y."""
@@ -190,12 +196,7 @@ class RankTransform:
 
     def slopes(self, X: Array) -> Array:
         """Return the derivative of each transformed input at every row; 0 beyond the outer knots."""
-        result = np.zeros_like(X)
-        for j, (knots, values) in enumerate(zip(self.knots, self.values, strict=True)):
-            if len(knots) > 1:
-                rise = np.concatenate([[0], np.diff(values) / np.diff(knots), [0]])
-                result[:, j] = rise[np.searchsorted(knots, X[:, j], side="right")]
-        return result
+        return slopes_between(X, self.knots, self.values, "constant")
 
     def coarser(self, gap: float = 0.1) -> "RankTransform":
         """Return the same map with knots at least so far apart, but for the last: the first value of every other

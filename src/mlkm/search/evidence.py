@@ -40,7 +40,7 @@ from ..runtime.rules import RULES
 from ..runtime.sizes import FAILED_VALUE, LEAST_NOISE, UNIT_SUM_PENALTY
 from ..solve.ridge import best_on_grid
 from .policy import Policy
-from .terms import Linear, Parameter, Parameters, Placement, SearchRows, SearchTerm
+from .terms import Linear, Parameter, Parameters, Placement, SearchRows, SearchTerm, noise_variance
 
 NOISE = Parameter("amplitude", np.array([-0.6]), low=-9.0, high=2.5, place=1)  # of the noise
 
@@ -60,11 +60,6 @@ def refined(parameters: Parameters, terms: Sequence[SearchTerm]) -> Parameters:
 def relevance(p: Parameters, levels: BoolArray, terms: Sequence[SearchTerm]) -> Array:
     """Return the prior variance that moving one standardised input brings, or another level, over all terms."""
     return np.asarray(sum(term.relevance(p, levels) for term in terms))
-
-
-def noise_variance(p: Parameters) -> float:
-    """Return the variance of the noise."""
-    return float(np.exp(2 * p["noise"][NOISE.name][0]))
 
 
 def sum_kernel(p: Parameters, place: Placement, terms: Sequence[SearchTerm]) -> SumKernel:

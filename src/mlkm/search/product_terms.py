@@ -12,7 +12,7 @@ from .._types import Array, BoolArray
 from ..model.kernel_maps import GaussianMap, LaplaceMap, minus_half_squares
 from ..model.sum_kernel import Term
 from ..runtime.rules import RULES
-from .terms import Parameter, Parameters, Placement, SearchRows, SearchTerm, squares_of
+from .terms import Parameter, Parameters, Placement, SearchRows, SearchTerm, noise_variance, squares_of
 
 
 class ProductTerm(SearchTerm):
@@ -39,8 +39,7 @@ class ProductTerm(SearchTerm):
     def weighty(self, weights: Array, p: Parameters) -> Array:
         """Return the weights of inputs in the exponent, zero where the variance times the weight is lost in the noise:
         a large variance makes a small weight tell."""
-        noise = float(np.exp(2 * p["noise"]["amplitude"][0]))
-        return np.where(weights * self.variance(p) < RULES.unseen_share * noise, 0, weights)
+        return np.where(weights * self.variance(p) < RULES.unseen_share * noise_variance(p), 0, weights)
 
     def text_directions(self, p: Parameters, place: Placement) -> Array | None:
         """Return the directions of texts (q, d) that the kernel looks at, None where there are none."""

@@ -191,6 +191,11 @@ class SearchTerm(ABC):
         """Return what the term becomes in the fitted kernel, with points yet to be given."""
 
 
+def noise_variance(p: Parameters) -> float:
+    """Return the variance of the noise."""
+    return float(np.exp(2 * p["noise"]["amplitude"][0]))
+
+
 def squares_of(logs: Array) -> Array:
     """Return the squares of numbers whose logarithms are given, in float32."""
     result: Array = np.exp(2 * logs).astype(np.float32)
