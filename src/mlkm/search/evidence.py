@@ -20,7 +20,6 @@ from the exponential law), so that members between which the rows can hardly dec
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -80,15 +79,15 @@ def _between(p: Parameters, a: SearchRows, b: SearchRows, terms: Sequence[Search
     """Return the kernel between the rows of two searches; the ranks that terms may look at are in these rows."""
     d, texts = len(a.levels), a.text_of
     kinds = np.concatenate([np.where(a.levels, LEVEL, NUMBER), np.full(len(texts), TEXT)])
-    inputs = Inputs(kinds, np.concatenate([np.arange(d), d + texts]))
-    kernel = sum_kernel(p, Placement(inputs, np.arange(d), RankTransform((), ())), terms)
-    on_ranks = tuple(replace(term, ranks=None) for term in kernel.terms if term.ranks is not None)
-    on_inputs = replace(kernel, terms=tuple(term for term in kernel.terms if term.ranks is None))
-    K = on_inputs.matrix(np.hstack([a.X, *a.texts]), np.hstack([b.X, *b.texts]))
-    if on_ranks:
-        of_ranks = replace(kernel, terms=on_ranks, linear=None)
-        K += of_ranks.matrix(np.hstack([a.ranks, *a.texts]), np.hstack([b.ranks, *b.texts]))
-    return K
+    inputs, as_it_is = Inputs(kinds, np.concatenate([np.arange(d), d + texts])), (np.zeros(0),) * len(kinds)
+    kernel = sum_kernel(p, Placement(inputs, np.arange(d), RankTransform(as_it_is, as_it_is)), terms)
+
+    def codes(rows: SearchRows) -> list[Array]:
+        """Return the codes of the rows for every term, on inputs or ranks."""
+        seen = (rows.X if term.ranks is None else rows.ranks for term in kernel.every_term)
+        return [term.codes(np.hstack([X, *rows.texts])) for term, X in zip(kernel.every_term, seen, strict=True)]
+
+    return kernel.between(codes(a), codes(b), a.X.dtype)
 
 
 def learn(rows: SearchRows, begin: Parameters, policy: Policy, max_iter: int) -> Parameters:
@@ -119,7 +118,7 @@ def learn_together(samples: Sequence[SearchRows], begin: Parameters, policy: Pol
         return search_is_late() or (len(values) > window and values[-1 - window] - values[-1] < least / len(each))
 
     first, options = each[0], {"maxcor": 20, "ftol": 1e-9, "maxls": 10}
-    return first.unravel(descent(objective, first.ravel(begin), first.bounds, max_iter, is_over, options))
+    return first.unravel(minimise(objective, first.ravel(begin), first.bounds, max_iter, is_over, options))
 
 
 class KernelEvidence:
@@ -183,7 +182,7 @@ class KernelEvidence:
         return result + scale * float(self.prior @ away**2), flat + 2 * scale * self.prior * away
 
 
-def descent(
+def minimise(
     objective: Callable[[Array], tuple[float, Array]],
     begin: Array,
     bounds: Sequence[tuple[float, float]],
@@ -254,7 +253,7 @@ def kernel_variances(kernels: Sequence[Array], Y: Array, weights: Array, begin: 
     low, high = np.log(RULES.noise_variances)
     bounds = [RULES.factor_logs] * len(kernels) + [(low, high)]
     objective = leave_one_out(kernels, Y, weights)
-    return np.asarray(np.exp(descent(objective, np.log(begin), bounds, steps, lambda _: fit_is_late(), {})))
+    return np.asarray(np.exp(minimise(objective, np.log(begin), bounds, steps, lambda _: fit_is_late(), {})))
 
 
 def _sum(kernels: Sequence[Array], factors: Array) -> Array:
