@@ -68,26 +68,23 @@ def sum_kernel(p: Parameters, place: Placement, terms: Sequence[SearchTerm]) -> 
 
 
 def predicted(p: Parameters, rows: SearchRows, others: SearchRows, terms: Sequence[SearchTerm]) -> Array:
-    """Return what the fit to the rows of a search predicts at other rows."""
-    mean = rows.weights @ rows.Y / rows.weights.sum()
-    K = _between(p, rows, rows, terms)
-    K[np.diag_indices(len(K))] += (noise_variance(p) + LEAST_NOISE) / rows.weights
-    return np.asarray(mean + _between(p, others, rows, terms) @ scipy.linalg.solve(K, rows.Y - mean, assume_a="pos"))
-
-
-def _between(p: Parameters, a: SearchRows, b: SearchRows, terms: Sequence[SearchTerm]) -> Array:
-    """Return the kernel between the rows of two searches; the ranks that terms may look at are in these rows."""
-    d, texts = len(a.levels), a.text_of
-    kinds = np.concatenate([np.where(a.levels, LEVEL, NUMBER), np.full(len(texts), TEXT)])
+    """Return what the fit to the rows of a search predicts at other rows; the ranks that terms may look at are in these
+    rows."""
+    d, texts, dtype = len(rows.levels), rows.text_of, rows.X.dtype
+    kinds = np.concatenate([np.where(rows.levels, LEVEL, NUMBER), np.full(len(texts), TEXT)])
     inputs, as_it_is = Inputs(kinds, np.concatenate([np.arange(d), d + texts])), (np.zeros(0),) * len(kinds)
     kernel = sum_kernel(p, Placement(inputs, np.arange(d), RankTransform(as_it_is, as_it_is)), terms)
 
     def codes(rows: SearchRows) -> list[Array]:
-        """Return the codes of the rows for every term, on inputs or ranks."""
+        """Return the codes of rows for every term, on inputs or ranks."""
         seen = (rows.X if term.ranks is None else rows.ranks for term in kernel.every_term)
         return [term.codes(np.hstack([X, *rows.texts])) for term, X in zip(kernel.every_term, seen, strict=True)]
 
-    return kernel.between(codes(a), codes(b), a.X.dtype)
+    known, mean = codes(rows), rows.weights @ rows.Y / rows.weights.sum()
+    K = kernel.between(known, known, dtype)
+    K[np.diag_indices(len(K))] += (noise_variance(p) + LEAST_NOISE) / rows.weights
+    alpha = scipy.linalg.solve(K, rows.Y - mean, assume_a="pos")
+    return np.asarray(mean + kernel.between(codes(others), known, dtype) @ alpha)
 
 
 def learn(rows: SearchRows, begin: Parameters, policy: Policy, max_iter: int) -> Parameters:
