@@ -45,10 +45,9 @@ TERMS = ("tests/model/test_terms.py", "tests/model/test_table_kernels.py")
 MODULES: dict[str, tuple[str, ...]] = {
     "model.features": ("tests/model/test_features.py", "tests/model/test_kernels.py"),
     "model.machine": ("tests/model/test_machine.py",),
-    "model.terms.main_effects": TERMS,
-    "model.terms.gaussian": TERMS,
-    "model.terms.laplace": TERMS,
-    "model.terms.term": TERMS,
+    "model.kernel_maps": TERMS,
+    "search.terms": TERMS,
+    "search.product_terms": TERMS,
     "solve.descent": ("tests/solve/test_descent.py",),
     "solve.smoother": ("tests/solve/test_smoother.py", "tests/solve/test_variance.py"),
     "solve.dual": ("tests/solve/test_dual.py", "tests/solve/test_dual_matrix.py"),
@@ -62,7 +61,6 @@ MODULES: dict[str, tuple[str, ...]] = {
 ORDER_OF_PARAMETERS = "the order of parameters in the flat vector of a search changes rounding alone"
 SIZE_OF_BLOCK = "the height of a block changes time alone"
 BY_TIME = "a limit by time; fits on both sides of it agree"
-EMPTY = "an array without entries, whatever its shape"
 ONE = "there is one entry, which is the first and the last"
 ONE_LENGTH = "both are made with one length"
 LEVEL_MORE = "a level more, which no row has, adds a column of zeros"
@@ -70,49 +68,48 @@ LEVEL_MORE = "a level more, which no row has, adds a column of zeros"
 # a module, the line as it is mutated, and why no test can or need notice it
 EQUIVALENT: tuple[tuple[str, str, str], ...] = (
     (
-        "model.terms.main_effects",
+        "search.terms",
         'result = [Parameter("slope", np.full(d, -h / 2 - 1), place= 5)]',
         ORDER_OF_PARAMETERS,
     ),
-    ("model.terms.term", "place: int = -1", ORDER_OF_PARAMETERS),
-    ("model.terms.term", "return Prepared(rows, np.zeros(( 1, 0)))", EMPTY),
+    ("search.terms", "place: int = -1", ORDER_OF_PARAMETERS),
     (
-        "model.terms.term",
+        "model.kernel_maps",
         "few, tall = sizes <= INDICATOR_LEVELS, max( 2, CACHE_ENTRIES // max(len(b), 1))",
         SIZE_OF_BLOCK,
     ),
     (
-        "model.terms.term",
+        "model.kernel_maps",
         "few, tall = sizes <= INDICATOR_LEVELS, max(1, CACHE_ENTRIES // max(len(b), 2))",
         SIZE_OF_BLOCK,
     ),
     (
-        "model.terms.term",
+        "model.kernel_maps",
         "product: Array = X[:, seen].astype(dtype, copy=True) @ directions[:, seen].T.astype(dtype)",
         "a copy has the same numbers",
     ),
     (
-        "model.terms.term",
+        "model.kernel_maps",
         "sizes = 1 + np.maximum(codes_a.max(axis=0, initial=-1), codes_b.max(axis=0, initial=- 2))",
         "the maximum with the codes of the other rows is at least -1",
     ),
     (
-        "model.terms.term",
+        "model.kernel_maps",
         "sizes = 1 + np.maximum(codes_a.max(axis=0, initial=+1), codes_b.max(axis=0, initial=-1))",
         LEVEL_MORE,
     ),
     (
-        "model.terms.term",
+        "model.kernel_maps",
         "sizes = 1 + np.maximum(codes_a.max(axis=0, initial=-1), codes_b.max(axis=0, initial=+1))",
         LEVEL_MORE,
     ),
     (
-        "model.terms.term",
-        "values, V = np.linalg.eigh(np.cov(F, rowvar=False, ddof= -1).reshape(F.shape[1], -1))",
+        "model.kernel_maps",
+        "products = np.cov(F, rowvar=False, ddof= -1).reshape(F.shape[1], -1)",
         "eigenvalues are compared with their own sum",
     ),
     (
-        "model.terms.laplace",
+        "model.kernel_maps",
         "if self.texts is not None and (self.texts.any() or  exponents):",
         "texts without a direction add zeros",
     ),

@@ -3,10 +3,10 @@
 import numpy as np
 
 from mlkm.data import plain_rows
-from mlkm.model.terms import Placement, SearchRows
 from mlkm.model.transforms import fit_rank_transform
 from mlkm.search.evidence import refined, start, sum_kernel
 from mlkm.search.policy import default_terms
+from mlkm.search.terms import Placement, SearchRows
 
 TERMS = default_terms(4)
 

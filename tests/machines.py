@@ -23,6 +23,14 @@ def random_machine(rng, d=3, widths=(5, 4), n_outputs=1, residual=False, skip=Fa
     return Machine(maps, layers, residual, skip, linear)
 
 
+def jacobian(factors):
+    """The dense n x p Jacobian from its factors."""
+    ones = [np.hstack([H, np.ones((len(H), 1))]) for H, _ in factors]
+    return np.hstack(
+        [(H[:, :, None] * G[:, None, :]).reshape(len(H), -1) for H, (_, G) in zip(ones, factors, strict=True)]
+    )
+
+
 def training_data(machine, X, Y, weights=None):
     """The rows as solvers take them."""
     return training_rows(plain_rows(X, Y, weights), machine.maps[0])

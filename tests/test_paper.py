@@ -7,7 +7,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from machines import random_machine
+from machines import jacobian, random_machine
 from paper import data, systems
 from paper.__main__ import main
 from paper.data import AVAILABLE, AVAILABLE_CODED, CODED, WRITTEN, example1, example2, example3, example4
@@ -23,7 +23,7 @@ from paper.tables import comparison, number, to_markdown, with_error
 from sklearn.dummy import DummyRegressor
 
 from mlkm.datasets import example1_truth
-from mlkm.model.machine import forward, jacobian, output_factors
+from mlkm.model.machine import forward, output_factors
 
 
 @pytest.mark.slow

@@ -1,7 +1,8 @@
 """The regressors: validate, call, store."""
 
 from collections.abc import Sequence
-from typing import Literal, Self, TypeAlias
+from inspect import cleandoc
+from typing import Literal, Self, TypeAlias, TypeVar
 
 from numpy.typing import ArrayLike
 from sklearn.base import clone
@@ -22,6 +23,7 @@ from .search.plan import Plan
 from .solve import GradientDescent, Solver
 
 Auto: TypeAlias = Literal["auto"]
+Model = TypeVar("Model", bound="_MultiLayer")
 
 
 class RandomFeatureRidge(Incremental):
@@ -120,7 +122,74 @@ class RandomFeatureRidge(Incremental):
 
 
 class _MultiLayer(KernelMachine):
-    """Constructor, `fit` and `refit` of MLKM and RKM, which differ in the machine only."""
+    """Constructor, `fit` and `refit` of MLKM and RKM, which differ in the machine only.
+
+    Parameters
+    ----------
+    widths : sequence of int or "auto", default="auto"
+        D_1..D_L, the number of random features of each layer; `(256, 16)` is the paper's d-256-16-1. "auto" is one
+        layer whose features are kernels at all training rows: smooth ones on learned directions and a rough one on
+        ranks, each input with relevances of its own.
+    kernels : str, kernel, sequence of these or "auto", default="auto"
+        One kernel for all layers or one per layer: "gaussian", "matern", "laplacian", "cauchy" or an object of
+        `mlkm.kernels`.
+    scales : float, sequence, `Geometric` or "auto", default="auto"
+        gamma of each layer: it multiplies the frequencies, so the length scale is 1/gamma. A given scale of layer 1 is
+        in the units of X as given (one number, or one per input); "auto" learns it on standardised inputs. Deeper
+        layers take 1/sqrt(D_l).
+    interactions : "full", int, tuple or "auto", default="auto"
+        How many inputs one feature of layer 1 sees: 1, 2, "full", or a tuple of these. "auto" has single inputs
+        and all of them together, with amplitudes learned by the evidence.
+    relevance : bool or "auto", default="auto"
+        Whether every input gets scales and amplitudes of its own in layer 1, learned by the evidence of some
+        hundred rows; False uses one scale for all, chosen by leave-one-out.
+    linear : bool or "auto", default="auto"
+        Whether the last layer also sees the inputs.
+    penalty : float, "auto" or "cv", default="auto"
+        lambda, the weight of |W|^2 beside the mean squared error, on standardised inputs and targets. "auto" chooses it
+        by exact leave-one-out in closed form, and is 1e-4 for descent; "cv" is five-fold cross-validation.
+    cv : None, "rotate", int, splitter or iterable of splits, default=None
+        None trains all layers on all rows. "rotate" is the paper's cross-fitting: one part of the rows per layer, L
+        rotations, their average. With a splitter, its test folds are the parts.
+    solver : solver, "auto", "ridge", "projection" or "gradient", default="auto"
+        How the weights are found: an object of `mlkm.solvers` with settings of its own, or its short name. `Ridge()` is
+        the closed form of a single layer; `VariableProjection()` trains hidden layers, the last layer exact;
+        `GradientDescent()` is the paper's descent. "auto" takes the first for one layer and the second for more.
+    effort : "fast", "balanced", "best" or a number of seconds, default="balanced"
+        How much time the default takes: the rows and the number of searches, the rows that are solved on, and whether
+        hidden layers are tried beside the kernels. With a number these are as large, up to those of "best", as the
+        estimate of their time (`estimate_cost`) allows, and a search that is late ends where it is; the result then
+        depends on the speed of the machine. Fits of given `widths` take as long as they take.
+    categorical_features : "from_dtype", None, names, places or a mask, default="from_dtype"
+        Columns that are categories though they hold numbers. Words, pandas' and polars' categories and enumerations are
+        categories by themselves; "from_dtype" and None add none.
+    n_jobs : int or None, default=None
+        Rotations run side by side. The result does not depend on it.
+    verbose : 0, 1 or callable, default=0
+        1 shows on stderr how far a fit is; a function gets every `mlkm.Event`, from whichever thread it comes, one at a
+        time. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of features, initial weights, splits and mini-batches.
+
+    Attributes
+    ----------
+    machines_ : tuple of Machine
+        One per rotation; the prediction is their average.
+    n_iter_ : int
+        Epochs run.
+    loss_curve_ : list of float
+        The overall loss after each epoch, for targets of variance 1.
+    loo_error_ : float
+        Mean squared leave-one-out error, in squared units of y. Where the scale of layer 1 is learned and there are
+        up to 1000 rows, it is the error on held-out rows that neither the search nor the fit has used. With more rows,
+        with given scales and by descent, features are held fixed, also those of trained hidden layers, which makes it
+        too small if these overfit; it is exact for one layer of a given scale.
+    penalty_, scales_, widths_ : float, tuple, tuple
+        What was used; scales of layer 1 are for standardised inputs.
+    feature_relevance_ : array of shape (d,)
+        How much each column matters, summing to 1: the mean squared gradient of the fit along each standardised input,
+        and in tables with categories or missing values the mean squared change when a row takes a column from another.
+    """
 
     _residual = False
 
@@ -244,80 +313,18 @@ class _MultiLayer(KernelMachine):
         return Plan.parse(vars(self), residual=self._residual, landmarks=True)
 
 
-_PARAMETERS = """
-    Parameters
-    ----------
-    widths : sequence of int or "auto", default="auto"
-        D_1..D_L, the number of random features of each layer; `(256, 16)` is the paper's d-256-16-1. "auto" is one
-        layer whose features are kernels at all training rows: smooth ones on learned directions and a rough one on
-        ranks, each input with relevances of its own.
-    kernels : str, kernel, sequence of these or "auto", default="auto"
-        One kernel for all layers or one per layer: "gaussian", "matern", "laplacian", "cauchy" or an object of
-        `mlkm.kernels`.
-    scales : float, sequence, `Geometric` or "auto", default="auto"
-        gamma of each layer: it multiplies the frequencies, so the length scale is 1/gamma. A given scale of layer 1 is
-        in the units of X as given (one number, or one per input); "auto" learns it on standardised inputs. Deeper
-        layers take 1/sqrt(D_l).
-    interactions : "full", int, tuple or "auto", default="auto"
-        How many inputs one feature of layer 1 sees: 1, 2, "full", or a tuple of these. "auto" has single inputs
-        and all of them together, with amplitudes learned by the evidence.
-    relevance : bool or "auto", default="auto"
-        Whether every input gets scales and amplitudes of its own in layer 1, learned by the evidence of some
-        hundred rows; False uses one scale for all, chosen by leave-one-out.
-    linear : bool or "auto", default="auto"
-        Whether the last layer also sees the inputs.
-    penalty : float, "auto" or "cv", default="auto"
-        lambda, the weight of |W|^2 beside the mean squared error, on standardised inputs and targets. "auto" chooses it
-        by exact leave-one-out in closed form, and is 1e-4 for descent; "cv" is five-fold cross-validation.
-    cv : None, "rotate", int, splitter or iterable of splits, default=None
-        None trains all layers on all rows. "rotate" is the paper's cross-fitting: one part of the rows per layer, L
-        rotations, their average. With a splitter, its test folds are the parts.
-    solver : solver, "auto", "ridge", "projection" or "gradient", default="auto"
-        How the weights are found: an object of `mlkm.solvers` with settings of its own, or its short name. `Ridge()` is
-        the closed form of a single layer; `VariableProjection()` trains hidden layers, the last layer exact;
-        `GradientDescent()` is the paper's descent. "auto" takes the first for one layer and the second for more.
-    effort : "fast", "balanced", "best" or a number of seconds, default="balanced"
-        How much time the default takes: the rows and the number of searches, the rows that are solved on, and whether
-        hidden layers are tried beside the kernels. With a number these are as large, up to those of "best", as the
-        estimate of their time (`estimate_cost`) allows, and a search that is late ends where it is; the result then
-        depends on the speed of the machine. Fits of given `widths` take as long as they take.
-    categorical_features : "from_dtype", None, names, places or a mask, default="from_dtype"
-        Columns that are categories though they hold numbers. Words, pandas' and polars' categories and enumerations are
-        categories by themselves; "from_dtype" and None add none.
-    n_jobs : int or None, default=None
-        Rotations run side by side. The result does not depend on it.
-    verbose : 0, 1 or callable, default=0
-        1 shows on stderr how far a fit is; a function gets every `mlkm.Event`, from whichever thread it comes, one at a
-        time. The result does not depend on it.
-    random_state : int, RandomState or None, default=None
-        Seed of features, initial weights, splits and mini-batches.
-
-    Attributes
-    ----------
-    machines_ : tuple of Machine
-        One per rotation; the prediction is their average.
-    n_iter_ : int
-        Epochs run.
-    loss_curve_ : list of float
-        The overall loss after each epoch, for targets of variance 1.
-    loo_error_ : float
-        Mean squared leave-one-out error, in squared units of y. Where the scale of layer 1 is learned and there are
-        up to 1000 rows, it is the error on held-out rows that neither the search nor the fit has used. With more rows,
-        with given scales and by descent, features are held fixed, also those of trained hidden layers, which makes it
-        too small if these overfit; it is exact for one layer of a given scale.
-    penalty_, scales_, widths_ : float, tuple, tuple
-        What was used; scales of layer 1 are for standardised inputs.
-    feature_relevance_ : array of shape (d,)
-        How much each column matters, summing to 1: the mean squared gradient of the fit along each standardised input,
-        and in tables with categories or missing values the mean squared change when a row takes a column from another.
-"""
+def _with_parameters(model: type[Model]) -> type[Model]:
+    """Return a class whose docstring has the parameters and attributes of `_MultiLayer` before its examples."""
+    summary, heading, examples = cleandoc(model.__doc__ or "").partition("Examples\n")
+    _, first, sections = cleandoc(_MultiLayer.__doc__ or "").partition("Parameters\n")
+    model.__doc__ = f"{summary}{first}{sections}\n\n{heading}{examples}"
+    return model
 
 
+@_with_parameters
 class MLKMRegressor(_MultiLayer):
-    """Multi-Layer Kernel Machine: f(x) = W_L phi_L(... W_1 phi_1(x)), phi_l random features, W_l trained."""
+    """Multi-Layer Kernel Machine: f(x) = W_L phi_L(... W_1 phi_1(x)), phi_l random features, W_l trained.
 
-    __doc__ = f"""{__doc__}
-{_PARAMETERS}
     Examples
     --------
     >>> from mlkm import MLKMRegressor
@@ -329,11 +336,10 @@ class MLKMRegressor(_MultiLayer):
     """
 
 
+@_with_parameters
 class RKMRegressor(_MultiLayer):
-    """Residual Kernel Machine: layers T_l(z) = W_l^(2) phi_l(u) + u with u = W_l^(1) z, then a linear map."""
+    """Residual Kernel Machine: layers T_l(z) = W_l^(2) phi_l(u) + u with u = W_l^(1) z, then a linear map.
 
-    __doc__ = f"""{__doc__}
-{_PARAMETERS}
     Examples
     --------
     >>> from mlkm import RKMRegressor

@@ -52,10 +52,9 @@ class _Callable:
         """Return the matrix K(x_i, y_j), or the number K(x, y) for two vectors."""
         X = finite_array("X", X, "a vector or a table", (None,), (None, None))
         Y = finite_array("Y", Y, "a vector or a table as wide as X", (*(None,) * (X.ndim - 1), X.shape[-1]))
-        if X.ndim == 1:
-            value: Array = self.matrix(X[None], Y[None])[0, 0]
-            return value
-        return self.matrix(X, Y)
+        K = self.matrix(np.atleast_2d(X), np.atleast_2d(Y))
+        value: Array = K[0, 0] if X.ndim == 1 else K
+        return value
 
     def matrix(self, X: Array, Y: Array) -> Array:
         """Return the matrix K(x_i, y_j)."""

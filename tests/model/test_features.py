@@ -11,7 +11,7 @@ import pytest
 from mlkm import RandomFeatureRidge, RandomFeatures, config_context
 from mlkm.kernels import Matern, as_kernel
 from mlkm.model.features import FeatureMap, JointMap, as_orders, draw_features
-from mlkm.model.terms import GaussianMap
+from mlkm.model.kernel_maps import GaussianMap
 from mlkm.model.transforms import fit_rank_transform
 
 KERNELS = ["gaussian", "matern", "laplacian", "cauchy"]

@@ -10,8 +10,9 @@ from mlkm import MLKMRegressor, RKMRegressor
 from mlkm.data import InputRange, plain_rows
 from mlkm.data.preparation import stats_of
 from mlkm.datasets import make_example1, make_example2
+from mlkm.model.kernel_maps import GaussianMap
 from mlkm.model.machine import predict
-from mlkm.model.terms import GaussianMap, Term
+from mlkm.model.sum_kernel import Term
 from mlkm.search.evidence import (
     KernelEvidence,
     best_noise,
@@ -91,8 +92,8 @@ def test_the_evidence_without_a_laplacian_term_is_that_of_next_to_none():
     without = start(searched(rows), TERMS, ("additive", "gaussian", "linear"))
     nearly = without | {"laplace": without["laplace"] | {"amplitude": without["laplace"]["amplitude"] + 1e-9}}
     short, long = (KernelEvidence(searched(rows), p, Policy()) for p in (without, nearly))
-    assert [term.name for term, _ in short.terms] == ["additive", "gaussian", "linear"]
-    assert [term.name for term, _ in long.terms] == ["additive", "gaussian", "laplace", "linear"]
+    assert [term.name for term in short.terms] == ["additive", "gaussian", "linear"]
+    assert [term.name for term in long.terms] == ["additive", "gaussian", "laplace", "linear"]
     at = short.ravel(without)
     (value, gradient), (exact, of_exact) = short(at), long(at)
     assert value == pytest.approx(exact, abs=1e-6)

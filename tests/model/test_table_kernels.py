@@ -7,12 +7,12 @@ from mixed_table import mixed
 
 from mlkm import MLKMRegressor
 from mlkm.data import LEVEL, NUMBER, TEXT, Block, Inputs
+from mlkm.model.kernel_maps import along_texts, fewer_directions, minus_half_squares
 from mlkm.model.machine import predict
-from mlkm.model.terms import Additive, Placement, SearchRows
-from mlkm.model.terms.term import along_texts, fewer_directions, minus_half_squares
 from mlkm.model.transforms import fit_rank_transform
 from mlkm.search.evidence import KernelEvidence, predicted, refined, start, sum_kernel
 from mlkm.search.policy import Policy
+from mlkm.search.terms import Additive, Placement, SearchRows
 from mlkm.solve.smoother import loo_residuals
 
 

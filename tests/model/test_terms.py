@@ -10,18 +10,18 @@ from kernel_rows import TERMS, moved
 from mlkm import MLKMRegressor
 from mlkm.data import LEVEL, NUMBER, TEXT, Inputs
 from mlkm.model.features import PointMap
+from mlkm.model.kernel_maps import fewer_directions, less_unlike, minus_half_squares
 from mlkm.model.machine import predict
-from mlkm.model.sum_kernel import SumKernel
-from mlkm.model.terms import Parameter, Placement, Prepared, SearchRows, SearchTerm, Term, Values
-from mlkm.model.terms.term import fewer_directions, less_unlike, minus_half_squares
+from mlkm.model.sum_kernel import SumKernel, Term
 from mlkm.model.transforms import fit_rank_transform
 from mlkm.search.evidence import refined, start
 from mlkm.search.policy import default_terms
+from mlkm.search.terms import Parameter, Placement, SearchRows, SearchTerm
 
 OMEGA = 12.0
 
 
-# What a new kernel is: one file with a map and a term of the search, here K = exp(-sum_j s_j^2 (1 - cos omega x_j)).
+# What a new kernel is: a map and a term of the search, here K = exp(-sum_j s_j^2 (1 - cos omega x_j)).
 
 
 def circle(X):
@@ -53,18 +53,18 @@ class Periodic(SearchTerm):
         d = rows.X.shape[1]
         return [Parameter("amplitude", np.array([-0.7])), Parameter("scale", np.full(d, -np.log(d) / 2), "scale")]
 
-    def prepare(self, rows, begin):
+    def apart(self, rows):
         apart = 1 - np.cos(OMEGA * (rows.X.T[:, :, None] - rows.X.T[:, None]))
         apart[rows.levels] = 0
-        return Prepared(rows, apart.reshape(len(apart), -1))
+        return apart.reshape(len(apart), -1)
 
-    def evaluate(self, p, on):
-        m = len(on.rows.X)
-        return Values(dense=(self.variance(p) * np.exp(-np.exp(2 * p["periodic"]["scale"]) @ on.fixed).reshape(m, m),))
+    def evaluate(self, p, rows):
+        m, exponent = len(rows.X), np.exp(2 * p["periodic"]["scale"]) @ self.apart(rows)
+        return self.variance(p) * np.exp(-exponent).reshape(m, m)
 
-    def gradient(self, p, on, at, dF, dK):
-        Q = dK * at.dense[0]
-        scale = -2 * np.exp(2 * p["periodic"]["scale"]) * (on.fixed @ Q.ravel())
+    def gradient(self, p, rows, values, slope):
+        Q = slope * values
+        scale = -2 * np.exp(2 * p["periodic"]["scale"]) * (self.apart(rows) @ Q.ravel())
         return {"periodic": {"amplitude": np.array([2 * Q.sum()]), "scale": scale}}
 
     def relevance(self, p, levels):
@@ -97,8 +97,9 @@ def parameters(rows):
     return p
 
 
-def kernel_of(values, m):
-    return sum((F @ F.T for F in values.features), np.zeros((m, m))) + sum(values.dense)
+def kernel_of(term, p, rows):
+    values = term.evaluate(p, rows)
+    return values @ values.T if term.has_features else values
 
 
 @each
@@ -108,14 +109,13 @@ def test_the_gradient_of_a_term_is_that_of_differences(term):
     p, m, step = parameters(rows), len(rows.X), 1e-2
     A = np.random.default_rng(2).standard_normal((m, m))
     A += A.T
-    on = term.prepare(rows, p)
-    at = term.evaluate(p, on)
-    gradient = term.gradient(p, on, at, [2 * A @ F for F in at.features], A)
+    values = term.evaluate(p, rows)
+    gradient = term.gradient(p, rows, values, 2 * A @ values if term.has_features else A)
     assert {name for own in gradient.values() for name in own} >= {q.name for q in term.parameters(rows)}
 
     def objective(owner, name, k, move):
         there = p | {owner: p[owner] | {name: p[owner][name] + move * (np.arange(p[owner][name].size) == k)}}
-        return np.vdot(A, kernel_of(term.evaluate(there, on), m))
+        return np.vdot(A, kernel_of(term, there, rows))
 
     for owner, name in ((owner, name) for owner, own in gradient.items() for name in own):
         limits = next((q for q in term.parameters(rows) if q.name == name), Parameter(name, np.zeros(1)))
@@ -130,8 +130,7 @@ def test_the_fitted_term_is_the_one_that_was_searched(term):
     X, place, rows = rows_of_every_kind()
     p = parameters(rows)
     kernel = SumKernel(tuple(term.fitted(p, place)), term.slopes(p, place) if term.name == "linear" else None)
-    expected = kernel_of(term.evaluate(p, term.prepare(rows, p)), len(X))
-    np.testing.assert_allclose(kernel.matrix(X, X), expected, atol=2e-3)
+    np.testing.assert_allclose(kernel.matrix(X, X), kernel_of(term, p, rows), atol=2e-3)
 
 
 @each
@@ -261,7 +260,7 @@ def periodic_rows(n=240):
     return X, np.tanh(3 * np.sin(OMEGA * X[:, 0])) + 0.5 * X[:, 1], gap
 
 
-def test_a_kernel_joins_the_default_by_its_file_and_one_line(monkeypatch):
+def test_a_kernel_joins_the_default_by_its_map_its_term_and_one_line(monkeypatch):
     """The search gives it variance where the truth is periodic, the fit goes on where no row was, and the rest of the
     package takes it as it comes."""
     X, y, gap = periodic_rows()

@@ -85,7 +85,7 @@ def test_between_two_efforts():
 
 def test_fields_that_were_replaced_stay():
     with policy_context(Policy(draws=3)):
-        assert Plan.parse({"effort": 0.01}, landmarks=True).policy_for(100, 4).draws == 3
+        assert Plan.parse({"effort": 0.01}, landmarks=True).sized(100, 4).policy.draws == 3
 
 
 def test_a_search_that_is_late_ends_with_what_it_has(monkeypatch):

@@ -11,8 +11,8 @@ from mlkm.data import plain_rows
 from mlkm.datasets import make_example1, make_example2
 from mlkm.kernels import Gaussian
 from mlkm.model.features import JointMap, draw_features
+from mlkm.model.kernel_maps import LaplaceMap
 from mlkm.model.machine import Machine, layer_shapes
-from mlkm.model.terms import LaplaceMap
 from mlkm.model.transforms import fit_rank_transform
 from mlkm.solve import VariableProjection
 from mlkm.solve.projection import project, reduced_objective

@@ -10,12 +10,12 @@ from sklearn.model_selection import KFold
 from mlkm import MLKMRegressor, RandomFeatureRidge
 from mlkm.data import Inputs, distinct_rows, plain_rows
 from mlkm.datasets import make_example1, make_example2, make_example3, make_example4
-from mlkm.model.terms import Additive, Placement, SearchRows
 from mlkm.model.transforms import fit_rank_transform
 from mlkm.search.evidence import gaussian_evidence
 from mlkm.search.kernel_search import select_inputs, still_telling, telling_inputs
 from mlkm.search.plan import Plan
 from mlkm.search.policy import Policy, policy_context
+from mlkm.search.terms import Additive, Placement, SearchRows
 
 PLAN = Plan.parse({}, landmarks=True).at(d=30)
 

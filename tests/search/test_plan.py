@@ -165,13 +165,13 @@ def test_the_data_decide_scales_orders_and_origin():
 
 
 def test_policy_is_that_in_force_with_the_sizes_of_the_effort():
-    assert parse().policy_for(100, 3) == Policy()
-    assert parse(effort="best").policy_for(100, 3) == with_effort(Policy(), "best")
+    assert parse().sized(100, 3).policy == Policy()
+    assert parse(effort="best").sized(100, 3).policy == with_effort(Policy(), "best")
     with policy_context(replace(Policy(), draws=7)):
         assert parse(effort="fast").sized(100, 3).policy == with_effort(Policy(draws=7), "fast")
     for effort in ("best", 1.0, 1e5):
         solver = Kernels(max_rows=20_000)
-        assert parse(effort=effort, solver=solver).policy_for(50_000, 3).kernel_rows == (20_000, 20_000)
+        assert parse(effort=effort, solver=solver).sized(50_000, 3).policy.kernel_rows == (20_000, 20_000)
 
 
 def test_a_time_has_a_deadline_and_a_name_has_none():

@@ -7,9 +7,9 @@ import pytest
 from kernel_rows import TERMS, searched
 
 from mlkm.data import plain_rows
+from mlkm.model.kernel_maps import GaussianMap
 from mlkm.model.machine import predict
-from mlkm.model.sum_kernel import SumKernel
-from mlkm.model.terms import GaussianMap, Term
+from mlkm.model.sum_kernel import SumKernel, Term
 from mlkm.search.evidence import learn, learn_together, start
 from mlkm.search.kernel_features import shared
 from mlkm.search.kernel_search import LearnedKernel, with_residual_search

@@ -4,13 +4,13 @@ import pickle
 
 import numpy as np
 import pytest
-from machines import random_machine
+from machines import jacobian, random_machine
 from sklearn.base import clone
 from sklearn.datasets import make_friedman1
 
 from mlkm import MLKMRegressor, RandomFeatureRidge, RKMRegressor
 from mlkm.data import plain_rows
-from mlkm.model.machine import forward, jacobian, output_factors, predict
+from mlkm.model.machine import forward, output_factors, predict
 from mlkm.solve import GradientDescent
 from mlkm.solve.smoother import Dual, Primal
 from mlkm.solve.tangent import Tangent, factorised

@@ -22,8 +22,7 @@ from ..conformal import bands, calibration, online, quantile, rank, regressor, r
 from ..data import level_encoding, preparation, rows
 from ..data.tables import columns, reading
 from ..fit import fitted
-from ..model import features, machine, prior, scales, sum_kernel, transforms
-from ..model.terms import gaussian, laplace, main_effects, term
+from ..model import features, kernel_maps, machine, prior, scales, sum_kernel, transforms
 from ..runtime.records import RefusedError, check_values, record
 from ..search import kernel_search, policy
 from ..solve import closed_form, gradient, projection, stack, sums, uncertainty
@@ -43,20 +42,20 @@ _DATA: dict[type, dict[str, str]] = {
     fitted.Fit: {},
     scores.FittedRegressor: {},
     kernels.Gaussian: {},
-    gaussian.GaussianMap: {"points": "Md", "matrix": "rd", "unlike": "d", "texts": "qd"},
+    kernel_maps.GaussianMap: {"points": "Md", "matrix": "rd", "unlike": "d", "texts": "qd"},
     scales.Geometric: {},
     preparation.InputRange: dict.fromkeys(("low", "high", "clip_low", "clip_high", "numbers"), "d"),
     columns.Inputs: {"kinds": "d", "owners": "d"},
     features.JointMap: {},
     resampling.JackknifeBand: {"fit_of_row": "n", "least": "k"},
-    laplace.LaplaceMap: {"points": "Md", "relevance": "d", "unlike": "d", "texts": "qd"},
+    kernel_maps.LaplaceMap: {"points": "Md", "relevance": "d", "unlike": "d", "texts": "qd"},
     kernels.Laplacian: {},
     machine.LastInputs: {},
     kernel_search.LearnedKernel: {},
-    main_effects.LevelMap: {"points": "Md", "variances": "d"},
+    kernel_maps.LevelMap: {"points": "Md", "variances": "d"},
     level_encoding.LevelNumbers: {},
     level_encoding.LevelValues: {"values": "Lr", "unseen": "r"},
-    main_effects.LinearMap: {"slopes": "d"},
+    kernel_maps.LinearMap: {"slopes": "d"},
     transforms.BackTransform: {"knots": "qk", "means": "qk", "deviations": "qk"},
     machine.Machine: {},
     kernels.Matern: {},
@@ -81,7 +80,7 @@ _DATA: dict[type, dict[str, str]] = {
     sum_kernel.SumKernel: {"linear": "d"},
     prior.SumPart: {"points": "Md", "factor": "MM"},
     sums.Sums: {"shift": "p", "F": "p", "Y": "k", "FF": "pp", "FY": "pk", "YY": "k"},
-    term.Term: {},
+    sum_kernel.Term: {},
     columns.TextBasis: {"runs": "r", "rarity": "r", "directions": "qr"},
     sum_kernel.TransformedKernel: {},
     online.WaitingRow: {},

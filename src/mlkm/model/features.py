@@ -19,7 +19,7 @@ from .._types import Array, IntArray
 from ..kernels import Kernel
 from ..runtime.checks import brief, one_of, whole
 from ..runtime.resources import check_memory
-from .transforms import RankTransform
+from .transforms import RankTransform, on_ranks
 
 Order: TypeAlias = int | Literal["full"]
 Interactions: TypeAlias = Order | Sequence[Order]
@@ -262,21 +262,15 @@ class JointMap(Map):
 
     def features(self, X: Array) -> Array:
         """Return the features of all maps side by side."""
-        parts = (
-            part.features(X if ranks is None else ranks.forward(X).astype(X.dtype, copy=False))
-            for ranks, part in self.maps
-        )
+        parts = (part.features(on_ranks(ranks, X)) for ranks, part in self.maps)
         return np.hstack([np.zeros((len(X), 0), X.dtype), *parts])
 
     def pullback(self, X: Array, G: Array) -> Array:
         """Return the sum over the maps, through the slopes of ranks."""
         total, at = np.zeros(X.shape), 0
         for ranks, part in self.maps:
-            g = G[:, at : at + part.n_features]
-            if ranks is None:
-                total += part.pullback(X, g)
-            else:
-                total += part.pullback(ranks.forward(X), g) * ranks.slopes(X)
+            slopes = 1.0 if ranks is None else ranks.slopes(X)
+            total += part.pullback(on_ranks(ranks, X), G[:, at : at + part.n_features]) * slopes
             at += part.n_features
         return total
 
@@ -292,8 +286,7 @@ def as_orders(interactions: Interactions, d: int) -> tuple[int, ...]:
     ValueError: interactions must be 'full', a positive number of inputs or a tuple of these, ...; got 0.
     """
     given: list[Any] = list(interactions) if isinstance(interactions, (list, tuple)) else [interactions]
-    valid = all(_is_order(q) for q in given)
-    if not given or not valid:
+    if not given or not all(map(_is_order, given)):
         raise ValueError(
             "interactions must be 'full', a positive number of inputs or a tuple of these, as in (1, 2, 'full'); got"
             f" {brief(interactions)}."
@@ -345,7 +338,7 @@ def draw_features(
             f" {n_features}."
         )
     check_memory(8.0 * d * n_features, f"{n_features} features of {d} inputs", "ask for fewer")
-    frequencies = np.zeros((d, n_features))
+    frequencies, amplitudes = np.zeros((d, n_features)), np.zeros(n_features)
     for order, columns in zip(orders, np.array_split(np.arange(n_features), len(orders)), strict=True):
         omega = kernel.frequencies(_normal(rng, order, len(columns), sampling), rng)
         if order == d:
@@ -353,13 +346,9 @@ def draw_features(
         else:
             inputs = _subsets(rng, d, order, len(columns))
             frequencies[inputs, columns[:, None]] = omega.T
+        amplitudes[columns] = np.sqrt(
+            2 / (len(columns) * len(orders))
+        )  # so that the kernels of the orders are averaged
     frequencies *= np.broadcast_to(np.asarray(scale, dtype=np.float64), (d,))[:, None]
     phases = rng.uniform(0, 2 * np.pi, n_features)
-    return FeatureMap(frequencies, phases, _amplitudes(n_features, len(orders)))
-
-
-def _amplitudes(n_features: int, n_orders: int) -> Array:
-    """Return sqrt(2/D_q) / sqrt(number of orders) for each of the D_q features of order q, so that the kernels of the
-    orders are averaged."""
-    shares = [len(part) for part in np.array_split(np.arange(n_features), n_orders)]
-    return np.concatenate([np.full(share, np.sqrt(2 / (max(share, 1) * n_orders))) for share in shares])
+    return FeatureMap(frequencies, phases, amplitudes)

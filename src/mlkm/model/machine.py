@@ -11,7 +11,7 @@ is what is trained.
 
 Derivatives use the layer structure. The gradient of an output with respect to one weight matrix at row i is the outer
 product of what enters the matrix and what comes back to it, so the n x p Jacobian is kept as one pair of thin factors
-(H, G) per matrix; products with it never form it.
+(H, G) per matrix, and is never formed.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ import numpy as np
 from .._types import Array, BoolArray
 from ..runtime.resources import side_by_side
 from ..runtime.sizes import PARALLEL_ENTRIES
-from .transforms import BackTransform
+from .transforms import BackTransform, on_ranks
 
 Weights: TypeAlias = tuple[Array, ...]
 Layers: TypeAlias = tuple[Weights, ...]
@@ -113,11 +113,8 @@ def layer_shapes(
 
 def positions(machine: Machine, layer: int | None) -> list[int]:
     """Return the places of the matrices of a layer, or of all layers, in `flatten(machine.layers)`."""
-    sizes = [len(weights) for weights in machine.layers]
-    if layer is None:
-        return list(range(sum(sizes)))
-    start = sum(sizes[:layer])
-    return list(range(start, start + sizes[layer]))
+    layers = [l for l, weights in enumerate(machine.layers) for _ in weights]
+    return [place for place, l in enumerate(layers) if layer in (None, l)]
 
 
 def affine(W: Array, h: Array) -> Array:
@@ -186,7 +183,7 @@ def _by_parts(machine: Machine, X: Array) -> Array:
     W, at = machine.layers[0][0], 0
     total = np.tile(W[-1], (len(X), 1)).astype(np.float64)
     for ranks, part in machine.maps[0].parts:
-        F = part.features(X if ranks is None else ranks.forward(X))
+        F = part.features(on_ranks(ranks, X))
         total += F @ W[at : at + part.n_features].astype(F.dtype)
         at += part.n_features
     return total + X @ W[at:-1] if machine.linear else total
@@ -231,34 +228,11 @@ def gradients(factors: Factors) -> list[Array]:
     return [np.vstack([H.T @ G, G.sum(axis=0)]) for H, G in factors]
 
 
-def vjp(factors: Factors, v: Array) -> list[Array]:
-    """Return J'v for one output: factors from `backward` with a cotangent of ones in that output."""
-    return [np.vstack([H.T @ (v[:, None] * G), v @ G]) for H, G in factors]
-
-
-def jvp(factors: Factors, directions: Sequence[Array]) -> Array:
-    """Return J d for one output, d given as one array per weight matrix."""
-    n = factors[0][0].shape[0]
-    total = np.zeros(n)
-    for (H, G), D in zip(factors, directions, strict=True):
-        total += np.einsum("no,no->n", affine(D, H), G)
-    return total
-
-
 def output_factors(machine: Machine, tape: Tape, output: int = 0) -> Factors:
     """Return the Jacobian of one output with respect to all weights, as factors."""
     cotangent = np.zeros_like(tape.output)
     cotangent[:, output] = 1
     return backward(machine, tape, cotangent)
-
-
-def jacobian(factors: Factors) -> Array:
-    """Return the dense n x p Jacobian, for small machines and tests."""
-    blocks = []
-    for H, G in factors:
-        H1 = np.hstack([H, np.ones((len(H), 1), H.dtype)])
-        blocks.append((H1[:, :, None] * G[:, None, :]).reshape(len(H), -1))
-    return np.hstack(blocks)
 
 
 def input_gradient(machine: Machine, X: Array, output: int = 0) -> Array:
@@ -278,32 +252,28 @@ def input_gradient(machine: Machine, X: Array, output: int = 0) -> Array:
     gradient: Array = phi.pullback(X, G)
     if machine.linear:
         gradient += W[at : at + d, output]
-    return (
-        gradient
-        if machine.back_transform is None
-        else machine.back_transform.slope(tape.output)[:, [output]] * gradient
-    )
+    if machine.back_transform is not None:
+        gradient *= machine.back_transform.slope(tape.output)[:, [output]]
+    return gradient
 
 
 class Features(Protocol):
     """Features whose products are summed over rows."""
 
     def inputs(self, X: Array) -> Array:
-        """Return X in the precision in which products of many rows are computed."""
+        """Return X in the precision in which products of many rows are computed: as it is, unless a class says
+        otherwise."""
+        return X
 
     def rows_of_features(self, X: Array) -> Array:
         """Return the features at every row of X, (n, D), in a new array."""
 
 
 @dataclass(frozen=True)
-class Columns:
+class Columns(Features):
     """Inputs themselves as features: the columns that are selected."""
 
     selected: BoolArray
-
-    def inputs(self, X: Array) -> Array:
-        """Return X as it is."""
-        return X
 
     def rows_of_features(self, X: Array) -> Array:
         """Return the selected columns of X."""
@@ -311,14 +281,10 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class LastInputs:
+class LastInputs(Features):
     """The inputs of the last layer of a machine, the layers below held fixed."""
 
     below: Machine
-
-    def inputs(self, X: Array) -> Array:
-        """Return X as it is."""
-        return X
 
     def rows_of_features(self, X: Array) -> Array:
         """Return the inputs of the last layer at every row of X."""

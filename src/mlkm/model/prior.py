@@ -1,9 +1,9 @@
 """The first layer of the default: its parts, a linear term, and the prior variance of every feature."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import get_blas_funcs
 
 from .._types import Array
 from .features import JointMap, Map, Parts
@@ -67,8 +67,9 @@ class SumPart:
 
     def features(self, X: Array, out: Array) -> None:
         """Write features with unit prior variance to `out`."""
-        K = self.kernel.between(self.kernel.codes(X), self.kernel.codes(self.points.astype(X.dtype)), X.dtype)
-        _times_triangle(K, self.factor, out)
+        K, upper = self.kernel.matrix(X, self.points.astype(X.dtype)), self.factor.astype(X.dtype, copy=False)
+        (times_triangle,) = get_blas_funcs(("trmm",), (upper, K))
+        out[...] = times_triangle(1.0, upper.T, K.T, lower=1, overwrite_b=1).T
 
     def scales(self) -> Array | None:
         """Return the scales of the inputs, which are those of the kernel."""
@@ -119,16 +120,12 @@ class Prior:
         """Return B T, or B T', with T the factors on the diagonal: from the features of the maps to those of unit
         variance, and back."""
         pieces, at = [], 0
-        for part, width in self._walk(transposed):
+        for part in self.parts:
+            width = part.n_features if transposed else sum(phi.n_features for _, phi in part.maps)
             piece = B[:, at : at + width]
             pieces.append(part.folded(piece) if transposed else part.scaled(piece))
             at += width
         return np.hstack(pieces if self.linear is None else [*pieces, B[:, at:] * self.linear])
-
-    def _walk(self, transposed: bool) -> Iterator[tuple[Part | SumPart, int]]:
-        """Return an iterator over the parts, each with its number of features, or of those of its maps."""
-        for part in self.parts:
-            yield part, part.n_features if transposed else sum(phi.n_features for _, phi in part.maps)
 
     def inputs(self, X: Array) -> Array:
         """Return X in the precision that sums over many rows are taken in."""
@@ -139,11 +136,3 @@ class Prior:
         W = self.scaled(coefficients.T, transposed=True).T
         phi = JointMap(tuple(both for part in self.parts for both in part.maps))
         return Machine((phi,), ((np.vstack([W, intercept]),),), linear=self.linear is not None)
-
-
-def _times_triangle(F: Array, U: Array, out: Array, width: int = 500) -> None:
-    """Write F U to `out` for an upper triangular U, without most of the zeros."""
-    U = U.astype(F.dtype, copy=False)
-    for begin in range(0, len(U), width):
-        end = min(begin + width, len(U))
-        np.matmul(F[:, :end], U[:end, begin:end], out=out[:, begin:end])

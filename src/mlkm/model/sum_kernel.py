@@ -2,8 +2,8 @@
 
     K(x, x') = sum_t v_t K_t(x, x') + sum_j l_j^2 x_j x'_j
 
-The terms are in `terms`. The fit on rows z_1..z_n is f(x) = sum_i alpha_i K(x, z_i) + a: one layer whose features are
-the terms'.
+The maps of the terms are in `kernel_maps`. The fit on rows z_1..z_n is f(x) = sum_i alpha_i K(x, z_i) + a: one layer
+whose features are the terms'.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,39 +16,47 @@ from .._types import Array
 from ..data import blocks
 from ..runtime.resources import stop_if_asked
 from ..runtime.sizes import PIECE_COLUMNS, PIECE_ROWS
-from .features import JointMap, ProductMap
+from .features import JointMap, KernelMap
+from .kernel_maps import LinearMap, leading_directions
 from .machine import Machine
-from .terms import Term
-from .transforms import BackTransform, TargetTransform
+from .transforms import BackTransform, RankTransform, TargetTransform, on_ranks
 
 
 def compressed(F: Array) -> Array:
     """Return fewer columns with the same products of rows, to the precision of F: its leading principal directions."""
-    if F.shape[1] == 0:
-        return F
-    values, V = np.linalg.eigh((F.T @ F).astype(np.float64))
-    lost = np.cumsum(np.maximum(values, 0)) < np.finfo(F.dtype).eps * values.sum()
-    return F @ V[:, ~lost].astype(F.dtype)
+    V = leading_directions((F.T @ F).astype(np.float64), np.finfo(F.dtype).eps)
+    return np.asarray(F @ V.astype(F.dtype))
 
 
 @dataclass(frozen=True)
-class _Slopes(ProductMap):
-    """All inputs times the prior standard deviations of their slopes (d,)."""
+class Term:
+    """One kernel of a sum, on the inputs or on their ranks, and its variance; the points of its map are replaced as
+    needed."""
 
-    slopes: Array
+    ranks: RankTransform | None
+    phi: KernelMap
+    variance: float
 
-    @property
-    def n_features(self) -> int:
-        """Return the number of inputs."""
-        return len(self.slopes)
+    def seen(self, X: Array) -> Array:
+        """Return the rows of X as this kernel sees them."""
+        return on_ranks(self.ranks, X)
 
-    def features(self, X: Array) -> Array:
-        """Return l_j x_j for every row."""
-        return np.asarray(X * self.slopes.astype(X.dtype))
+    def at(self, X: Array, dtype: DTypeLike) -> KernelMap:
+        """Return the map with its features at the rows of X; cosines stay as they are."""
+        return self.phi.at(self.seen(X).astype(dtype))
 
-    def pullback(self, X: Array, G: Array) -> Array:
-        """Return G_j l_j for every row."""
-        return np.asarray(G * self.slopes)
+    def codes(self, X: Array) -> Array:
+        """Return numbers per row from which the kernel between two rows follows: their product, or their distance."""
+        codes = self.phi.codes(self.seen(X), X.dtype)
+        return codes * X.dtype.type(np.sqrt(self.variance)) if self.phi.is_product else codes
+
+    def between(self, a: Array, b: Array, dtype: DTypeLike) -> Array:
+        """Return v K for all pairs of rows, by their codes."""
+        return self.phi.between(a, b, dtype, self.variance)
+
+    def diagonal(self, X: Array) -> Array | float:
+        """Return K(x, x) for every row, without the variance."""
+        return self.phi.diagonal(self.seen(X))
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,7 @@ class SumKernel:
     @property
     def every_term(self) -> tuple[Term, ...]:
         """Return the terms, the linear one last."""
-        return self.terms if self.linear is None else (*self.terms, Term(None, _Slopes(self.linear), 1.0))
+        return self.terms if self.linear is None else (*self.terms, Term(None, LinearMap(self.linear), 1.0))
 
     def codes(self, X: Array) -> list[Array]:
         """Return the codes of the rows for every term."""
@@ -148,7 +156,7 @@ class SumKernel:
 
     def with_short_texts(self, X: Array) -> "SumKernel":
         """Return the kernel with no more directions of texts than the rows X tell apart."""
-        return replace(self, terms=tuple(term.with_short_texts(X) for term in self.terms))
+        return replace(self, terms=tuple(replace(term, phi=term.phi.with_short_texts(X)) for term in self.terms))
 
     def scales(self, d: int) -> Array:
         """Return the root mean square, weighted by variances, of every input's scale over the terms that have one."""

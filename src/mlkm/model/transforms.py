@@ -15,10 +15,13 @@ kernel. Which scale serves better differs from data to data, so the evidence cho
 their ranks.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+from scipy.special import boxcox1p, inv_boxcox1p
 
 from .._types import Array, BoolArray
 from ..data import midranks
@@ -41,8 +44,7 @@ class TargetTransform:
     def forward(self, Y: Array) -> Array:
         """Return z, of mean 0 and variance 1 in training."""
         U = (Y - self.centre) / self.spread
-        columns = [yeo_johnson(u, power) for u, power in zip(U.T, self.power, strict=True)]
-        return np.asarray((np.stack(columns, axis=1) - self.mean) / self.sd)
+        return np.asarray((yeo_johnson(U, self.power) - self.mean) / self.sd)
 
     def backward(self, Z: Array) -> Array:
         """Return y; beyond the range of training along the tangent at its end."""
@@ -50,15 +52,30 @@ class TargetTransform:
         return self._inverse(held) + (Z - held) * self._slope(held)
 
     def _inverse(self, Z: Array) -> Array:
-        V = Z * self.sd + self.mean
-        columns = [inverse_yeo_johnson(v, power) for v, power in zip(V.T, self.power, strict=True)]
-        return np.asarray(np.stack(columns, axis=1) * self.spread + self.centre)
+        return inverse_yeo_johnson(Z * self.sd + self.mean, self.power) * self.spread + self.centre
 
     def _slope(self, Z: Array) -> Array:
         """Return dy/dz: with u = (y - centre) / spread, du/dv is (1 + |u|) to the power 1 - p above, p - 1 below."""
         U = (self._inverse(Z) - self.centre) / self.spread
         exponents = np.where(U >= 0, 1 - self.power, self.power - 1)
         return np.asarray((1 + np.abs(U)) ** exponents * self.spread * self.sd)
+
+
+def interpolated(X: Array, knots: Iterable[Array], values: Iterable[Array]) -> Array:
+    """Return every column of X (..., d) interpolated between its knots, and constant beyond; a column without knots
+    stays as it is."""
+    columns = zip(np.moveaxis(X, -1, 0), knots, values, strict=True)
+    return np.stack([np.interp(x, k, v) if len(k) else x for x, k, v in columns], axis=-1)
+
+
+def slopes_between(
+    X: Array, knots: Iterable[Array], values: Iterable[Array], beyond: Literal["edge", "constant"]
+) -> Array:
+    """Return the slope of every column of X (..., d) between its knots; beyond them that at the edge, or constantly
+    0."""
+    columns = zip(np.moveaxis(X, -1, 0), knots, values, strict=True)
+    rises = ((x, k, np.pad(np.diff(v) / np.diff(k), 1, beyond)) for x, k, v in columns)
+    return np.stack([rise[np.searchsorted(k, x, side="right")] for x, k, rise in rises], axis=-1)
 
 
 @dataclass(frozen=True)
@@ -73,29 +90,19 @@ class BackTransform:
     def mean(self, F: Array) -> Array:
         """Return E[y] where z is predicted as f, for F (..., k)."""
         held = np.clip(F, self.knots[0], self.knots[-1])
-        return self._at(held, self.means) + (F - held) * self.slope(F)
+        return interpolated(held, self.knots.T, self.means.T) + (F - held) * self.slope(F)
 
     def deviation(self, F: Array) -> Array:
         """Return the standard deviation of y there, constant beyond the knots."""
-        return self._at(np.clip(F, self.knots[0], self.knots[-1]), self.deviations)
+        return interpolated(F, self.knots.T, self.deviations.T)
 
     def slope(self, F: Array) -> Array:
         """Return dE[y]/df."""
-        rise = np.diff(self.means, axis=0) / np.diff(self.knots, axis=0)
-        columns = [
-            slopes[np.clip(np.searchsorted(knots, f, side="right") - 1, 0, len(slopes) - 1)]
-            for f, knots, slopes in zip(np.moveaxis(F, -1, 0), self.knots.T, rise.T, strict=True)
-        ]
-        return np.stack(columns, axis=-1)
+        return slopes_between(F, self.knots.T, self.means.T, "edge")
 
     def times(self, factor: float) -> "BackTransform":
         """Return the table of a factor times y."""
         return BackTransform(self.knots, factor * self.means, factor * self.deviations)
-
-    def _at(self, F: Array, values: Array) -> Array:
-        """Interpolate values between the knots."""
-        columns = zip(np.moveaxis(F, -1, 0), self.knots.T, values.T, strict=True)
-        return np.stack([np.interp(f, knots, at_knots) for f, knots, at_knots in columns], axis=-1)
 
 
 def fit_target_transform(Y: Array, weights: Array) -> TargetTransform:
@@ -118,9 +125,8 @@ def fit_back_transform(transform: TargetTransform, errors: Array, weights: Array
     shares = (np.arange(RULES.link_errors) + 0.5) / RULES.link_errors
     E = np.stack([_quantiles(e, weights, shares) for e in errors.T], axis=1)
     low, high = transform.low + E[0], transform.high + E[-1]
-    knots = np.linspace(
-        low, np.where(high > low, high, low + 1), RULES.link_knots
-    )  # an output that does not vary has a range, too
+    high = np.where(high > low, high, low + 1)  # an output that does not vary has a range, too
+    knots = np.linspace(low, high, RULES.link_knots)
     values = np.stack([transform.backward(knots + e) for e in E])
     return BackTransform(knots, values.mean(axis=0), values.std(axis=0))
 
@@ -150,35 +156,23 @@ def straightness(Y: Array, Z: Array, weights: Array) -> float:
     return float(np.min(np.where(product == 0, 1.0, product**2 / np.maximum(squares[0] * squares[1], 1e-300))))
 
 
-def yeo_johnson(u: Array, power: float) -> Array:
-    """Return ((1 + u)^p - 1) / p above zero, -((1 - u)^{2 - p} - 1) / (2 - p) below."""
-    above = _box_cox(np.maximum(u, 0), power)
-    return np.asarray(np.where(u >= 0, above, -_box_cox(np.maximum(-u, 0), 2 - power)))
+def yeo_johnson(u: Array, power: float | Array) -> Array:
+    """Return ((1 + u)^p - 1) / p above zero, -((1 - u)^{2 - p} - 1) / (2 - p) below; where a power is 0, a
+    logarithm."""
+    return np.where(u >= 0, boxcox1p(np.maximum(u, 0), power), -boxcox1p(np.maximum(-u, 0), 2 - power))
 
 
-def inverse_yeo_johnson(v: Array, power: float) -> Array:
+def inverse_yeo_johnson(v: Array, power: float | Array) -> Array:
     """Return u for `yeo_johnson(u, power)`."""
-    above = _inverse_box_cox(np.maximum(v, 0), power)
-    return np.asarray(np.where(v >= 0, above, -_inverse_box_cox(np.maximum(-v, 0), 2 - power)))
-
-
-def _box_cox(u: Array, p: float) -> Array:
-    """Return ((1 + u)^p - 1) / p, a logarithm where p is 0."""
-    return np.asarray(np.log1p(u) if p < 1e-6 else np.expm1(p * np.log1p(u)) / p)
-
-
-def _inverse_box_cox(v: Array, p: float) -> Array:
-    return np.asarray(np.expm1(v) if p < 1e-6 else np.expm1(np.log1p(p * v) / p))
+    return np.where(v >= 0, inv_boxcox1p(np.maximum(v, 0), power), -inv_boxcox1p(np.maximum(-v, 0), 2 - power))
 
 
 def _unlikely(power: float, u: Array, weights: Array) -> float:
     """Return the negative log likelihood per row, the variance being the best one."""
     z = yeo_johnson(u, power)
     variance = np.average((z - np.average(z, weights=weights)) ** 2, weights=weights)
-    return float(
-        0.5 * np.log(max(variance, 1e-300))
-        - (power - 1) * np.average(np.sign(u) * np.log1p(np.abs(u)), weights=weights)
-    )
+    slope = np.average(np.sign(u) * np.log1p(np.abs(u)), weights=weights)
+    return float(0.5 * np.log(max(variance, 1e-300)) - (power - 1) * slope)
 
 
 def _quantiles(y: Array, weights: Array, shares: tuple[float, ...] | Array) -> Array:
@@ -198,17 +192,11 @@ class RankTransform:
 
     def forward(self, X: Array) -> Array:
         """Return the inputs on the scale of their ranks."""
-        columns = [np.interp(x, k, v) if len(k) else x for x, k, v in zip(X.T, self.knots, self.values, strict=True)]
-        return np.stack(columns, axis=1)
+        return interpolated(X, self.knots, self.values)
 
     def slopes(self, X: Array) -> Array:
         """Return the derivative of each transformed input at every row; 0 beyond the outer knots."""
-        result = np.zeros_like(X)
-        for j, (knots, values) in enumerate(zip(self.knots, self.values, strict=True)):
-            if len(knots) > 1:
-                rise = np.concatenate([[0], np.diff(values) / np.diff(knots), [0]])
-                result[:, j] = rise[np.searchsorted(knots, X[:, j], side="right")]
-        return result
+        return slopes_between(X, self.knots, self.values, "constant")
 
     def coarser(self, gap: float = 0.1) -> "RankTransform":
         """Return the same map with knots at least so far apart, but for the last: the first value of every other
@@ -223,21 +211,25 @@ class RankTransform:
         return RankTransform(tuple(knots), tuple(values))
 
 
+def on_ranks(ranks: RankTransform | None, X: Array) -> Array:
+    """Return the inputs on the scale of their ranks, in the precision of X, or as they are without ranks."""
+    return X if ranks is None else ranks.forward(X).astype(X.dtype, copy=False)
+
+
 def fit_rank_transform(X: Array, weights: Array, numbers: BoolArray | None = None) -> RankTransform:
     """Return the weighted mid-rank of each input that is a number, at no more than 256 of its values, standardised."""
-    knots: list[Array] = []
-    values: list[Array] = []
-    for j, column in enumerate(X.T):
-        if numbers is not None and not numbers[j]:
-            knots.append(np.zeros(0))
-            values.append(np.zeros(0))
-            continue
-        points, rank, place = midranks(column, weights)
-        spread = np.sqrt(max(float(weights @ (rank[place] - 0.5) ** 2 / weights.sum()), 1e-12))  # they average to 1/2
-        n_distinct = 1 + int(np.count_nonzero(np.diff(rank)))
-        # Ranks often lie on an even grid: which knots are chosen must not hang on the rounding of either.
-        wanted = np.linspace(rank[0], rank[-1], min(RULES.rank_knots, n_distinct)) - RANK_SHIFT
-        chosen = np.unique(np.searchsorted(rank, wanted))
-        knots.append(points[chosen])
-        values.append((rank[chosen] - 0.5) / spread)
-    return RankTransform(tuple(knots), tuple(values))
+    wanted = np.ones(X.shape[1], bool) if numbers is None else numbers
+    none = np.zeros(0), np.zeros(0)
+    columns = [_rank_knots(x, weights) if is_number else none for x, is_number in zip(X.T, wanted, strict=True)]
+    return RankTransform(tuple(knots for knots, _ in columns), tuple(values for _, values in columns))
+
+
+def _rank_knots(column: Array, weights: Array) -> tuple[Array, Array]:
+    """Return knots of an input, and its standardised ranks there."""
+    points, rank, place = midranks(column, weights)
+    spread = np.sqrt(max(float(weights @ (rank[place] - 0.5) ** 2 / weights.sum()), 1e-12))  # they average to 1/2
+    n_distinct = 1 + int(np.count_nonzero(np.diff(rank)))
+    # Ranks often lie on an even grid: which knots are chosen must not hang on the rounding of either.
+    wanted = np.linspace(rank[0], rank[-1], min(RULES.rank_knots, n_distinct)) - RANK_SHIFT
+    chosen = np.unique(np.searchsorted(rank, wanted))
+    return points[chosen], (rank[chosen] - 0.5) / spread

@@ -19,8 +19,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from math import ceil, log2, sqrt
-from time import perf_counter
-from typing import Any
+from timeit import repeat
 
 import numpy as np
 
@@ -65,13 +64,9 @@ def said(seconds: float) -> str:
     """
     if seconds < 1:
         return "a second"
-    return (
-        f"{seconds:.0f} s"
-        if seconds < 120
-        else f"{seconds / 60:.0f} min"
-        if seconds < 7200
-        else f"{seconds / 3600:.1f} h"
-    )
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 @dataclass(frozen=True)
@@ -98,12 +93,7 @@ def speed() -> Speed:
 
 def _seconds(work: Callable[[], object]) -> float:
     """Return the shortest of six times, which other work on the machine disturbs least."""
-    times = []
-    for _ in range(6):
-        begin = perf_counter()
-        work()
-        times.append(perf_counter() - begin)
-    return max(min(times), 1e-6)
+    return max(min(repeat(work, number=1, repeat=6)), 1e-6)
 
 
 def cost_of_features(
@@ -135,16 +125,23 @@ def cost_of_features(
     return Cost(memory, search + pass_over + solve, f"{D} features on {n:,} rows", passes, pass_over + solve)
 
 
-def cost_of_kernels(n: int, d: int, policy: Policy) -> Cost:
-    """Return the cost of the default's kernels at all rows, with fits to held-out rows or hidden layers."""
+def cost_of_default(n: int, d: int, policy: Policy, in_memory: bool = True) -> Cost:
+    """Return the cost of the default: features with many rows, else kernels at all rows, or at the most that are solved
+    on, with fits to held-out rows or hidden layers."""
+    if n > policy.kernel_rows[0]:
+        D = policy.summed_features(n, d)
+        return cost_of_features(n, d, D, given=False, landmarks=True, in_memory=in_memory, policy=policy)
+    n = min(n, policy.kernel_rows[1])
     matrix = 8.0 * n**2 if n <= DIRECT_ROWS else 2.0 * n**2 + 12.0 * n * landmarks(n)
     search, after = _search(n, d, policy), _after(n, d, policy)
     seconds = search + after
     if n <= policy.stack_rows:
-        held = _held_out(n, d, policy)
+        cheaper, m = replace(policy, draws=1, joint_rows=policy.first_joint_rows), n * 4 // 5
+        held = _parts(n, policy) * (_search(m, d, cheaper) + _after(m, d, cheaper))
         seconds = max(seconds, held) if speed().two else seconds + held
     elif policy.hidden_rows:
-        depth = _depth(n, d, policy)
+        m, once = min(n, policy.hidden_rows), replace(policy, draws=1)
+        depth = _search(m, d, once) + _weigh(m, d, once) + policy.hidden_steps * 2 * m * 600**2 / speed().single
         seconds, after = seconds + depth, after + depth
     memory = sizes.LIBRARY_BYTES + matrix + 8.0 * n * d * 8
     return Cost(memory, seconds, f"kernels at {n:,} rows", 1, after)
@@ -163,22 +160,16 @@ def _search(n: int, d: int, policy: Policy) -> float:
     n_inputs = min(d, policy.most_inputs)
     m, first = min(n, policy.joint_rows, sqrt(policy.gaps / n_inputs)), min(n, policy.first_joint_rows)
     first_steps, steps = policy.joint_steps
-    short, long = (
-        sizes.STEP_EVALUATIONS * number * _evaluation(rows, min(n_inputs, sizes.INPUTS_LEFT))
-        for number, rows in ((first_steps, first), (steps, m))
-    )
-    in_turn = ceil(policy.draws / 2) if speed().two else policy.draws
-    choosing = 0.0
+    few = min(n_inputs, sizes.INPUTS_LEFT)
+    evaluations = first_steps * _evaluation(first, few) + steps * _evaluation(m, few)
+    climbs = (ceil(policy.draws / 2) if speed().two else policy.draws) * evaluations
+    checks = 0.0
     if n_inputs > policy.none_dropped:
-        others = min(policy.checked_rows, max(n - first, 0))
-        halvings = 2 + log2(n_inputs / policy.none_dropped)
-        climbs = (
-            sizes.STEP_EVALUATIONS
-            * first_steps
-            * (2 * _evaluation(first, n_inputs) + (halvings - 2) * _evaluation(first, sizes.INPUTS_LEFT))
-        )
-        choosing = climbs + halvings * others * first * 40 / speed().exponentials
-    return choosing + in_turn * (short + long)
+        halvings = log2(n_inputs / policy.none_dropped)
+        dropping = 2 * _evaluation(first, n_inputs) + halvings * _evaluation(first, sizes.INPUTS_LEFT)
+        climbs += first_steps * dropping
+        checks = (2 + halvings) * min(policy.checked_rows, max(n - first, 0)) * first * 40 / speed().exponentials
+    return sizes.STEP_EVALUATIONS * climbs + checks
 
 
 def _after(n: int, d: int, policy: Policy) -> float:
@@ -196,9 +187,8 @@ def _residual_search(d: int, share: float, policy: Policy) -> tuple[float, float
     number, m = policy.residual_samples(n, d, share)
     half = number * m / 2
     climb = sizes.STEP_EVALUATIONS * sum(policy.joint_steps) * number * _evaluation(m, n_inputs)
-    fits = 2 * (
-        half**2 * sizes.SEARCH_TERMS * (3 + 0.25 * min(d, sizes.INPUTS_LEFT)) / at.exponentials + half**3 / at.products
-    )
+    pairs = half**2 * sizes.SEARCH_TERMS * (3 + 0.25 * min(d, sizes.INPUTS_LEFT)) / at.exponentials
+    fits = 2 * (pairs + half**3 / at.products)
     seconds = climb / (2 if at.two else 1) + fits + _weigh(n, d, replace(policy, draws=2))
     return 4.0 * number * m**2 * n_inputs, seconds if number else 0.0
 
@@ -211,43 +201,18 @@ def _weigh(n: int, d: int, policy: Policy) -> float:
     return (policy.variance_steps * 1.25 * 4.5 + 8) * m**3 / at.single + pairs + 2e-3 * policy.variance_steps
 
 
-def _held_out(n: int, d: int, policy: Policy) -> float:
-    """Return the seconds of fits that predict held-out rows: a search on few rows and a solve for each part."""
-    cheaper = replace(policy, draws=1, joint_rows=policy.first_joint_rows)
-    return _parts(n, policy) * (_search(n * 4 // 5, d, cheaper) + _after(n * 4 // 5, d, cheaper))
-
-
 def _parts(n: int, policy: Policy) -> int:
     """Return how many of five folds are held out."""
     all_five, two = policy.fifths
     return 5 if n <= all_five else 2 if n <= two else 1
 
 
-def _depth(n: int, d: int, policy: Policy) -> float:
-    """Return the seconds of hidden layers beside the kernels: a search for the first layer, and training steps."""
-    m, once = min(n, policy.hidden_rows), replace(policy, draws=1)
-    return _search(m, d, once) + _weigh(m, d, once) + policy.hidden_steps * 2 * m * 600**2 / speed().single
-
-
-def cost_of_default(n: int, d: int, policy: Policy, in_memory: bool = True) -> Cost:
-    """Return the cost of the default: kernels up to a number of rows, features for more."""
-    if n <= policy.kernel_rows[0]:
-        return cost_of_kernels(min(n, policy.kernel_rows[1]), d, policy)
-    D = policy.summed_features(n, d)
-    return cost_of_features(n, d, D, given=False, landmarks=True, in_memory=in_memory, policy=policy)
-
-
 def within(seconds: float, policy: Policy, cost: Callable[[Policy], Cost]) -> Policy:
-    """Return the policy with the largest sizes that the time allows; fields that were replaced stay as they are."""
-    tried = [with_sizes(policy, one) for one in _sizes(policy.effort_steps)]
+    """Return the policy with the largest sizes that the time allows, from the least ones over those of all efforts;
+    fields that were replaced stay as they are."""
+    usual, steps = Policy(), [k / policy.effort_steps for k in range(policy.effort_steps)]
+    ends = [{name: getattr(usual, name) for name in LEAST} | sizes for sizes in (LEAST, *EFFORTS.values())]
+    sizes = [between(a, b, t) for a, b in pairwise(ends) for t in steps] + ends[-1:]
+    tried = [with_sizes(policy, one) for one in sizes]
     affordable = [one for one in tried if cost(one).seconds <= policy.time_share * seconds]
     return affordable[-1] if affordable else tried[0]
-
-
-def _sizes(n_steps: int) -> list[dict[str, Any]]:
-    """Return the sizes that are tried, from the least to the largest."""
-    usual, names = Policy(), set(LEAST).union(*EFFORTS.values())
-    every = {name: getattr(usual, name) for name in sorted(names)}
-    ends = [every | effort for effort in (LEAST, *EFFORTS.values())]
-    steps = [k / n_steps for k in range(n_steps)]
-    return [between(a, b, t) for a, b in pairwise(ends) for t in steps] + ends[-1:]

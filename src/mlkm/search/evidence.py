@@ -8,7 +8,7 @@ and its evidence: the marginal likelihood of targets Y (n, k) whose columns are 
 and its climb by L-BFGS. Values and gradients are per row and output, so that they compare across sizes.
 
 Every term has an amplitude and a scale per input, so what does not help gets no variance. Smooth terms see the inputs,
-the Laplacian one their ranks, so that neither scale has to be chosen. The terms are in `model.terms`.
+the Laplacian one their ranks, so that neither scale has to be chosen. The terms are in `search.terms`.
 
 The variances of the kernels and of the noise, and the weights of the members of a stack, are chosen by rows that are
 left out. The leave-one-out residual of row i is e_i = alpha_i / C_ii, with C = (sum_t v_t K_t + s^2 diag(1/w))^{-1} and
@@ -19,9 +19,7 @@ The weights of a stack are non-negative and sum to one. They are averaged over B
 from the exponential law), so that members between which the rows can hardly decide share the weight.
 """
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
-from itertools import pairwise
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,18 +32,14 @@ from scipy.optimize import lsq_linear, nnls
 from .._types import Array, BoolArray
 from ..data import LEVEL, NUMBER, TEXT, Inputs
 from ..model.sum_kernel import SumKernel
-from ..model.terms import Linear, Parameter, Parameters, Placement, SearchRows, SearchTerm
 from ..model.transforms import RankTransform
 from ..runtime.progress import advance, fit_is_late, search_is_late
 from ..runtime.resources import side_by_side, stop_if_asked
 from ..runtime.rules import RULES
-from ..runtime.sizes import (
-    FAILED_VALUE,
-    LEAST_NOISE,
-    UNIT_SUM_PENALTY,
-)
+from ..runtime.sizes import FAILED_VALUE, LEAST_NOISE, UNIT_SUM_PENALTY
 from ..solve.ridge import best_on_grid
 from .policy import Policy
+from .terms import Linear, Parameter, Parameters, Placement, SearchRows, SearchTerm, noise_variance
 
 NOISE = Parameter("amplitude", np.array([-0.6]), low=-9.0, high=2.5, place=1)  # of the noise
 
@@ -53,8 +47,7 @@ NOISE = Parameter("amplitude", np.array([-0.6]), low=-9.0, high=2.5, place=1)  #
 def start(rows: SearchRows, terms: Sequence[SearchTerm], wanted: Collection[str] | None = None) -> Parameters:
     """Return where a search begins: every term of about the same variance, scales that shrink with the number of
     inputs. Only the terms named are `wanted`; all are by default."""
-    names = [term.name for term in terms if wanted is None or term.name in wanted]
-    parameters = {term.name: term.start(rows, term.name in names and term.sees(rows)) for term in terms}
+    parameters = {term.name: term.start(rows, wanted is None or term.name in wanted) for term in terms}
     return parameters | {"noise": {NOISE.name: NOISE.start}}
 
 
@@ -68,11 +61,6 @@ def relevance(p: Parameters, levels: BoolArray, terms: Sequence[SearchTerm]) -> 
     return np.asarray(sum(term.relevance(p, levels) for term in terms))
 
 
-def noise_variance(p: Parameters) -> float:
-    """Return the variance of the noise."""
-    return float(np.exp(2 * p["noise"][NOISE.name][0]))
-
-
 def sum_kernel(p: Parameters, place: Placement, terms: Sequence[SearchTerm]) -> SumKernel:
     """Return the kernel on all inputs at the parameters of those that were searched, with points yet to be given."""
     fitted = tuple(one for term in terms for one in term.fitted(p, place))
@@ -80,32 +68,28 @@ def sum_kernel(p: Parameters, place: Placement, terms: Sequence[SearchTerm]) -> 
 
 
 def predicted(p: Parameters, rows: SearchRows, others: SearchRows, terms: Sequence[SearchTerm]) -> Array:
-    """Return what the fit to the rows of a search predicts at other rows."""
-    mean = rows.weights @ rows.Y / rows.weights.sum()
-    K = _between(p, rows, rows, terms)
+    """Return what the fit to the rows of a search predicts at other rows; the ranks that terms may look at are in these
+    rows."""
+    d, texts, dtype = len(rows.levels), rows.text_of, rows.X.dtype
+    kinds = np.concatenate([np.where(rows.levels, LEVEL, NUMBER), np.full(len(texts), TEXT)])
+    inputs, as_it_is = Inputs(kinds, np.concatenate([np.arange(d), d + texts])), (np.zeros(0),) * len(kinds)
+    kernel = sum_kernel(p, Placement(inputs, np.arange(d), RankTransform(as_it_is, as_it_is)), terms)
+
+    def codes(rows: SearchRows) -> list[Array]:
+        """Return the codes of rows for every term, on inputs or ranks."""
+        seen = (rows.X if term.ranks is None else rows.ranks for term in kernel.every_term)
+        return [term.codes(np.hstack([X, *rows.texts])) for term, X in zip(kernel.every_term, seen, strict=True)]
+
+    known, mean = codes(rows), rows.weights @ rows.Y / rows.weights.sum()
+    K = kernel.between(known, known, dtype)
     K[np.diag_indices(len(K))] += (noise_variance(p) + LEAST_NOISE) / rows.weights
-    return np.asarray(mean + _between(p, others, rows, terms) @ scipy.linalg.solve(K, rows.Y - mean, assume_a="pos"))
-
-
-def _between(p: Parameters, a: SearchRows, b: SearchRows, terms: Sequence[SearchTerm]) -> Array:
-    """Return the kernel between the rows of two searches; the ranks that terms may look at are in these rows."""
-    d, texts = len(a.levels), a.text_of
-    kinds = np.concatenate([np.where(a.levels, LEVEL, NUMBER), np.full(len(texts), TEXT)])
-    inputs = Inputs(kinds, np.concatenate([np.arange(d), d + texts]))
-    kernel = sum_kernel(p, Placement(inputs, np.arange(d), RankTransform((), ())), terms)
-    on_ranks = tuple(replace(term, ranks=None) for term in kernel.terms if term.ranks is not None)
-    on_inputs = replace(kernel, terms=tuple(term for term in kernel.terms if term.ranks is None))
-    K = on_inputs.matrix(np.hstack([a.X, *a.texts]), np.hstack([b.X, *b.texts]))
-    if on_ranks:
-        of_ranks = replace(kernel, terms=on_ranks, linear=None)
-        K += of_ranks.matrix(np.hstack([a.ranks, *a.texts]), np.hstack([b.ranks, *b.texts]))
-    return K
+    alpha = scipy.linalg.solve(K, rows.Y - mean, assume_a="pos")
+    return np.asarray(mean + kernel.between(codes(others), known, dtype) @ alpha)
 
 
 def learn(rows: SearchRows, begin: Parameters, policy: Policy, max_iter: int) -> Parameters:
     """Return the parameters that a climb of the evidence from `begin` reaches."""
-    objective = KernelEvidence(rows, begin, policy)
-    return objective.unravel(climb(objective, objective.ravel(begin), objective.bounds, max_iter, policy.least_gain))
+    return learn_together([rows], begin, policy, max_iter)
 
 
 def learn_together(samples: Sequence[SearchRows], begin: Parameters, policy: Policy, max_iter: int) -> Parameters:
@@ -120,13 +104,18 @@ def learn_together(samples: Sequence[SearchRows], begin: Parameters, policy: Pol
         return sum(values) / len(each), np.sum(gradients, axis=0) / len(each)
 
     def objective(vector: Array) -> tuple[float, Array]:
-        """Return the mean of all, half of them on a thread of their own."""
+        """Return the mean of all, half of them on a thread of their own where there are several."""
+        if len(each) == 1:
+            return each[0](vector)
         (a, of_a), (b, of_b) = side_by_side(lambda: mean_of(each[::2], vector), lambda: mean_of(each[1::2], vector))
         return a + b, of_a + of_b
 
-    return each[0].unravel(
-        climb(objective, each[0].ravel(begin), each[0].bounds, max_iter, (least / len(each), window))
-    )
+    def is_over(values: list[float]) -> bool:
+        """Return whether so many steps together gain too little, since a single one may be short, or time is up."""
+        return search_is_late() or (len(values) > window and values[-1 - window] - values[-1] < least / len(each))
+
+    first, options = each[0], {"maxcor": 20, "ftol": 1e-9, "maxls": 10}
+    return first.unravel(minimise(objective, first.ravel(begin), first.bounds, max_iter, is_over, options))
 
 
 class KernelEvidence:
@@ -136,8 +125,7 @@ class KernelEvidence:
     def __init__(self, rows: SearchRows, begin: Parameters, policy: Policy, n_samples: int = 1) -> None:
         self.n_samples, self.weights = n_samples, rows.weights
         self.Y = rows.Y - rows.weights @ rows.Y / rows.weights.sum()
-        prepared = [(term, term.prepare(rows, begin)) for term in policy.terms]
-        self.terms = [(term, on) for term, on in prepared if on is not None]
+        self.rows, self.terms = rows, [term for term in policy.terms if term.enters(rows, begin)]
         self.names = [*(term.name for term in policy.terms), "noise"]
         every = [(term.name, q) for term in policy.terms for q in term.parameters(rows)] + [("noise", NOISE)]
         self.layout = sorted(((name, q) for name, q in every if q.name in begin[name]), key=lambda both: both[1].place)
@@ -149,9 +137,8 @@ class KernelEvidence:
         self.bounds: list[tuple[float, float]] = []
         for name, q in self.layout:
             missing = q.name == "amplitude" and bool((begin[name][q.name] <= RULES.least_log_amplitude).all())
-            low, high = (RULES.least_log_amplitude, RULES.least_log_amplitude) if missing else (q.low, q.high)
-            pairs = zip(*(np.broadcast_to(end, q.start.shape).tolist() for end in (low, high)), strict=True)
-            self.bounds += pairs
+            ends = (RULES.least_log_amplitude,) * 2 if missing else (q.low, q.high)
+            self.bounds += zip(*(np.broadcast_to(end, q.start.shape).tolist() for end in ends), strict=True)
 
     def ravel(self, parameters: Parameters) -> Array:
         """Return the flat vector of these parameters."""
@@ -168,47 +155,47 @@ class KernelEvidence:
     def __call__(self, vector: Array) -> tuple[float, Array]:
         """Return the value at a flat vector of parameters, and its gradient."""
         p, (m, k) = self.unravel(vector), self.Y.shape
-        values = [term.evaluate(p, on) for term, on in self.terms]
-        F = np.hstack([np.zeros((m, 0)), *(part for value in values for part in value.features)])
+        values = [term.evaluate(p, self.rows) for term in self.terms]
+        each = list(zip(self.terms, values, strict=True))
+        F = np.hstack([np.zeros((m, 0)), *(value for term, value in each if term.has_features)])
         K = F @ F.T
-        for value in values:
-            for dense in value.dense:
-                K += dense
+        for term, value in each:
+            if not term.has_features:
+                K += value
         noise = noise_variance(p)
         K[np.diag_indices(m)] += (noise + LEAST_NOISE) / self.weights
         result, dK = gaussian_evidence(K, self.Y)
         dF, at = 2 * dK @ F, 0
         flat = np.zeros(len(vector))
         gradient = self.unravel(flat)  # pieces of the flat one
-        for (term, on), value in zip(self.terms, values, strict=True):
-            ends = np.cumsum([at, *(part.shape[1] for part in value.features)])
-            parts = [dF[:, a:b] for a, b in pairwise(ends)]
-            at = int(ends[-1])
-            for name, of_term in term.gradient(p, on, value, parts, dK).items():
-                for parameter, slope in of_term.items():
-                    gradient[name][parameter] += slope
+        for term, value in each:
+            slope = dF[:, at : at + value.shape[1]] if term.has_features else dK
+            at += value.shape[1] if term.has_features else 0
+            for name, of_term in term.gradient(p, self.rows, value, slope).items():
+                for parameter, part in of_term.items():
+                    gradient[name][parameter] += part
         gradient["noise"][NOISE.name] += 2 * noise * float(np.diag(dK) @ (1 / self.weights))
         away, scale = vector - self.origin, 1 / (self.n_samples * m * k)
         return result + scale * float(self.prior @ away**2), flat + 2 * scale * self.prior * away
 
 
-def climb(
+def minimise(
     objective: Callable[[Array], tuple[float, Array]],
     begin: Array,
     bounds: Sequence[tuple[float, float]],
     max_iter: int,
-    least_gain: tuple[float, int],
+    is_over: Callable[[list[float]], bool],
+    options: Mapping[str, float],
 ) -> Array:
-    """Return where the negative log evidence per row is low. A climb ends when so many steps together gain less than so
-    much, since a single one may be short, or when the search is late."""
+    """Return where L-BFGS gets in so many steps, each of which is shown as progress, unless the values after the steps
+    so far say that it is over."""
     values: list[float] = []
-    least, window = least_gain
 
-    def enough(intermediate_result: scipy.optimize.OptimizeResult) -> None:
-        """End the climb where its last steps gain too little or time is up."""
+    def step(intermediate_result: scipy.optimize.OptimizeResult) -> None:
+        """Note a step, and end the descent where it is over."""
         values.append(float(intermediate_result.fun))
         advance()
-        if search_is_late() or (len(values) > window and values[-1 - window] - values[-1] < least):
+        if is_over(values):
             raise StopIteration
 
     def unless_stopped(x: Array) -> tuple[float, Array]:
@@ -216,39 +203,36 @@ def climb(
         stop_if_asked()
         return objective(x)
 
-    options: Any = {"maxiter": max_iter, "maxcor": 20, "ftol": 1e-9, "maxls": 10}
+    every: Any = {"maxiter": max_iter, **options}
     result = scipy.optimize.minimize(
-        unless_stopped, begin, jac=True, method="L-BFGS-B", bounds=bounds, callback=enough, options=options
+        unless_stopped, begin, jac=True, method="L-BFGS-B", bounds=bounds, callback=step, options=every
     )
     advance(max_iter - len(values))  # those that were not needed
     return np.asarray(result.x)
 
 
-def factor(A: Array) -> Array | None:
-    """Return the lower Cholesky factor of A; None where A is not positive definite. A is overwritten: symmetric in C
-    order, it is its own transpose in Fortran order, and LAPACK works in place."""
+def inverse(A: Array) -> tuple[Array, float] | None:
+    """Return the inverse of A and the logarithm of its determinant; None where A is not positive definite. A is
+    overwritten: symmetric in C order, it is its own transpose in Fortran order, and LAPACK works in place."""
     L, failed = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
-    return None if failed else L
-
-
-def inverse_of(L: Array) -> Array:
-    """Return the inverse of L L'. L is overwritten."""
+    if failed:
+        return None
+    # In one piece: NumPy 1.26 rounds the logarithms of a view otherwise where their place in memory is right behind it.
+    logdet = 2 * float(np.log(np.diag(L).copy()).sum())
     lower = lapack.dpotri(L, lower=1, overwrite_c=1)[0]  # its other triangle is zero
     full: Array = lower + lower.T
     full[np.diag_indices(len(full))] /= 2
-    return full
+    return full, logdet
 
 
 def gaussian_evidence(K: Array, Y: Array) -> tuple[float, Array]:
     """Return the negative log evidence of targets N(0, K), K with the noise on its diagonal, and its gradient in K. K
     is overwritten."""
     n, k = Y.shape
-    L = factor(K)
-    if L is None:
+    inverted = inverse(K)
+    if inverted is None:
         return FAILED_VALUE, np.zeros_like(K)
-    # In one piece: NumPy 1.26 rounds the logarithms of a view otherwise where their place in memory is right behind it.
-    logdet = 2 * float(np.log(np.diag(L).copy()).sum())
-    dK: Array = inverse_of(L)
+    dK, logdet = inverted
     alpha = dK @ Y
     value = 0.5 * (float(np.vdot(Y, alpha)) + k * logdet)
     if k > 1:
@@ -264,27 +248,9 @@ def kernel_variances(kernels: Sequence[Array], Y: Array, weights: Array, begin: 
     begin = np.asarray(begin, np.float64).copy()
     begin[-1] = best_noise(_sum(kernels, begin), Y, weights)
     low, high = np.log(RULES.noise_variances)
-    taken: list[float] = []
-
-    def step(intermediate_result: scipy.optimize.OptimizeResult) -> None:
-        """End the descent when time is up."""
-        taken.append(float(intermediate_result.fun))
-        advance()
-        if fit_is_late():
-            raise StopIteration
-
-    options: Any = {"maxiter": steps}
-    result = scipy.optimize.minimize(
-        leave_one_out(kernels, Y, weights),
-        np.log(begin),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[RULES.factor_logs] * len(kernels) + [(low, high)],
-        callback=step,
-        options=options,
-    )
-    advance(steps - len(taken))
-    return np.asarray(np.exp(result.x))
+    bounds = [RULES.factor_logs] * len(kernels) + [(low, high)]
+    objective = leave_one_out(kernels, Y, weights)
+    return np.asarray(np.exp(minimise(objective, np.log(begin), bounds, steps, lambda _: fit_is_late(), {})))
 
 
 def _sum(kernels: Sequence[Array], factors: Array) -> Array:
@@ -315,14 +281,13 @@ def leave_one_out(kernels: Sequence[Array], Y: Array, weights: Array) -> Callabl
 
     def objective(logs: Array) -> tuple[float, Array]:
         """Return the logarithm of the error, and its gradient."""
-        stop_if_asked()
         factors = np.exp(logs)
         K = _sum(kernels, factors)
         K[np.diag_indices(len(K))] += factors[-1] / weights
-        L = factor(K)
-        if L is None:
+        inverted = inverse(K)
+        if inverted is None:
             return FAILED_VALUE, np.zeros(len(logs))
-        C = inverse_of(L)
+        C, _ = inverted
         alpha, diagonal = C @ Y, np.diag(C).copy()[:, None]
         errors = alpha / diagonal
         value = float((weights @ errors**2).sum())
@@ -344,24 +309,19 @@ def convex_weights(predictions: Array, Y: Array, weights: Array, rng: np.random.
     combination leaves the mean and e its error, chance is worth about e / m per member, and the combination is shrunk
     towards the mean as much as that asks for: not noticeably where e is small beside s.
     """
-    shares = _averaged(predictions, Y, weights, rng, bootstraps, 0.0)
+    shares = shared_weights(predictions, Y, weights, rng, bootstraps)
     combined, mean, share = np.tensordot(shares, predictions, axes=1), predictions[-1], weights / weights.sum()
     left, moved = (float((share @ part**2).sum()) for part in (Y - combined, combined - mean))
     if moved == 0:
         return shares
-    return _averaged(predictions, Y, weights, rng, bootstraps, 3 * len(predictions) * left / (len(Y) * moved))
+    return shared_weights(predictions, Y, weights, rng, bootstraps, 3 * len(predictions) * left / (len(Y) * moved))
 
 
-def shared_weights(predictions: Array, Y: Array, weights: Array, rng: np.random.Generator, bootstraps: int) -> Array:
-    """Return weights for members none of which is to be preferred."""
-    return _averaged(predictions, Y, weights, rng, bootstraps, 0.0)
-
-
-def _averaged(
-    predictions: Array, Y: Array, weights: Array, rng: np.random.Generator, bootstraps: int, shrinkage: float
+def shared_weights(
+    predictions: Array, Y: Array, weights: Array, rng: np.random.Generator, bootstraps: int, shrinkage: float = 0.0
 ) -> Array:
     """Return the average over bootstraps of the weights with the least error, plus `shrinkage` times the mean squared
-    distance of the combination from the mean."""
+    distance of the combination from the mean; without it, no member is preferred."""
     total, mean = np.zeros(len(predictions)), predictions[-1]
     for _ in range(bootstraps):
         root = np.sqrt(weights * rng.exponential(size=len(weights)))[:, None]

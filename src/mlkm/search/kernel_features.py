@@ -1,10 +1,10 @@
 """The first layer where features are wanted rather than kernels: for more rows than a kernel can be solved on, a number
 of features that was given, hidden layers, rotations.
 
-The kernels are those of the default (`model.terms`), and features stand for them: cosines of single inputs stay as they
-are, the sum of all other kernels becomes its values at landmarks, whitened. Where cosines were asked for, by their
-number or as the paper's random features, the Gaussian kernel on learned directions is cosines of random frequencies.
-Ridge on all rows follows, with the penalty by leave-one-out.
+The kernels are those of the default (`model.kernel_maps`), and features stand for them: cosines of single inputs stay
+as they are, the sum of all other kernels becomes its values at landmarks, whitened. Where cosines were asked for, by
+their number or as the paper's random features, the Gaussian kernel on learned directions is cosines of random
+frequencies. Ridge on all rows follows, with the penalty by leave-one-out.
 
 The scale gamma of one layer by exact leave-one-out, over a grid that shrinks like 1/sqrt(order).
 """
@@ -19,9 +19,9 @@ from scipy.linalg import lapack
 from .._types import Array
 from ..data import Block
 from ..model.features import FeatureMap, Role, draw_features
+from ..model.kernel_maps import GaussianMap
 from ..model.prior import Part, Prior, SumPart
-from ..model.sum_kernel import SumKernel
-from ..model.terms import GaussianMap, Term
+from ..model.sum_kernel import SumKernel, Term
 from ..runtime.resources import Purpose, generator
 from ..runtime.sizes import LANDMARK_FLOORS, PRECISE_NOISE
 from ..solve.ridge import ridge
@@ -48,7 +48,8 @@ def features_of(learned: LearnedKernel, rows: Block, plan: Plan) -> Prior:
     d, D, most = rows.X.shape[1], *_widths(rows, plan)
     kernel, precise = learned.kernel, learned.noise < PRECISE_NOISE
     waves, smooth = with_role(kernel, "single inputs"), with_role(kernel, "smooth")
-    maps = [_leading(term, most // len(waves)) for term in waves] if most > 0 else []
+    leading = most // len(waves) if waves else 0
+    maps = [cast(FeatureMap, term.phi).leading(leading, term.variance) for term in waves if most > 0]
     if not plan.rough:
         left = max(D - sum(phi.n_features for phi in maps), 1)
         maps += [_cosines(k, term, n, plan) for k, (term, n) in enumerate(shared(smooth, left))]
@@ -90,11 +91,6 @@ def relevant_scales(rows: Block, plan: Plan) -> Array:
     return scales / size if size > 0 else np.ones(len(scales))
 
 
-def _leading(term: Term, most: int) -> FeatureMap:
-    """Return the cosines and sines of single inputs, those of the largest amplitudes where they are too many."""
-    return cast(FeatureMap, term.phi).leading(most, term.variance)
-
-
 def _cosines(k: int, term: Term, D: int, plan: Plan) -> FeatureMap:
     """Return D cosines whose frequencies follow the kernel's law along the learned directions of term k."""
     rng = generator(plan.seed, Purpose.FINAL, *([k] if k else []))
@@ -104,11 +100,8 @@ def _cosines(k: int, term: Term, D: int, plan: Plan) -> FeatureMap:
 def _side_by_side(maps: list[FeatureMap], d: int) -> FeatureMap:
     """Return one map of all cosines."""
     maps = maps or [FeatureMap(np.zeros((d, 1)), np.zeros(1), np.zeros(1))]  # a search without any smooth term
-    return FeatureMap(
-        np.hstack([phi.frequencies for phi in maps]),
-        np.concatenate([phi.phases for phi in maps]),
-        np.concatenate([phi.amplitudes for phi in maps]),
-    )
+    columns = [(phi.frequencies, phi.phases, phi.amplitudes) for phi in maps]
+    return FeatureMap(*(np.concatenate(each, axis=-1) for each in zip(*columns, strict=True)))
 
 
 def landmarks_of(kernel: SumKernel, X: Array, precise: bool) -> SumPart:

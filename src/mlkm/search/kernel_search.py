@@ -25,14 +25,13 @@ chi-squared, and the probability of one as large is known.
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.stats import chi2, rankdata
 from sklearn.preprocessing import PowerTransformer
 
 from .._types import Array, BoolArray, IntArray
 from ..data import Block, Inputs, tie_numbers
 from ..model.machine import predict
 from ..model.sum_kernel import SumKernel, joined
-from ..model.terms import Parameters, Placement, SearchRows
 from ..model.transforms import RankTransform, fit_rank_transform
 from ..runtime.progress import search_is_late, stage
 from ..runtime.resources import limited, side_by_side
@@ -42,6 +41,7 @@ from ..solve.ridge import ridge
 from .evidence import kernel_variances, learn, learn_together, predicted, refined, relevance, start, sum_kernel
 from .plan import Plan
 from .policy import Policy, Seen
+from .terms import Parameters, Placement, SearchRows
 
 
 def search_rows(rows: Block, ranks: RankTransform, at: slice, k: int, policy: Policy) -> SearchRows:
@@ -92,15 +92,14 @@ def select_inputs(rows: Block, ranks: RankTransform, plan: Plan) -> tuple[IntArr
     tried: list[tuple[IntArray, Parameters, Array]] = []
     best = np.array([np.inf])
     while True:
-        left = _residuals(p, first, others, inputs, policy)
-        errors = others.weights * (left**2).sum(axis=1)
-        tried.append((inputs, p, left))
+        errors = _squared(_residuals(p, first, others, inputs, policy), others)
+        tried.append((inputs, p, errors))
         if len(inputs) <= 2 or (len(inputs) <= fewest and _clearly_less(best, errors)):
             break
         best = errors if errors.mean() < best.mean() else best
         inputs = inputs[np.sort(_by_relevance(p, seen, inputs, policy)[: (len(inputs) + 1) // 2])]
         p = first_climb(first.with_inputs(inputs), plan)
-    inputs, p, _ = next(one for one in tried if not _clearly_less(best, others.weights * (one[2] ** 2).sum(axis=1)))
+    inputs, p = next((inputs, p) for inputs, p, errors in tried if not _clearly_less(best, errors))
     return _with_second_look(inputs, p, seen, np.flatnonzero(~rows.inputs.texts), plan)
 
 
@@ -120,7 +119,7 @@ def _with_second_look(
             return inputs, p
         more = first_climb(first.with_inputs(both), plan)
         now = _residuals(more, known, rest, both, policy)
-        if _clearly_less(*(rest.weights * (residuals**2).sum(axis=1) for residuals in (left, now))):
+        if _clearly_less(_squared(left, rest), _squared(now, rest)):
             return inputs, p
         inputs, p, left = both, more, now
 
@@ -128,6 +127,10 @@ def _with_second_look(
 def _residuals(p: Parameters, known: SearchRows, others: SearchRows, inputs: IntArray, policy: Policy) -> Array:
     """Return what the fit to known rows leaves of others."""
     return others.Y - predicted(p, known.with_inputs(inputs), others.with_inputs(inputs), policy.terms)
+
+
+def _squared(residuals: Array, rows: SearchRows) -> Array:
+    return np.asarray(rows.weights * (residuals**2).sum(axis=1))
 
 
 def _by_relevance(p: Parameters, rows: SearchRows, inputs: IntArray, policy: Policy) -> IntArray:
@@ -143,9 +146,8 @@ def _clearly_less(a: Array, b: Array) -> bool:
 
 def first_climb(rows: SearchRows, plan: Plan) -> Parameters:
     """Return the parameters that a climb from the start reaches, directions being fixed."""
-    return learn(
-        rows, start(rows, plan.policy.terms, plan.parts(rows.X.shape[1])), plan.policy, plan.policy.joint_steps[0]
-    )
+    begin = start(rows, plan.policy.terms, plan.parts(rows.X.shape[1]))
+    return learn(rows, begin, plan.policy, plan.policy.joint_steps[0])
 
 
 def few(inputs: Inputs, policy: Policy) -> int:
@@ -166,7 +168,9 @@ def telling_inputs(rows: Block, policy: Policy) -> IntArray:
     waves = _waves(as_numbers(rows.X[:m, every], Y, weights, rows.inputs.levels[every]), n_waves)
     first, alone = _looked_at(waves, Y, weights, policy)
     looked_at = [wave[:, first] for wave in waves]
-    left = _left_by_single_inputs(looked_at, Y, weights)
+    F = np.hstack(looked_at)
+    fit = ridge(F, Y, weights)
+    left = (Y - F @ fit.coefficients - fit.intercept) * weights[:, None]
     chance = np.minimum(alone, _paired(looked_at[:n_paired], left))
     number = max(fewest, int((chance < policy.chance).sum()))
     return np.sort(every[first[np.argsort(chance, kind="stable")[:number]]])
@@ -212,17 +216,10 @@ def _looked_at(waves: list[Array], Y: Array, weights: Array, policy: Policy) -> 
     return first, chance[first]
 
 
-def _left_by_single_inputs(waves: list[Array], Y: Array, weights: Array) -> Array:
-    """Return the residuals of a ridge on all waves, times the weights."""
-    F = np.hstack(waves)
-    fit = ridge(F, Y, weights)
-    return np.asarray((Y - F @ fit.coefficients - fit.intercept) * weights[:, None])
-
-
 def _waves(X: Array, number: int) -> list[Array]:
     """Return cos(pi k u) of the inputs' ranks u in (0, 1): uncorrelated with variance 1/2 for every input."""
-    order = [np.argsort(np.argsort(tie_numbers(x), kind="stable"), kind="stable") for x in X.T]  # ties in row order
-    ranks = (np.stack(order, axis=1) + 0.5) / len(X)
+    order = [rankdata(tie_numbers(x), method="ordinal") for x in X.T]  # ties in row order
+    ranks = (np.stack(order, axis=1) - 0.5) / len(X)
     return [np.cos(np.pi * k * ranks) for k in range(1, number + 1)]
 
 
@@ -264,27 +261,21 @@ def learn_kernel(rows: Block, plan: Plan) -> LearnedKernel:
 
 
 def search_kernels(rows: Block, plan: Plan) -> LearnedKernel:
-    """Return the kernels of all searches (steps 1 and 2), and the mean of their noises."""
-    with stage("search", plan.policy.draws * sum(plan.policy.joint_steps)):
-        return _searched(rows, plan)
-
-
-def _searched(rows: Block, plan: Plan) -> LearnedKernel:
-    """Select inputs, search on every sample, and sum up the kernels."""
+    """Return the kernels of all searches (steps 1 and 2), summed up, and the mean of their noises."""
     policy, ranks = plan.policy, fit_rank_transform(rows.X, rows.weights, rows.inputs.numbers)
-    with limited(1):  # small products gain nothing from threads
-        inputs, begin = select_inputs(rows, ranks, plan)
-    places = _samples(rows, inputs, policy)
-    samples = [search_rows(rows, ranks, at, k, policy) for k, at in enumerate(places)]
-    even, odd = side_by_side(
-        lambda: _in_turn(samples[::2], begin, inputs, plan), lambda: _in_turn(samples[1::2], None, inputs, plan)
-    )
+    with stage("search", policy.draws * sum(policy.joint_steps)):
+        with limited(1):  # small products gain nothing from threads
+            inputs, begin = select_inputs(rows, ranks, plan)
+        places = _samples(rows, inputs, policy)
+        samples = [search_rows(rows, ranks, at, k, policy) for k, at in enumerate(places)]
+        even, odd = side_by_side(
+            lambda: _in_turn(samples[::2], begin, inputs, plan), lambda: _in_turn(samples[1::2], None, inputs, plan)
+        )
     learned, place = even + odd, Placement(rows.inputs, inputs, ranks)
     noise = float(np.exp(2 * np.mean([p["noise"]["amplitude"][0] for p in learned])))
     kernel = joined([sum_kernel(p, place, policy.terms) for p in learned])
-    return LearnedKernel(
-        kernel.with_short_texts(rows.X[: policy.text_rows]), noise, _seen_by_search(rows, places, policy)
-    )
+    seen = _seen_by_search(rows, places, policy)
+    return LearnedKernel(kernel.with_short_texts(rows.X[: policy.text_rows]), noise, seen)
 
 
 def _seen_by_search(rows: Block, places: list[slice], policy: Policy) -> Seen:
@@ -310,11 +301,11 @@ def _samples(rows: Block, inputs: IntArray, policy: Policy) -> list[slice]:
 def _in_turn(samples: list[SearchRows], begin: Parameters | None, inputs: IntArray, plan: Plan) -> list[Parameters]:
     """Search on one sample after the other as long as there is time; the one that has begun is made in any case."""
     learned: list[Parameters] = []
-    for k, sample in enumerate(samples):
-        started = begin if k == 0 else None
-        if started is None and search_is_late():
+    for sample in samples:
+        if begin is None and search_is_late():
             break
-        learned.append(_search(sample, started, inputs, plan))
+        learned.append(_search(sample, begin, inputs, plan))
+        begin = None
     return learned
 
 
@@ -378,11 +369,10 @@ def with_residual_search(learned: LearnedKernel, rows: Block, share: float, plan
 
 def _cross_residuals(learned: LearnedKernel, rows: Block) -> Array:
     """Return what the fit to either half of the rows leaves of the other one."""
-    half = len(rows) // 2
-    first, second = rows.take(slice(0, half)), rows.take(slice(half, None))
-    return np.vstack([_residuals_of(learned, first, second), _residuals_of(learned, second, first)])
-
-
-def _residuals_of(learned: LearnedKernel, rows: Block, known: Block) -> Array:
-    fit = solve_dual(learned.kernel, known, learned.noise)
-    return rows.Y - predict(learned.kernel.machine(known.X, fit.alpha, fit.intercept, fit.single), rows.X)
+    half, residuals = len(rows) // 2, []
+    halves = rows.take(slice(0, half)), rows.take(slice(half, None))
+    for left_out, known in (halves, halves[::-1]):
+        fit = solve_dual(learned.kernel, known, learned.noise)
+        machine = learned.kernel.machine(known.X, fit.alpha, fit.intercept, fit.single)
+        residuals.append(left_out.Y - predict(machine, left_out.X))
+    return np.vstack(residuals)

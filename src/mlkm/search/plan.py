@@ -144,7 +144,9 @@ class Plan:
         solver = named or (Ridge() if depth == 1 else VariableProjection())
         if named is not None:
             named.check(depth)
-        scales, kernels, interactions = _per_layer(asked["scales"], depth), asked["kernels"], asked["interactions"]
+        scales, kernels, interactions = asked["scales"], asked["kernels"], asked["interactions"]
+        by_layer = isinstance(scales, Geometric)
+        scales = tuple(scales.of_layers(depth) if by_layer else check.per_layer("scales", scales, depth))
         relevance, linear = (check.yes_no_auto(name, asked[name]) for name in ("relevance", "linear"))
         learned = is_auto(scales[0]) and bool(relevance) and not by_descent
         open_choices = widths is None and is_auto(kernels) and is_auto(interactions)
@@ -173,8 +175,17 @@ class Plan:
         )
 
     def sized(self, n: int, d: int, *, in_memory: bool = True) -> "Plan":
-        """Return the plan with the policy of its effort for n rows of d columns."""
-        return replace(self, policy=self.policy_for(n, d, in_memory=in_memory))
+        """Return the plan with the sizes of its effort, or where that is a time, with those that it allows for n rows
+        of d columns."""
+        if self.seconds is None:
+            return self._with(with_effort(self.policy, self.effort))
+        policy = within(self.seconds, self.policy, lambda one: self._with(one).cost(n, d, in_memory=in_memory))
+        return self._with(policy)
+
+    def _with(self, policy: Policy) -> "Plan":
+        """Return the plan with a policy, and the number of rows that a solver of kernels asks for, if it does."""
+        rows = self.solver.kernel_rows
+        return replace(self, policy=policy if rows is None else replace(policy, kernel_rows=(int(rows),) * 2))
 
     def at(self, d: int, units: Standardiser | None = None, *, seed: int = 0, n_rows: int | None = None) -> "Plan":
         """Return the plan with what the data decide.
@@ -294,22 +305,6 @@ class Plan:
         """Return whether n rows are so many that the fit is computed from sums over blocks of them."""
         return self.closed_form and n > self.policy.kernel_rows[0]
 
-    def policy_for(self, n: int, d: int, *, in_memory: bool = True) -> Policy:
-        """Return the policy with the sizes of the effort, or where that is a time, with those that it allows
-        for n rows of d columns."""
-        if self.effort is None or isinstance(self.effort, str):
-            return self._with_kernel_rows(with_effort(self.policy, self.effort))
-
-        def cost(policy: Policy) -> Cost:
-            return replace(self, policy=self._with_kernel_rows(policy)).cost(n, d, in_memory=in_memory)
-
-        return self._with_kernel_rows(within(float(self.effort), self.policy, cost))
-
-    def _with_kernel_rows(self, policy: Policy) -> Policy:
-        """Return the policy with the number of rows that a solver of kernels asks for, if it does."""
-        rows = self.solver.kernel_rows
-        return policy if rows is None else replace(policy, kernel_rows=(int(rows),) * 2)
-
     def cost(self, n: int, d: int, *, in_memory: bool = True) -> Cost:
         """Return what a fit to n rows of d columns takes by the policy: the default's kernels, or the features of
         layer 1."""
@@ -350,11 +345,6 @@ def _widths(widths: Any) -> tuple[int, ...] | None:
             f"widths must be 'auto' or positive whole numbers, one per layer, as in (256, 16); got {brief(widths)}."
         )
     return given
-
-
-def _per_layer(scales: Any, depth: int) -> tuple[Any, ...]:
-    """Return one scale per layer, not yet checked."""
-    return tuple(scales.of_layers(depth) if isinstance(scales, Geometric) else check.per_layer("scales", scales, depth))
 
 
 def _check_angles(scale: Array | None, origin: Array | float) -> None:

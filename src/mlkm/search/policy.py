@@ -30,9 +30,10 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 
 from .._types import BoolArray
-from ..model.terms import Additive, GaussianTerm, Laplace, Levels, Linear, SearchTerm
 from ..runtime.checks import number
 from ..runtime.rules import RULES, Rules
+from .product_terms import GaussianTerm, Laplace
+from .terms import Additive, Levels, Linear, SearchTerm
 
 __all__ = ["EFFORTS", "LEAST", "Policy", "between", "check_effort", "current_policy", "policy_context", "with_effort"]
 
@@ -59,16 +60,14 @@ class Policy:
     leaders: int = 2  # most relevant inputs, together with which others are tested in pairs
 
     # --- the search for the kernels
-    draws: int = (
-        2  # searches whose kernels are summed: on transformed and on raw targets, on other rows where there are
-    )
+    # searches whose kernels are summed: on transformed and on raw targets, on other rows where there are
+    draws: int = 2
     least_transformed: int = 20  # rows from which on a power transform of targets is fitted
     spread: float = 3.0  # standard deviations to which transformed targets are held
     first_joint_rows: int = 400  # of a search's first climb, which goes most of the way; each evaluation is n^3
     joint_rows: int = 800  # rows of a search
-    left_samples: int = (
-        8  # of a second search, on what the first one left as residuals, where features stand for kernels
-    )
+    # samples of a second search, on what the first one left as residuals, where features stand for kernels
+    left_samples: int = 8
     least_left_samples: int = 2  # below which there is no second search: fewer have seen no more rows than the first
     gaps: int = 40_000_000  # distances of a search that are kept; fewer rows where inputs are many
     joint_steps: tuple[int, int] = (15, 15)  # of its climb by scales, and of the one that also turns directions
@@ -162,53 +161,30 @@ class Policy:
         return number if number >= self.least_left_samples else 0, m
 
 
-# what a fit with next to no time takes
-LEAST: dict[str, Any] = {
-    "checked_rows": 300,
-    "draws": 1,
-    "joint_rows": 150,
-    "first_joint_rows": 120,
-    "joint_steps": (6, 3),
-    "left_samples": 0,
-    "weigh_rows": 150,
-    "variance_steps": 4,
-    "kernel_rows": (20_000, 600),
-    "layer_work": (1e10, 150, 300),
-    "fifths": (0, 0),
-    "bootstraps": 10,
+# sizes that differ from the fields of the policy: with next to no time, and by the efforts "fast" and "best"
+_SIZES: dict[str, tuple[Any, Any, Any]] = {
+    "checked_rows": (300, 1500, Policy.checked_rows),
+    "draws": (1, 1, 4),
+    "joint_rows": (150, 400, 1000),
+    "first_joint_rows": (120, 300, Policy.first_joint_rows),
+    "joint_steps": ((6, 3), (12, 10), (20, 25)),
+    "left_samples": (0, 0, Policy.left_samples),
+    "weigh_rows": (150, 400, 1000),
+    "variance_steps": (4, Policy.variance_steps, 12),
+    "kernel_rows": ((20_000, 600), (20_000, 6000), (44_000, 44_000)),
+    "layer_work": ((1e10, 150, 300), (1e11, 500, 1200), Policy.layer_work),
+    "fifths": ((0, 0), (60, 100), (400, 1000)),
+    "bootstraps": (10, Policy.bootstraps, Policy.bootstraps),
+    "hidden_rows": (0, 0, 1500),
 }
-
-EFFORTS: dict[str, dict[str, Any]] = {
-    "fast": {
-        "checked_rows": 1500,
-        "draws": 1,
-        "joint_rows": 400,
-        "first_joint_rows": 300,
-        "joint_steps": (12, 10),
-        "left_samples": 0,
-        "weigh_rows": 400,
-        "kernel_rows": (20_000, 6000),
-        "layer_work": (1e11, 500, 1200),
-        "fifths": (60, 100),
-    },
-    "balanced": {},
-    "best": {
-        "draws": 4,
-        "joint_rows": 1000,
-        "joint_steps": (20, 25),
-        "weigh_rows": 1000,
-        "variance_steps": 12,
-        "kernel_rows": (44_000, 44_000),
-        "fifths": (400, 1000),
-        "hidden_rows": 1500,
-    },
-}
+LEAST, _FAST, _BEST = ({name: sizes[k] for name, sizes in _SIZES.items()} for k in range(3))
+EFFORTS: dict[str, dict[str, Any]] = {"fast": _FAST, "balanced": {}, "best": _BEST}
 
 
-def with_effort(policy: Policy, effort: str | None) -> Policy:
-    """Return the policy with the sizes of a named effort; fields that were replaced stay as they are, and without an
-    effort all do."""
-    return policy if effort is None else with_sizes(policy, EFFORTS[effort])
+def with_effort(policy: Policy, effort: str | float | None) -> Policy:
+    """Return the policy with the sizes of a named effort; fields that were replaced stay as they are, and without a
+    name all do."""
+    return with_sizes(policy, EFFORTS[effort]) if isinstance(effort, str) else policy
 
 
 def with_sizes(policy: Policy, sizes: dict[str, Any]) -> Policy:
