@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any, Protocol, Self
 
 import numpy as np
-from scipy.linalg import blas, cho_solve, lapack, solve_triangular
+from scipy.linalg import blas, cho_solve, get_lapack_funcs, lapack, solve_triangular
 
 from .._types import Array, IntArray
 from ..data import Block, blocks
@@ -314,15 +314,15 @@ class Dual:
         return np.asarray((left + (1 - self.total @ k) ** 2 / self.total.sum()) / self.noise)
 
 
-def cholesky(A: Array) -> Array:
-    """Return L with LL' = A in float64. A matrix that is singular to rounding gets the least multiple of the identity
-    that makes it positive."""
-    jitter = 0.0
+def cholesky(A: Array, added: float = 0.0) -> Array:
+    """Return L with LL' = A, of which the lower triangle is read, in its precision. A matrix that is singular to
+    rounding gets the least multiple of the identity that makes it positive, from `added` on."""
+    potrf: Any = get_lapack_funcs("potrf", (A,))
     while len(A):
-        L, failed = lapack.dpotrf(A + jitter * np.eye(len(A)) if jitter else A, lower=1, clean=1)
+        L, failed = potrf(A + added * np.eye(len(A), dtype=A.dtype) if added else A, lower=1, clean=1)
         if not failed:
             return np.asarray(L)
-        jitter = 10 * jitter or len(A) * np.finfo(np.float64).eps * float(np.abs(np.diagonal(A)).max())
+        added = 10 * added or len(A) * float(np.finfo(A.dtype).eps) * float(np.abs(np.diagonal(A)).max())
     return A
 
 
