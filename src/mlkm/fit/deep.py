@@ -21,9 +21,9 @@ from ..runtime.resources import Purpose, generator
 from ..search.evidence import convex_weights
 from ..search.plan import Plan
 from ..solve import Problem, Solution, VariableProjection
-from ..solve.closed_form import one_layer
+from ..solve.closed_form import with_enough_digits
 from ..solve.projection import held_out
-from ..solve.ridge import RidgeFit, ridge
+from ..solve.ridge import RidgeFit, ridge, ridge_on
 from .default import KernelFit
 from .first_layer import first_layer
 
@@ -121,7 +121,7 @@ def deep(problem: Problem, plan: Plan) -> tuple[Solution, Prior]:
 def hidden_layers(problem: Problem, plan: Plan) -> Hidden:
     """Train hidden layers from the one-layer solution, and decide whether they pay."""
     rows, prior = problem.rows, first_layer(problem.rows, plan)
-    fit = one_layer(prior, rows, problem.penalty)
+    fit = ridge_on(with_enough_digits(prior, len(rows)), rows, problem.penalty)
     alone = prior.machine(fit.coefficients, fit.intercept)
     n_runs = 1 if problem.parts is None else len(problem.parts)
     starts = starts_near(alone, (prior.parts[0].maps[0][1], *deeper_maps(plan)), rows.X, n_runs, plan)

@@ -4,8 +4,6 @@ projection, sees a sample; descent and everything in closed form see all rows.""
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from .._types import Array
 from ..data import Standardiser
 from ..data.preparation import Training
@@ -15,7 +13,7 @@ from ..model.prior import Prior
 from ..runtime.progress import stage
 from ..search.plan import Plan
 from ..solve import GradientDescent, Problem
-from ..solve.closed_form import mean_errors, one_layer_solution, with_enough_digits
+from ..solve.closed_form import mean_errors, solution_of, with_enough_digits
 from ..solve.descent import part_number
 from ..solve.ridge import system_of_sums
 from ..solve.smoother import primal_without_rounding
@@ -67,7 +65,7 @@ def _one_layer(prior: Prior, sample: Block, of_all: Block, rows: Rows, plan: Pla
     sums = rows.map_reduce(sums_of(prior, left_out.X), add_in_place)
     with stage("solve"):
         fit = system_of_sums(sums, prior, left_out).fit(plan.penalty)
-    solution = one_layer_solution(prior, [fit])
+    solution = solution_of([prior], [fit])
     return FittedInBlocks(fitted_one(sample, solution, (prior.width,), (scale_of(prior),), prior), (prior,), (sums,))
 
 
@@ -81,7 +79,7 @@ def _one_layer_by_parts(
         system_of_sums(own, prior, _last_rows(of_all, plan, part)).fit(plan.penalty)
         for (own, _), part in zip(found, parts, strict=True)
     ]
-    solution = one_layer_solution(prior, fits)
+    solution = solution_of([prior] * n_parts, fits)
     fitted = fitted_one(sample, solution, (prior.width,), (scale_of(prior),))
     return _averaged(fitted, layers, [every for _, every in found], rows)
 
@@ -106,11 +104,9 @@ def _deep(sample: Block, of_all: Block, rows: Rows, plan: Plan, n_parts: int) ->
         system_of_sums(own, layer, _last_rows(of_all, plan, part)).fit(plan.penalty)
         for layer, (own, _), part in zip(layers, sums, last, strict=True)
     ]
+    last_layers = solution_of(layers, fits)
     solution = replace(
-        solution,
-        machines=tuple(layer.machine(fit.coefficients, fit.intercept) for layer, fit in zip(layers, fits, strict=True)),
-        penalty=float(np.mean([fit.penalty for fit in fits])),
-        loo_error=np.mean([fit.loo_error for fit in fits], axis=0),
+        last_layers, trace=solution.trace, n_iter=solution.n_iter, hidden_penalty=solution.hidden_penalty
     )
     fitted = fitted_one(sample, solution, widths, scales)
     return _averaged(fitted, layers, [every for _, every in sums], rows)

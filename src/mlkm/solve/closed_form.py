@@ -12,8 +12,8 @@ from ..data.rows import Block, Rows
 from ..model.machine import LastInputs, Machine, predict_average
 from ..model.prior import Prior
 from ..runtime import checks as check
-from ..runtime.sizes import BLOCK, EXACT_ROWS, FLOAT64_WORK
-from .ridge import RidgeFit, ridge, system_of_rows
+from ..runtime.sizes import BLOCK, FLOAT64_WORK
+from .ridge import RidgeFit, ridge_on
 from .smoother import Primal, primal_without_rounding
 from .solver import Problem, Solution, Solver
 from .sums import sums_of_rows
@@ -46,8 +46,9 @@ class Ridge(Solver):
         if problem.prior is None:
             raise ValueError("Ridge() needs a prior for the features of the layer.")
         parts = problem.parts if problem.parts is not None and len(problem.parts) > 1 else (slice(None),)
-        fits = [one_layer(problem.prior, problem.rows.take(at), problem.penalty) for at in parts]
-        return one_layer_solution(problem.prior, fits)
+        several = [problem.rows.take(at) for at in parts]
+        fits = [ridge_on(with_enough_digits(problem.prior, len(rows)), rows, problem.penalty) for rows in several]
+        return solution_of([problem.prior] * len(fits), fits)
 
 
 class Kernels(Ridge):
@@ -93,33 +94,12 @@ def with_enough_digits(prior: Prior, n: int) -> Prior:
     return replace(prior, precise=True) if n * prior.n_features**2 <= FLOAT64_WORK else prior
 
 
-def one_layer(prior: Prior, rows: Block, penalty: float | None) -> RidgeFit:
-    """Fit a ridge on features of unit prior variance; a penalty of None is chosen by leave-one-out."""
-    if len(rows) <= EXACT_ROWS:
-        return ridge(prior.rows_of_features(rows.X), rows.Y, rows.weights, penalty)
-    prior = with_enough_digits(prior, len(rows))
-    inputs = prior.inputs(rows.X)
-    return system_of_rows(lambda at: prior.rows_of_features(inputs[at]), rows.Y, rows.weights).fit(penalty)
-
-
-def one_layer_solution(prior: Prior, fits: list[RidgeFit]) -> Solution:
-    """Return the machines of ridge fits on the features of one prior."""
+def solution_of(layers: Sequence[Prior | LastInputs], fits: Sequence[RidgeFit]) -> Solution:
+    """Return the machines whose last layers are these ridge fits, each on the features of its layer."""
     penalty, loo = float(np.mean([fit.penalty for fit in fits])), np.mean([fit.loo_error for fit in fits], axis=0)
-    machines = tuple(prior.machine(fit.coefficients, fit.intercept) for fit in fits)
+    both = zip(layers, fits, strict=True)
+    machines = tuple(layer.machine(fit.coefficients, fit.intercept) for layer, fit in both)
     return Solution(machines, [], float(loo.sum()), 1, penalty, 0.0, loo)
-
-
-def last_layer(
-    machine: Machine, rows: Block, penalty: float | None, exact_rows: int = EXACT_ROWS
-) -> tuple[Machine, RidgeFit]:
-    """Solve the last layer of a machine on the rows, the layers below held fixed."""
-    features = LastInputs(machine)
-    if len(rows) <= exact_rows:
-        fit = ridge(features.rows_of_features(rows.X), rows.Y, rows.weights, penalty)
-    else:
-        of_slice = lambda at: features.rows_of_features(rows.X[at])  # noqa: E731
-        fit = system_of_rows(of_slice, rows.Y, rows.weights).fit(penalty)
-    return features.machine(fit.coefficients, fit.intercept), fit
 
 
 def loo_error_of_last_layer(machine: Machine, rows: Block, penalty: float) -> Array:

@@ -24,17 +24,6 @@ from ..runtime.resources import side_by_side, stop_if_asked
 from ..runtime.sizes import BLOCK, SHIFT_ROWS, SUM_ROUNDING
 
 
-@dataclass(frozen=True)
-class Gram:
-    """G (D, D) and B (D, k) of centred features and targets, their means, and the sum of the weights."""
-
-    FF: Array
-    FY: Array
-    f_mean: Array
-    y_mean: Array
-    total: float
-
-
 def shifted_sums(
     features: Callable[[slice], Array], Y: Array, weights: Array, shift: Array, begins: range, block: int = BLOCK
 ) -> tuple[Array, Array, Array]:
@@ -54,34 +43,6 @@ def shifted_sums(
         F *= np.sqrt(w)[:, None]
         FF += np.matmul(F.T, F, out=product)
     return FF, FY, total
-
-
-def gram(
-    features: Callable[[slice], Array],
-    Y: Array,
-    weights: Array,
-    shift: Array | None = None,
-    block: int = BLOCK,
-    *,
-    lanes: bool = False,
-) -> Gram:
-    """One pass over the rows, whose features are given by slices and are overwritten; `lanes` sums on two threads."""
-    n, total = len(Y), float(weights.sum())
-    y_mean = weights @ Y / total
-    if shift is None:
-        shift = features(slice(0, min(n, block, 1000))).mean(axis=0)
-
-    def sums(begins: range) -> tuple[Array, Array, Array]:
-        return shifted_sums(features, Y - y_mean, weights, shift, begins, block)
-
-    if n <= block or not lanes:
-        FF, FY, mean = sums(range(0, n, block))
-    else:  # every second block to the same sum, on however many threads: the result is the same
-        both = side_by_side(lambda: sums(range(0, n, 2 * block)), lambda: sums(range(block, n, 2 * block)), wide=True)
-        FF, FY, mean = (even + odd for even, odd in zip(*both, strict=True))
-    mean /= total
-    FF -= total * np.outer(mean, mean)
-    return Gram(FF, FY, mean + shift, y_mean, total)
 
 
 @dataclass(frozen=True)
@@ -140,11 +101,6 @@ class Sums:
         FF = self.FF - self.weight * np.outer(f, f)
         return FF, self.FY - self.weight * np.outer(f, y), self.YY - self.weight * y**2
 
-    def gram(self) -> Gram:
-        """Return the products of centred features and targets."""
-        FF, FY, _ = self.centred()
-        return Gram(FF, FY, self.f_mean, self.y_mean, self.weight)
-
     def lost(self) -> float:
         """Return the largest ratio of a peak to the present centred sum of squares: by this factor rounding errors are
         larger than those of new sums."""
@@ -163,6 +119,29 @@ class Sums:
         except (LinAlgError, ValueError):  # not definite, or not finite
             return False
         return bool((YY + Y_room >= (explained**2).sum(axis=0)).all())
+
+
+def sums_of_slices(
+    features: Callable[[slice], Array],
+    Y: Array,
+    weights: Array,
+    shift: Array,
+    block: int = BLOCK,
+    *,
+    lanes: bool = False,
+) -> Sums:
+    """Return the sums over rows in memory, whose features are given by slices and are overwritten; `lanes` sums on two
+    threads."""
+
+    def part(begin: int, step: int) -> tuple[Array, Array, Array]:
+        return shifted_sums(features, Y, weights, shift, range(begin, len(Y), step), block)
+
+    if lanes and len(Y) > block:  # every second block to the same sum, on however many threads: the result is the same
+        both = side_by_side(lambda: part(0, 2 * block), lambda: part(block, 2 * block), wide=True)
+        FF, FY, F = (even + odd for even, odd in zip(*both, strict=True))
+    else:
+        FF, FY, F = part(0, block)
+    return Sums(shift, float(len(Y)), float(weights.sum()), F, weights @ Y, FF, FY, weights @ Y**2)
 
 
 @dataclass(frozen=True)
@@ -198,9 +177,7 @@ def add_in_place(first: Sums, second: Sums) -> Sums:
     for name in ("F", "Y", "FF", "FY", "YY"):
         total = getattr(first, name)
         total += getattr(second, name)
-    return Sums(
-        first.shift, first.n + second.n, first.weight + second.weight, first.F, first.Y, first.FF, first.FY, first.YY
-    )
+    return replace(first, n=first.n + second.n, weight=first.weight + second.weight)
 
 
 @dataclass(frozen=True)
@@ -217,10 +194,9 @@ class SumsOf:
 
     def __call__(self, block: Block) -> Sums:
         """Return the sums: products of at most `BLOCK` rows in the precision of the features, added in float64."""
-        inputs, Y, weights = block.X if self.double else self.features.inputs(block.X), block.Y, block.weights
-        shift, every = self.shift.astype(inputs.dtype), range(0, len(Y), BLOCK)
-        FF, FY, F = shifted_sums(lambda at: self.features.rows_of_features(inputs[at]), Y, weights, shift, every)
-        return Sums(self.shift, float(len(Y)), float(weights.sum()), F, weights @ Y, FF, FY, weights @ Y**2)
+        inputs = block.X if self.double else self.features.inputs(block.X)
+        of_slice, shift = (lambda at: self.features.rows_of_features(inputs[at])), self.shift.astype(inputs.dtype)
+        return replace(sums_of_slices(of_slice, block.Y, block.weights, shift), shift=self.shift)
 
 
 def sums_of(features: Features, X: Array) -> SumsOf:
