@@ -79,10 +79,7 @@ class Fit:
     kept_layer: LearnedKernel | Prior | None = None
 
     @classmethod
-    def of(
-        cls, fitted: Fitted, plan: Plan, preparation: Preparation,
-        uncertainty: RidgeUncertainty | StackUncertainty, weight: float, n_rows: int,
-    ) -> Self:  # fmt: skip
+    def of(cls, fitted: Fitted, plan: Plan, preparation: Preparation, weight: float, n_rows: int) -> Self:
         """Return what was trained as a fit, with a warning where it predicts no better than the mean."""
         solution, reader = fitted.solution, preparation.reader
         relevance: Array = np.bincount(  # type: ignore[assignment]
@@ -90,9 +87,9 @@ class Fit:
         )
         error = error_in_units(solution.loo_error, preparation.y_scaler)
         _warn_useless(n_rows, solution.loo_error, error, preparation.y_scaler, plan.policy)
-        seen = _seen_by_features(plan, n_rows) if fitted.stack is None else fitted.stack.seen
+        seen = _seen_by_features(plan, n_rows) if fitted.seen is None else fitted.seen
         return cls(
-            preparation, solution.machines, uncertainty, fitted.widths, fitted.scales, solution.penalty,
+            preparation, solution.machines, fitted.uncertainty, fitted.widths, fitted.scales, solution.penalty,
             solution.n_iter, solution.trace, error, relevance, weight, plan.learned, seen,
         )  # fmt: skip
 
@@ -248,7 +245,7 @@ class Fit:
         fitted = train_again(rows, plan, first)
         weight = float(len(targets) if weights is None else weights.sum())
         n = plan.n_rows or len(rows)
-        again = Fit.of(fitted, plan, preparation, uncertainty_in_memory(fitted, rows), weight, n)
+        again = Fit.of(fitted, plan, preparation, weight, n)
         return replace(again, kept_layer=first)  # the result of several refits depends on the last rows alone
 
     def first_layer(self) -> LearnedKernel | Prior:
@@ -339,19 +336,6 @@ class Fit:
             return self
         there = replace(self, preparation=replace(self.preparation, y_scaler=larger))
         return there.with_sums(in_units(sums, units, larger, np.zeros(len(sums.F))))
-
-
-def uncertainty_in_memory(fitted: Fitted, rows: Block[Array]) -> RidgeUncertainty | StackUncertainty:
-    """Return the uncertainty of a fit to rows in memory."""
-    solution, stack = fitted.solution, fitted.stack
-    if stack is None:
-        return RidgeUncertainty(
-            solution.machines, solution.penalty, solution.loo_error, rows, fitted.prior, solution.hidden_penalty
-        )
-    return StackUncertainty(
-        solution.machines, rows, stack.kernel, stack.noise, stack.shares, stack.ridge_penalty, stack.loo_error,
-        stack.transformed, stack.solved,
-    )  # fmt: skip
 
 
 def error_in_units(loo_error: Array, units: Standardiser) -> float:

@@ -151,25 +151,25 @@ class SumsByPart:
     of: tuple["SumsOf", ...]
     parts: tuple[int | None, ...]
 
-    def __call__(self, piece: Block) -> list[Sums]:
-        """Return the sums inside and outside of the parts in turn."""
-        piece, result = piece.counted(), []
-        for sums, part in zip(self.of, self.parts, strict=True):
-            inside = np.full(len(piece), True) if part is None else np.asarray(piece.fold == part)
-            result += [sums(piece.rows(inside)), sums(piece.rows(~inside))]
-        return result
+    def __call__(self, piece: Block) -> list[list[Sums]]:
+        """Return for every layer the sums inside and outside of its part, or over all rows."""
+        inside = [None if part is None else np.asarray(piece.fold == part) for part in self.parts]
+        return [
+            [sums(piece)] if own is None else [sums(piece.rows(own)), sums(piece.rows(~own))]
+            for sums, own in zip(self.of, inside, strict=True)
+        ]
 
 
 def sums_by_part(
     layers: Sequence[Features], parts: Sequence[int | None], rows: Rows, X: Array
 ) -> list[tuple[Sums, Sums]]:
     """Return for every layer the sums over its part and over all rows; features are shifted by their mean at X."""
-    sums = rows.map_reduce(SumsByPart(tuple(sums_of(layer, X) for layer in layers), tuple(parts)), _add_each)
-    return [(inside, inside + others) for inside, others in zip(sums[::2], sums[1::2], strict=True)]
+    found = rows.map_reduce(SumsByPart(tuple(sums_of(layer, X) for layer in layers), tuple(parts)), _add_each)
+    return [(inside, sum(others, start=inside)) for inside, *others in found]
 
 
-def _add_each(a: list[Sums], b: list[Sums]) -> list[Sums]:
-    return [add_in_place(x, y) for x, y in zip(a, b, strict=True)]
+def _add_each(a: list[list[Sums]], b: list[list[Sums]]) -> list[list[Sums]]:
+    return [[add_in_place(x, y) for x, y in zip(*of_layer, strict=True)] for of_layer in zip(a, b, strict=True)]
 
 
 def add_in_place(first: Sums, second: Sums) -> Sums:
