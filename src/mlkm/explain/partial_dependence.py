@@ -20,7 +20,7 @@ from ..data import Block, Standardiser, blocks, tie_numbers
 from ..data.tables.columns import Column
 from ..model.machine import Machine
 from ..runtime.checks import place_of
-from ..solve.smoother import Uncertainty
+from ..solve.uncertainty import Uncertainty
 
 
 @dataclass(frozen=True)

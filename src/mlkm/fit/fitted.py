@@ -10,7 +10,7 @@ Where one layer is solved in closed form, rows come and go with the features hel
 Rows are added and taken away by adding and subtracting their sums, and the result is the fit to all rows, to rounding.
 """
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self, cast
 
@@ -30,10 +30,9 @@ from ..runtime.sizes import LARGEST_LOSS
 from ..search.kernel_search import LearnedKernel
 from ..search.plan import Plan
 from ..search.policy import Policy, Seen
-from ..solve.smoother import LeftOut, places
-from ..solve.stack import StackUncertainty
+from ..solve.smoother import LeftOut, StoredFields, places
 from ..solve.sums import Sums
-from ..solve.uncertainty import RidgeUncertainty
+from ..solve.uncertainty import RidgeUncertainty, Uncertainty
 from .row_sums import Span, averaging_to_one, in_units, solved_sums, units_for, wider
 from .train import Fitted, train_again
 
@@ -45,7 +44,7 @@ class NoRowsError(ValueError, AttributeError):
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class Fit(StoredFields):
     """The result of a fit.
 
     Attributes
@@ -65,7 +64,7 @@ class Fit:
 
     preparation: Preparation
     machines: tuple[Machine, ...]
-    uncertainty: RidgeUncertainty | StackUncertainty | None
+    uncertainty: Uncertainty | None
     widths: tuple[int, ...]
     scales: tuple[Any, ...]
     penalty: float
@@ -92,10 +91,6 @@ class Fit:
             preparation, solution.machines, fitted.uncertainty, fitted.widths, fitted.scales, solution.penalty,
             solution.n_iter, solution.trace, error, relevance, weight, plan.learned, seen,
         )  # fmt: skip
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the fields alone: what explanations have computed is computed again when it is needed."""
-        return {field.name: self.__dict__[field.name] for field in fields(self)}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the record that a model file holds."""
@@ -137,13 +132,13 @@ class Fit:
 
     def predict_with_std(self, Z: Array) -> tuple[Array, Array]:
         """Return predictions and the standard deviations of a new y, both (n, k)."""
-        f, sigma = self.known("return_std").predict(Z)
-        return self._to_units(f, Z), sigma * self.y_scaler.sd
+        sigma = self.known("return_std").std(Z)
+        return self.predict(Z), sigma * self.y_scaler.sd
 
     def _to_units(self, f: Array, Z: Array) -> Array:
         return self.preparation.within(self.y_scaler.backward(f), Z)
 
-    def known(self, what: str = "A standard deviation") -> RidgeUncertainty | StackUncertainty:
+    def known(self, what: str = "A standard deviation") -> Uncertainty:
         """Return the uncertainty in standardised units, or raise an error that names what was asked for."""
         if self.uncertainty is None:
             raise NoRowsError(f"{what} {_SAVED_WITHOUT}")
@@ -183,10 +178,9 @@ class Fit:
         fit, unit = self.known("leave_one_out"), self.y_scaler.sd
         Y = self.y_scaler.forward(targets.reshape(len(Z), -1).astype(float))
         place = places(fit.left_out_rows, Z, Y)
-        f, std = fit.predict(Z)
         new = place[:, None] < 0
-        std = np.where(new, std, fit.left_out_std[place])
-        residuals = np.where(new, Y - f, fit.left_out_residuals[place])
+        std = np.where(new, fit.std(Z), fit.left_out_std[place])
+        residuals = np.where(new, Y - predict_average(self.machines, Z), fit.left_out_residuals[place])
         return LeftOut(residuals * unit, std * unit, place)
 
     def left_out_predictions(self, Z: Array) -> Array:

@@ -23,7 +23,7 @@ from ..search.policy import Seen
 from ..solve import GradientDescent, Problem, Solution
 from ..solve.descent import DivergedError, random_parts
 from ..solve.stack import StackUncertainty
-from ..solve.uncertainty import RidgeUncertainty
+from ..solve.uncertainty import RidgeUncertainty, Uncertainty
 from .deep import deep, deeper_maps, uniform_starts, with_hidden
 from .default import KernelFit, fit_kernel, held_out, mean_square
 from .first_layer import drawn_features, first_layer, scale_of
@@ -35,7 +35,7 @@ class Fitted:
     rows that the choices of the default's kernels have seen."""
 
     solution: Solution
-    uncertainty: RidgeUncertainty | StackUncertainty
+    uncertainty: Uncertainty
     widths: tuple[int, ...]
     scales: tuple[Any, ...]
     relevance: Array

@@ -24,10 +24,10 @@ from ..model.sum_kernel import SumKernel
 from ..runtime.checks import brief
 from ..runtime.confidence import exact_levels
 from ..runtime.sizes import EXPORTED_SIDE
-from ..solve.smoother import Dual, Primal, Smoother, SmootherKernel, Uncertainty
+from ..solve.smoother import Dual, Primal, Smoother, SmootherKernel
 from ..solve.stack import StackUncertainty
 from ..solve.tangent import Flat, InnerProducts, Tangent
-from ..solve.uncertainty import RidgeUncertainty
+from ..solve.uncertainty import RidgeUncertainty, Uncertainty
 from .graph import Graph
 from .inputs import Source, level_numbers, standardised
 from .machines import back_transformed_deviation, first_features, last_inputs, machine_output, on_ranks, standard_inputs

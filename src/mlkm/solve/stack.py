@@ -29,7 +29,7 @@ from ..model.sum_kernel import SumKernel, TransformedKernel
 from ..model.transforms import BackTransform
 from ..runtime.rules import RULES
 from ..runtime.sizes import FLOAT64_FACTOR_ROWS
-from .smoother import Dual, Functionals, Primal, Smoother, Uncertainty, loo_residuals, primal_of_rows
+from .smoother import Dual, Functionals, Primal, Smoother, StoredFields, loo_residuals, primal_of_rows
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class StackUncertainty(Uncertainty):
+class StackUncertainty(StoredFields):
     """The uncertainty of a stack.
 
     Parameters

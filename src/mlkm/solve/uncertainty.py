@@ -19,6 +19,7 @@ taken as known: their part of the leverage is about their number over N, and N i
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
@@ -29,13 +30,14 @@ from ..model.prior import Prior
 from ..runtime.rules import RULES
 from ..runtime.sizes import EXACT_ROWS, LEAST_PENALTY, LOST_RESIDUALS, STORED_SUM_FEATURES
 from .ridge import Spectrum, decomposed
-from .smoother import Functionals, Primal, Smoother, Uncertainty, primal
+from .smoother import Functionals, Primal, Smoother, StoredFields, primal
+from .stack import StackUncertainty
 from .sums import Sums, sums_of_rows
 from .tangent import Flat, OuterProducts, Tangent, factorised
 
 
 @dataclass(frozen=True)
-class RidgeUncertainty(Uncertainty):
+class RidgeUncertainty(StoredFields):
     """The paper's variance estimator, from rows or from sums.
 
     Parameters
@@ -219,3 +221,6 @@ class RidgeUncertainty(Uncertainty):
         if self.prior is None:
             raise ValueError("Rows come and go in fits in closed form only.")
         return self.sums[0] if self.sums else sums_of_rows(self.prior, self._training)
+
+
+Uncertainty: TypeAlias = RidgeUncertainty | StackUncertainty  # both have the same public methods
