@@ -75,7 +75,8 @@ def _by_descent(training: Training, plan: Plan, solver: GradientDescent, units: 
     """Fit to all rows by the paper's method; leave-one-out errors are averaged over all of them."""
     rows, n_parts = training.rows, plan.n_parts or 0
     starts, scales = descent_starts(training.sample, plan, solver, max(n_parts, 1))
-    solution = solver.descend(starts, rows, n_parts, plan.penalty, units, plan.seed)
+    problem = Problem(training.sample, starts, None, plan.penalty, units=units, seed=plan.seed)
+    solution = solver.descend(problem, rows, n_parts)
     layers = [LastInputs(machine) for machine in solution.machines]
     sums = [every for _, every in sums_by_part(layers, [None] * len(layers), rows, _last_rows(training, plan).X)]
     ridges = [primal_without_rounding(layer, own, solution.penalty) for layer, own in zip(layers, sums, strict=True)]

@@ -1,13 +1,13 @@
 """The last layer in closed form: the `Ridge` solver of one layer, and the last layer of deeper machines."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from .._types import Array
-from ..data import blocks
 from ..data.rows import Block, Rows
 from ..model.machine import LastInputs, Machine, predict_average
 from ..model.prior import Prior
@@ -102,38 +102,32 @@ def solution_of(layers: Sequence[Prior | LastInputs], fits: Sequence[RidgeFit]) 
     return Solution(machines, [], float(loo.sum()), 1, penalty, 0.0, loo)
 
 
-def loo_error_of_last_layer(machine: Machine, rows: Block, penalty: float) -> Array:
-    """Return the mean squared leave-one-out error of every output, by the ridge on the last layer's inputs."""
-    features = LastInputs(machine)
-    smoother = primal_without_rounding(features, sums_of_rows(features, rows), penalty)
-    errors = SquaredErrors((), (smoother,))(Block(rows.X, rows.Y, rows.counts))
-    return np.asarray(errors[1] / rows.counts.sum())
+def loo_error_of_last_layers(machines: Sequence[Machine], rows: Block, penalty: float) -> Array:
+    """Return the mean squared leave-one-out error of every output, by the ridge on the last layer's inputs, averaged
+    over machines."""
+    layers = [LastInputs(machine) for machine in machines]
+    smoothers = [primal_without_rounding(layer, sums_of_rows(layer, rows), penalty) for layer in layers]
+    errors = squared_errors(Block(rows.X, rows.Y, rows.counts), (), smoothers)
+    return np.asarray(errors[1:].mean(axis=0) / rows.counts.sum())
 
 
-@dataclass(frozen=True)
-class SquaredErrors:
-    """Weighted sums of squared errors over a piece of rows, (1 + smoothers, k): those of an average of machines, and
-    the leave-one-out errors of smoothers."""
-
-    machines: tuple[Machine, ...]
-    smoothers: tuple[Primal, ...]
-
-    def __call__(self, piece: Block) -> Array:
-        """Return the sums, in blocks of rows."""
-        total = np.zeros((1 + len(self.smoothers), piece.Y.shape[1]))
-        for at in blocks(len(piece), BLOCK):
-            X, Y, w = piece.X[at], piece.Y[at], piece.weights[at]
-            if self.machines:
-                total[0] += w @ (predict_average(self.machines, X) - Y) ** 2
-            for row, smoother in zip(total[1:], self.smoothers, strict=True):
-                left = np.maximum(1 - w * smoother.leverage(X), 1e-12)
-                row += w @ ((Y - smoother.predict(X)) / left[:, None]) ** 2
-        return total
+def squared_errors(piece: Block, machines: Sequence[Machine], smoothers: Sequence[Primal]) -> Array:
+    """Return weighted sums of squared errors over a piece of rows, (1 + smoothers, k): those of an average of machines,
+    and the leave-one-out errors of smoothers."""
+    total = np.zeros((1 + len(smoothers), piece.Y.shape[1]))
+    for at in piece.blocks(BLOCK):
+        X, Y, w = piece.X[at], piece.Y[at], piece.weights[at]
+        if machines:
+            total[0] += w @ (predict_average(machines, X) - Y) ** 2
+        for row, smoother in zip(total[1:], smoothers, strict=True):
+            left = np.maximum(1 - w * smoother.leverage(X), 1e-12)
+            row += w @ ((Y - smoother.predict(X)) / left[:, None]) ** 2
+    return total
 
 
 def mean_errors(machines: Sequence[Machine], smoothers: Sequence[Primal], rows: Rows) -> tuple[Array, Array]:
     """Return the mean squared error of an average of machines, and the leave-one-out error averaged over smoothers,
     both (k,); the second is NaN without smoothers."""
-    total: Array = rows.map_reduce(SquaredErrors(tuple(machines), tuple(smoothers)), np.add)
+    total: Array = rows.map_reduce(partial(squared_errors, machines=machines, smoothers=smoothers), np.add)
     total = total / rows.n  # weights average to one
     return total[0], total[1:].mean(axis=0) if smoothers else np.full(total.shape[1], np.nan)

@@ -52,18 +52,12 @@ class TrainingRows:
         return blocks(len(self), self.block)
 
 
-def training_rows(
-    rows: Block,
-    phi: Map,
-    entries: int = BLOCK_ENTRIES,
-    unit: Array | float = 1.0,
-    part: IntArray | None = None,
-) -> TrainingRows:
+def training_rows(rows: Block, phi: Map, entries: int = BLOCK_ENTRIES, unit: Array | float = 1.0) -> TrainingRows:
     """Return rows with targets times `unit`, in blocks whose features have at most so many entries; phi_1 is kept of
     up to four blocks, and computed a block at a time of more."""
     width = int(phi.n_features)
     first = phi.features(rows.X) if len(rows) * width <= max(entries, 4 * BLOCK_ENTRIES) else None
-    return TrainingRows(rows.X, rows.Y, rows.weights, phi, max(1, entries // width), first, part, unit)
+    return TrainingRows(rows.X, rows.Y, rows.weights, phi, max(1, entries // width), first, rows.fold, unit)
 
 
 def squared_error(machine: Machine, data: TrainingRows) -> float:
@@ -84,9 +78,9 @@ def loss_gradient(
     machine: Machine, moving: list[int], data: TrainingRows, rows: IntArray | slice, total_weight: float
 ) -> list[Array]:
     """Return the gradient of the squared error at `rows`, divided by `total_weight`, with respect to the matrices that
-    are `moving`; it is summed up over blocks of bounded size."""
+    are `moving`; it is summed up over blocks of bounded size, and is zero without rows."""
     total: list[Array] = []
-    for block in blocks(n_rows(rows), data.block):
+    for block in blocks(max(n_rows(rows), 1), data.block):
         at = part_of(rows, block.start, block.stop)
         tape = forward(machine, data.X[at] if machine.linear else data.X, data.features(at))
         cotangent = tape.output - data.targets(at)
