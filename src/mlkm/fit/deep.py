@@ -1,11 +1,9 @@
 """Hidden layers: their feature maps and initial weights, and how they are fitted.
 
 They stand alone where they were asked for, or beside the kernels with the weight that held-out rows give.
-
-Hidden layers: alone where they were asked for, or beside the kernels with the weight that rows held out give.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +13,7 @@ from .._types import Array
 from ..data import Block
 from ..kernels import Gaussian
 from ..model.features import FeatureMap, draw_features
-from ..model.machine import Layers, Machine, averaged, layer_shapes, predict, with_last
+from ..model.machine import Layers, Machine, averaged, flatten, layer_shapes, predict, with_last
 from ..model.prior import Prior
 from ..runtime.resources import Purpose, generator
 from ..search.evidence import convex_weights
@@ -42,59 +40,42 @@ def uniform_starts(
 ) -> tuple[Machine, ...]:
     """Return one machine per rotation with uniform initial weights, as the paper initialises, and biases of zero."""
     shapes = layer_shapes(maps, n_outputs, plan.residual, linear=plan.linear)
-    return tuple(
-        Machine(
-            tuple(maps),
-            _uniform(generator(plan.seed, Purpose.WEIGHTS, run), shapes, initial),
-            plan.residual,
-            linear=plan.linear,
-        )
-        for run in range(n_runs)
-    )
 
-
-def _uniform(rng: np.random.Generator, shapes: list[list[tuple[int, int]]], initial: tuple[float, float]) -> Layers:
-    """Draw uniform weights of every layer, with biases of zero in the last rows."""
-    layers = []
-    for layer in shapes:
-        matrices = [rng.uniform(*initial, shape) for shape in layer]
-        for W in matrices:
+    def drawn(rng: np.random.Generator) -> Layers:
+        layers = tuple(tuple(rng.uniform(*initial, shape) for shape in layer) for layer in shapes)
+        for W in flatten(layers):
             W[-1] = 0
-        layers.append(tuple(matrices))
-    return tuple(layers)
+        return layers
+
+    return _starts(maps, n_runs, plan, drawn)
 
 
 def starts_near(one_layer: Machine, maps: Sequence[Any], X: Array, n_runs: int, plan: Plan) -> tuple[Machine, ...]:
     """Return one machine per rotation whose hidden outputs have unit variance, the first output being the one-layer
     fit; second matrices of residual blocks are zero. The last layer also sees phi_1."""
-    W = one_layer.layers[0][0]
-    shapes = layer_shapes(maps, W.shape[1], plan.residual, skip=True, linear=plan.linear, n_inputs=X.shape[1])
-    F = maps[0].features(X[:2000])
-    return tuple(
-        Machine(
-            tuple(maps),
-            _near(W, shapes, generator(plan.seed, Purpose.WEIGHTS, run), F),
-            plan.residual,
-            True,
-            plan.linear,
+    fitted, F = one_layer.layers[0][0], maps[0].features(X[:2000])
+    shapes = layer_shapes(maps, fitted.shape[1], plan.residual, skip=True, linear=plan.linear, n_inputs=X.shape[1])
+
+    def drawn(rng: np.random.Generator) -> Layers:
+        layers = tuple(
+            (rng.standard_normal(first) / np.sqrt(first[0]), *map(np.zeros, others)) for first, *others in shapes
         )
-        for run in range(n_runs)
-    )
-
-
-def _near(fitted: Array, shapes: list[list[tuple[int, int]]], rng: np.random.Generator, F: Array) -> Layers:
-    """Draw the weights of `starts_near`, given the coefficients of the one-layer fit and the features F of phi_1 at
-    training rows."""
-    layers = []
-    for number, layer in enumerate(shapes):
-        matrices = [rng.standard_normal(layer[0]) / np.sqrt(layer[0][0])] + [np.zeros(shape) for shape in layer[1:]]
-        if number == 0 and len(shapes) > 1:
-            W = matrices[0]
+        if len(layers) > 1:
+            W = layers[0][0]
             W[:-1, 0] = fitted[: len(W) - 1, 0]
             W /= np.maximum((F @ W[:-1]).std(axis=0), 1e-8)
             W[-1] = -(F @ W[:-1]).mean(axis=0)
-        layers.append(tuple(matrices))
-    return tuple(layers)
+        return layers
+
+    return _starts(maps, n_runs, plan, drawn, skip=True)
+
+
+def _starts(
+    maps: Sequence[Any], n_runs: int, plan: Plan, drawn: Callable[[np.random.Generator], Layers], skip: bool = False
+) -> tuple[Machine, ...]:
+    """Return one machine per rotation, each with weights from a stream of its own."""
+    streams = (generator(plan.seed, Purpose.WEIGHTS, run) for run in range(n_runs))
+    return tuple(Machine(tuple(maps), drawn(rng), plan.residual, skip, plan.linear) for rng in streams)
 
 
 @dataclass(frozen=True)
