@@ -17,17 +17,7 @@ import scipy.optimize
 from joblib import Parallel, delayed
 
 from .._types import Array, IntArray
-from ..model.machine import (
-    LastInputs,
-    Machine,
-    backward,
-    flatten,
-    forward,
-    gradients,
-    positions,
-    with_last,
-    with_layers,
-)
+from ..model.machine import LastInputs, Machine, flatten, forward, positions, with_last, with_layers
 from ..runtime import checks as check
 from ..runtime.progress import advance, fit_is_late, stage
 from ..runtime.resources import limited
@@ -37,7 +27,7 @@ from .descent import part_number
 from .ridge import ridge_on
 from .solver import Problem, Solution, Solver
 from .sums import sums_of_slices
-from .training_rows import TrainingRows, loss, training_rows
+from .training_rows import TrainingRows, error_and_gradient, loss, training_rows
 
 
 class VariableProjection(Solver):
@@ -266,14 +256,9 @@ def _penalised_error(
 ) -> tuple[float, Array]:
     """Return the mean squared error plus the penalty times |vector|^2, and the gradient with respect to the matrices
     that are `moving`, whose entries `vector` holds; memory does not grow with the rows."""
-    value, slope = penalty * float(vector @ vector), 2 * penalty * vector
-    for block in data.blocks():
-        tape = forward(machine, data.X[block], data.features(block))
-        residuals, weights = tape.output - data.Y[block], data.weights[block]
-        factors = backward(machine, tape, 2 * weights[:, None] * residuals / len(data))
-        slope += np.concatenate([W.ravel() for W in gradients([factors[k] for k in moving])])
-        value += float(weights @ (residuals**2).sum(axis=1)) / len(data)
-    return value, slope
+    error, gradient = error_and_gradient(machine, moving, data, slice(0, len(data)), len(data))
+    slope = np.concatenate([W.ravel() for W in gradient])
+    return error + penalty * float(vector @ vector), slope + 2 * penalty * vector
 
 
 def _hidden_matrices(machine: Machine) -> list[int]:
