@@ -26,7 +26,7 @@ from .data.rows import Block, MemoryRows, Rows
 from .data.scaling import NO_TARGET, checked_targets
 from .data.tables.cells import Table
 from .fit.apply import new_rows, sendable
-from .fit.row_sums import Span, in_units, wider
+from .fit.fitted import Span, wider
 from .model.prior import Prior
 from .runtime.checks import all_or_nothing, as_targets, brief, check_given
 from .runtime.sizes import SAME_FEATURES
@@ -205,7 +205,7 @@ def merge(models: Sequence[Incremental]) -> Incremental:
     ours = ours.measured_for(span, "merge")
     total = ours.sums("merge")
     for other, by in zip(others, moved, strict=True):
-        total = total + in_units(other.fitted_.sums("merge"), other.y_scaler_, ours.y_scaler, by)
+        total = total + other.fitted_.sums("merge").in_units(other.y_scaler_, ours.y_scaler, by)
     result: Incremental = copy(first)
     result.fitted_ = ours.with_sums(total, span)
     return result

@@ -26,16 +26,17 @@ from ..model.machine import Machine, predict_average
 from ..model.prior import Prior
 from ..runtime.records import from_record, to_record
 from ..runtime.rules import RULES
-from ..runtime.sizes import LARGEST_LOSS
+from ..runtime.sizes import FURTHEST_TARGET, LARGEST_LOSS
 from ..search.kernel_search import LearnedKernel
 from ..search.plan import Plan
 from ..search.policy import Policy, Seen
+from ..solve.closed_form import solved_sums
 from ..solve.smoother import LeftOut, StoredFields, places
 from ..solve.sums import Sums
 from ..solve.uncertainty import RidgeUncertainty, Uncertainty
-from .row_sums import Span, averaging_to_one, in_units, solved_sums, units_for, wider
 from .train import Fitted, train_again
 
+Span = tuple[Array, Array]  # the least and the largest target of every output
 _SAVED_WITHOUT = "needs the training rows, which this model was saved without; save it with keep_rows=True."
 
 
@@ -305,15 +306,15 @@ class Fit(StoredFields):
         range of their targets."""
         low, high = self.span if span is None else span
         prior, background = self.prior, self.known().background
-        solved = solved_sums(prior, sums, self.penalty)
+        machine, loo_error = solved_sums(prior, sums, self.penalty)
         uncertainty = RidgeUncertainty(
-            (solved.machine,), self.penalty, solved.loo_error, prior=prior, features=(prior,),
-            sums=(averaging_to_one(sums),),
+            (machine,), self.penalty, loo_error, prior=prior, features=(prior,),
+            sums=(sums.times(sums.n / sums.weight) if sums.weight > 0 else sums,),
             sample=None if background is None or sums.n == 0 else background.take(slice(0, RULES.effect_rows)),
         )  # fmt: skip
-        error = error_in_units(solved.loo_error, self.y_scaler)
+        error = error_in_units(loo_error, self.y_scaler)
         return replace(
-            self, preparation=replace(self.preparation, low=low, high=high), machines=(solved.machine,),
+            self, preparation=replace(self.preparation, low=low, high=high), machines=(machine,),
             uncertainty=uncertainty, loo_error=error, weight=sums.weight,
         )  # fmt: skip
 
@@ -325,11 +326,18 @@ class Fit(StoredFields):
         """Return the fit with targets in larger units, if those of the span are so far out that squares would
         overflow."""
         units, sums = self.y_scaler, self.sums(what)
-        larger = units_for(units, span)
-        if larger is None:
+        reach = np.abs(np.stack(span) / 4 - units.mean / 4).max(axis=0)
+        far = reach / FURTHEST_TARGET > units.sd
+        if not far.any():
             return self
+        larger = replace(units, sd=np.where(far, reach, units.sd))
         there = replace(self, preparation=replace(self.preparation, y_scaler=larger))
-        return there.with_sums(in_units(sums, units, larger, np.zeros(len(sums.F))))
+        return there.with_sums(sums.in_units(units, larger))
+
+
+def wider(a: Span, b: Span) -> Span:
+    """Return the range that holds both."""
+    return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
 
 
 def error_in_units(loo_error: Array, units: Standardiser) -> float:

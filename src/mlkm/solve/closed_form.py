@@ -14,9 +14,9 @@ from ..model.prior import Prior
 from ..runtime import checks as check
 from ..runtime.sizes import BLOCK, FLOAT64_WORK
 from .ridge import RidgeFit, ridge_on
-from .smoother import Primal, primal_without_rounding
+from .smoother import Primal, primal, primal_without_rounding
 from .solver import Problem, Solution, Solver
-from .sums import sums_of_rows
+from .sums import Sums, sums_of_rows
 
 
 class Ridge(Solver):
@@ -100,6 +100,22 @@ def solution_of(layers: Sequence[Prior | LastInputs], fits: Sequence[RidgeFit]) 
     both = zip(layers, fits, strict=True)
     machines = tuple(layer.machine(fit.coefficients, fit.intercept) for layer, fit in both)
     return Solution(machines, [], float(loo.sum()), 1, penalty, 0.0, loo)
+
+
+def solved_sums(prior: Prior, sums: Sums, penalty: float) -> tuple[Machine, Array]:
+    """Return the machine of the ridge of these sums, and the leave-one-out error of every output as if all rows had the
+    mean leverage."""
+    if sums.weight <= 0:  # no rows yet
+        k = len(sums.Y)
+        return prior.machine(np.zeros((len(sums.F), k)), np.zeros(k)), np.full(k, np.nan)
+    smoother = primal(prior, sums, penalty)
+    C, varies = smoother.coefficients, sums.centred()[2] > 0
+    # The residual sum of squares is not known below the rounding errors of its terms, so these are its lower bound.
+    F_peak, Y_peak = np.sqrt(sums.peaks())
+    rounding = np.finfo(np.float64).eps * (Y_peak + F_peak * np.abs(C).sum(axis=0)) ** 2 * varies
+    squares = np.maximum(smoother.residual_squares, rounding)
+    error = squares / sums.weight / max(1 - smoother.degrees / max(sums.n, 1), 1e-3) ** 2
+    return prior.machine(C, smoother.intercept), error
 
 
 def loo_error_of_last_layers(machines: Sequence[Machine], rows: Block, penalty: float) -> Array:

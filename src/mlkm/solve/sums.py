@@ -18,6 +18,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from .._types import Array
+from ..data import Standardiser
 from ..data.rows import Block, Rows
 from ..model.machine import Features
 from ..runtime.resources import side_by_side, stop_if_asked
@@ -84,6 +85,20 @@ class Sums:
         """Return the sums with all weights multiplied by a factor."""
         names = ("weight", "F", "Y", "FF", "FY", "YY", "F_peak", "Y_peak")
         return Sums(self.shift, self.n, *(factor * getattr(self, name) for name in names))
+
+    def in_units(self, theirs: Standardiser, ours: Standardiser, moved: Array | float = 0.0) -> "Sums":
+        """Convert sums of targets standardised by `theirs` to those of targets standardised by `ours` and of features
+        that are larger by `moved`: with y' = a y + b and F' = F + m."""
+        a, b = theirs.sd / ours.sd, (theirs.mean - ours.mean) / ours.sd
+        m = np.zeros(len(self.F)) + moved
+        Y = a * self.Y + self.weight * b
+        FY = self.FY * a + np.outer(self.F, b) + np.outer(m, Y)
+        YY = a**2 * self.YY + 2 * a * b * self.Y + self.weight * b**2
+        FF = self.FF + np.outer(self.F, m) + np.outer(m, self.F) + self.weight * np.outer(m, m)
+        root, (F_peak, Y_peak) = np.sqrt(self.weight), np.sqrt(self.peaks())
+        F_peak = float(F_peak + root * np.abs(m).max(initial=0.0)) ** 2
+        Y_peak = float(np.max(a * Y_peak + np.abs(b) * root)) ** 2
+        return Sums(self.shift, self.n, self.weight, self.F + self.weight * m, Y, FF, FY, YY, F_peak, Y_peak)
 
     @property
     def f_mean(self) -> Array:
