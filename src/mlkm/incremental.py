@@ -10,7 +10,7 @@ taken away where rows far beyond the others have left rounding errors in the sum
 import operator
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -33,25 +33,17 @@ from .runtime.sizes import SAME_FEATURES
 from .solve.sums import Sums, SumsOf
 
 
-@dataclass(frozen=True)
-class LaterSums:
-    """The sums of a block of later rows, with the features of a model."""
-
-    model: KernelMachine
-    prior: Prior
-    shift: Array
-
-    def __call__(self, block: Block[Table]) -> Sums:
-        """Return the sums of the block, or refuse it where its targets are missing or their number is not that of the
-        fit."""
-        preparation = self.model.fitted_.preparation
-        k = preparation.n_outputs
-        if not block.Y.shape[1]:
-            raise ValueError(NO_TARGET)
-        if block.Y.shape[1] != k:
-            raise ValueError(f"y must have {k} outputs, as in the fit; got {block.Y.shape[1]}.")
-        X, Y = self.model.standardised(block.X), preparation.y_scaler.forward(block.Y)
-        return SumsOf(self.prior, self.shift, double=True)(Block(X, Y, block.weights))
+def later_sums(block: Block[Table], model: KernelMachine, prior: Prior, shift: Array) -> Sums:
+    """Return the sums of a block of later rows with the features of a model, or refuse it where its targets are missing
+    or their number is not that of the fit."""
+    preparation = model.fitted_.preparation
+    k = preparation.n_outputs
+    if not block.Y.shape[1]:
+        raise ValueError(NO_TARGET)
+    if block.Y.shape[1] != k:
+        raise ValueError(f"y must have {k} outputs, as in the fit; got {block.Y.shape[1]}.")
+    rows = Block(model.standardised(block.X), preparation.y_scaler.forward(block.Y), block.weights)
+    return SumsOf(prior, shift, double=True)(rows)
 
 
 class Incremental(KernelMachine):
@@ -150,7 +142,8 @@ class Incremental(KernelMachine):
 
     def _sums_of(self, rows: Rows[Table]) -> Sums:
         """Return the sums of later rows."""
-        of_block = LaterSums(sendable(self), self.fitted_.prior, self.row_sums().shift)
+        prior, shift = self.fitted_.prior, self.row_sums().shift
+        of_block = partial(later_sums, model=sendable(self), prior=prior, shift=shift)
         with np.errstate(over="ignore", invalid="ignore"):  # rows whose squares overflow are refused later
             sums: Sums = rows.map_reduce(of_block, operator.add)
         return sums

@@ -8,6 +8,8 @@ layer.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
@@ -31,6 +33,8 @@ from ..search.plan import Plan
 from ..search.policy import Policy, Seen
 from ..solve.dual import solvable_rows, solve_dual, usual_steps
 from ..solve.ridge import ridge
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -67,30 +71,23 @@ def fit_kernel(
 def _kernels(rows: Block, plan: Plan, found: LearnedKernel | None, workers: Workers | None = None) -> KernelFit:
     """Fit kernels for the targets as they are and, where these are far from normal, for targets on another scale, with
     shares by the last rows."""
-    found, target_transform = (
-        search_kernels(rows, plan) if found is None else found,
-        _target_transform(rows, plan.policy),
-    )
-    if target_transform is None:
-        with stage("kernel variances", plan.policy.variance_steps):
-            learned = _with_transform(weighed(found, rows, plan), rows, plan)
-        some = solvable_rows(learned.kernel, rows, learned.noise)
-        with stage("solve", usual_steps(len(some))):
-            return _solved(learned, some, workers)
-    there = replace(rows, Y=target_transform.forward(rows.Y))
-    with stage("kernel variances", 2 * plan.policy.variance_steps):
-        both = side_by_side(lambda: weighed(found, rows, plan), lambda: weighed(found, there, plan), wide=True)
-    both = both[0], _with_transform(both[1], rows, plan)
-    n = min(len(solvable_rows(learned.kernel, rows, learned.noise)) for learned in both)
-    some, there = rows.take(slice(0, n)), there.take(slice(0, n))
-    with stage("solve", 2 * usual_steps(n)):
-        if n > MATRIX_ALONE:
-            raw, other = _solved(both[0], some, workers), _solved(both[1], there, workers)
-        else:
-            raw, other = side_by_side(
-                lambda: _solved(both[0], some, workers), lambda: _solved(both[1], there, workers), wide=True
-            )
-    return _on_both_scales(raw, other, target_transform, some, there, plan)
+    found = search_kernels(rows, plan) if found is None else found
+    target_transform = _target_transform(rows, plan.policy)
+    several = [rows] if target_transform is None else [rows, replace(rows, Y=target_transform.forward(rows.Y))]
+    with stage("kernel variances", len(several) * plan.policy.variance_steps):
+        learned = _each([partial(weighed, found, targets, plan) for targets in several])
+    learned[-1] = _with_transform(learned[-1], rows, plan)
+    n = min(len(solvable_rows(each.kernel, rows, each.noise)) for each in learned)
+    several = [targets.take(slice(0, n)) for targets in several]
+    with stage("solve", len(several) * usual_steps(n)):
+        solves = [partial(_solved, *both, workers) for both in zip(learned, several, strict=True)]
+        fits = _each(solves) if n <= MATRIX_ALONE else [solve() for solve in solves]
+    return fits[0] if target_transform is None else _on_both_scales(fits, several, target_transform, plan)
+
+
+def _each(work: Sequence[Callable[[], T]]) -> list[T]:
+    """Return the result of one function, or of two that run side by side."""
+    return [work[0]()] if len(work) == 1 else list(side_by_side(*work, wide=True))
 
 
 def _with_transform(learned: LearnedKernel, rows: Block, plan: Plan) -> LearnedKernel:
@@ -101,10 +98,11 @@ def _with_transform(learned: LearnedKernel, rows: Block, plan: Plan) -> LearnedK
 
 
 def _on_both_scales(
-    raw: KernelFit, other: KernelFit, target_transform: TargetTransform, rows: Block, there: Block, plan: Plan
+    fits: Sequence[KernelFit], targets: Sequence[Block], target_transform: TargetTransform, plan: Plan
 ) -> KernelFit:
-    """Combine the fits on both scales by leave-one-out predictions of the last rows; `there` has the targets on the
-    other scale."""
+    """Combine the fits on both scales by leave-one-out predictions of the last rows; `targets` are the rows with their
+    targets on either scale."""
+    (raw, other), (rows, there) = fits, targets
     m = min(len(raw.loo_residuals), len(other.loo_residuals))
     last, on_other = rows.take(slice(len(rows) - m, None)), there.Y[-m:] - other.loo_residuals[-m:]
     back_transform = fit_back_transform(target_transform, other.loo_residuals[-m:], last.weights)

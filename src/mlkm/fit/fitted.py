@@ -178,7 +178,7 @@ class Fit(StoredFields):
         has not seen is predicted by the fit itself."""
         fit, unit = self.known("leave_one_out"), self.y_scaler.sd
         Y = self.y_scaler.forward(targets.reshape(len(Z), -1).astype(float))
-        place = places(fit.left_out_rows, Z, Y)
+        place = places(fit.solved_rows, Z, Y)
         new = place[:, None] < 0
         std = np.where(new, fit.std(Z), fit.left_out_std[place])
         residuals = np.where(new, Y - predict_average(self.machines, Z), fit.left_out_residuals[place])
