@@ -21,8 +21,7 @@ from ..solve.ridge import system_of_sums
 from ..solve.smoother import primal_without_rounding
 from ..solve.sums import Sums, sums_by_part
 from ..solve.uncertainty import RidgeUncertainty
-from .deep import hidden_layers, with_one_layer
-from .first_layer import first_layer, scale_of
+from .deep import first_layer, hidden_layers, scale_of, with_one_layer
 from .train import Fitted, descent_starts, fitted_one, parts_of, penalty_by_folds
 
 

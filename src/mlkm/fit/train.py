@@ -24,9 +24,8 @@ from ..solve import GradientDescent, Problem, Solution
 from ..solve.descent import DivergedError, random_parts
 from ..solve.stack import StackUncertainty
 from ..solve.uncertainty import RidgeUncertainty, Uncertainty
-from .deep import deep, deeper_maps, uniform_starts, with_hidden
+from .deep import deep, deeper_maps, drawn_features, first_layer, scale_of, uniform_starts, with_hidden
 from .default import KernelFit, fit_kernel, held_out, mean_square
-from .first_layer import drawn_features, first_layer, scale_of
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg import cho_solve, lapack, solve_triangular
 
-from .._types import Array, BoolArray
+from .._types import Array
 from ..data.rows import Block
 from ..model.machine import Features
 from ..runtime.rules import RULES
@@ -256,19 +256,15 @@ class RidgeSystem:
         if D <= PATH_FEATURES:
             return self.best_on_path()
         part = np.arange(D) % -(-D // PATH_FEATURES) == 0
-        share = D / part.sum()  # with so many times the features, so many times the variance
-        guess = self.restricted(part).best_on_path() / share
-        return best_near(guess, lambda penalty: _total_error(self.solve(penalty)))
-
-    def restricted(self, features: BoolArray) -> "RidgeSystem":
-        """Return the system of selected features."""
-        return replace(
+        of_part = replace(
             self,
-            FF=self.FF[np.ix_(features, features)],
-            FY=self.FY[features],
-            f_mean=self.f_mean[features],
-            sample=self.sample[:, features],
+            FF=self.FF[np.ix_(part, part)],
+            FY=self.FY[part],
+            f_mean=self.f_mean[part],
+            sample=self.sample[:, part],
         )
+        share = D / part.sum()  # with so many times the features, so many times the variance
+        return best_near(of_part.best_on_path() / share, lambda penalty: _total_error(self.solve(penalty)))
 
     @cached_property
     def _eigen(self) -> tuple[Array, Array, Array, float]:

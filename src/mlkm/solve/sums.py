@@ -25,27 +25,6 @@ from ..runtime.resources import side_by_side, stop_if_asked
 from ..runtime.sizes import BLOCK, SHIFT_ROWS, SUM_ROUNDING
 
 
-def shifted_sums(
-    features: Callable[[slice], Array], Y: Array, weights: Array, shift: Array, begins: range, block: int = BLOCK
-) -> tuple[Array, Array, Array]:
-    """sum w F F', sum w F Y' and sum w F over the blocks that begin there, F less the shift: products in the precision
-    of the features, which are overwritten, and sums in float64."""
-    n, D = len(Y), len(shift)
-    FF, FY, total = np.zeros((D, D)), np.zeros((D, Y.shape[1])), np.zeros(D)
-    product: Array = np.empty((D, D), shift.dtype)  # kept: fresh memory costs a quarter of the product's time
-    for begin in begins:
-        stop_if_asked()
-        at = slice(begin, min(begin + block, n))
-        F = features(at)
-        F -= shift
-        w = weights[at].astype(F.dtype)
-        total += w @ F
-        FY += F.T @ (w[:, None] * Y[at]).astype(F.dtype)
-        F *= np.sqrt(w)[:, None]
-        FF += np.matmul(F.T, F, out=product)
-    return FF, FY, total
-
-
 @dataclass(frozen=True)
 class Sums:
     """The number of rows, their weight, and the sums themselves, in float64; `shift` is that of the features. The peaks
@@ -145,18 +124,31 @@ def sums_of_slices(
     *,
     lanes: bool = False,
 ) -> Sums:
-    """Return the sums over rows in memory, whose features are given by slices and are overwritten; `lanes` sums on two
-    threads."""
+    """Return the sums over rows in memory, whose features are given by slices and are overwritten: products in the
+    precision of the features, and sums in float64. `lanes` sums on two threads."""
+    n, D = len(Y), len(shift)
 
-    def part(begin: int, step: int) -> tuple[Array, Array, Array]:
-        return shifted_sums(features, Y, weights, shift, range(begin, len(Y), step), block)
+    def part(first: int, step: int) -> tuple[Array, Array, Array]:
+        FF, FY, total = np.zeros((D, D)), np.zeros((D, Y.shape[1])), np.zeros(D)
+        product: Array = np.empty((D, D), shift.dtype)  # kept: fresh memory costs a quarter of the product's time
+        for begin in range(first, n, step):
+            stop_if_asked()
+            at = slice(begin, min(begin + block, n))
+            F = features(at)
+            F -= shift
+            w = weights[at].astype(F.dtype)
+            total += w @ F
+            FY += F.T @ (w[:, None] * Y[at]).astype(F.dtype)
+            F *= np.sqrt(w)[:, None]
+            FF += np.matmul(F.T, F, out=product)
+        return FF, FY, total
 
-    if lanes and len(Y) > block:  # every second block to the same sum, on however many threads: the result is the same
+    if lanes and n > block:  # every second block to the same sum, on however many threads: the result is the same
         both = side_by_side(lambda: part(0, 2 * block), lambda: part(block, 2 * block), wide=True)
         FF, FY, F = (even + odd for even, odd in zip(*both, strict=True))
     else:
         FF, FY, F = part(0, block)
-    return Sums(shift, float(len(Y)), float(weights.sum()), F, weights @ Y, FF, FY, weights @ Y**2)
+    return Sums(shift, float(n), float(weights.sum()), F, weights @ Y, FF, FY, weights @ Y**2)
 
 
 @dataclass(frozen=True)
