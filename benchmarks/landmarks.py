@@ -67,8 +67,8 @@ def main() -> None:
         sample, plan = plain_rows(X[:_SAMPLE], Y[:_SAMPLE]), plan_of(*X.shape)
         learned = with_residual_search(learn_kernel(sample, plan), sample, 1.0, plan)
         for words, prior in candidates(learned, sample, plan, options.features):
-            begin, inputs = process_time(), prior.inputs(X)
-            fit = system_of_rows(lambda at, p=prior, Z=inputs: p.rows_of_features(Z[at]), Y, np.ones(len(Y))).fit(None)
+            begin = process_time()
+            fit = system_of_rows(prior, plain_rows(X, Y)).fit(None)
             Z, f = prior.inputs(X_test), prior.rows_of_features
             fitted = np.vstack([f(Z[at]) @ fit.coefficients + fit.intercept for at in blocks(len(Z), 2048)])
             error = float(np.sqrt(np.mean((of_y.backward(fitted)[:, 0] - target) ** 2)) / unit)

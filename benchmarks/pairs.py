@@ -30,7 +30,7 @@ from mlkm.model.sum_kernel import SumKernel
 from mlkm.runtime.sizes import PAIR_ROWS
 from mlkm.search.policy import Policy, policy_context
 from mlkm.solve import dual
-from mlkm.solve.dual_matrix import ArrayBlocks, Pairs, Strips, pair
+from mlkm.solve.dual_matrix import Pairs, Strips, code_blocks, product_of_pairs
 
 from . import real
 from .problem import Problem, standardised
@@ -110,20 +110,20 @@ def product(kernel: SumKernel, d: int, n: int, whole: int, some: int = 400) -> N
     """One product, or some of its pairs of blocks."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d), np.float32)
-    parts = ArrayBlocks(kernel.codes(X))
+    parts = code_blocks(kernel.codes(X))
     V, ridge = rng.standard_normal((n, 2)), np.ones(n)
     if n <= whole:
-        matrix = Pairs.of(kernel, parts, ridge)
+        matrix = Pairs(kernel, parts, ridge)
         begin = time.process_time()
         matrix.product(V)
         seconds, told = time.process_time() - begin, "measured"
     else:
-        at, single = rng.integers(parts.n_blocks - 1, size=(some, 2)), V.astype(np.float32)
+        at, single = rng.integers(len(parts) - 1, size=(some, 2)), V.astype(np.float32)
         begin = time.process_time()
         for i, j in at.tolist():
-            a, b = (single[k * PAIR_ROWS : (k + 1) * PAIR_ROWS] for k in (i, j))
-            pair(kernel, parts.block(i), parts.block(j), a, b)
-        each, n_pairs = (time.process_time() - begin) / some, parts.n_blocks * (parts.n_blocks + 1) // 2
+            both = np.vstack([single[k * PAIR_ROWS : (k + 1) * PAIR_ROWS] for k in (i, j)])
+            product_of_pairs(kernel, [parts[i], parts[j]], both, [(0, 1)])
+        each, n_pairs = (time.process_time() - begin) / some, len(parts) * (len(parts) + 1) // 2
         seconds, told = each * n_pairs, f"by {some} of {n_pairs} pairs of blocks"
     print(
         f"one product, {n} rows: {seconds:.3g} s, {seconds / (n * n / 2) * 1e9:.1f} ns a pair of rows, {told}",

@@ -10,7 +10,7 @@ taken away where rows far beyond the others have left rounding errors in the sum
 import operator
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -26,32 +26,24 @@ from .data.preparation import as_rows
 from .data.rows import Block, MemoryRows, Rows
 from .data.tables.cells import Table
 from .fit.apply import new_rows, sendable
-from .fit.row_sums import Span, in_units, wider
+from .fit.fitted import Span, wider
 from .model.prior import Prior
 from .runtime.checks import all_or_nothing, as_targets, brief, check_given
 from .runtime.sizes import SAME_FEATURES
 from .solve.sums import Sums, SumsOf
 
 
-@dataclass(frozen=True)
-class LaterSums:
-    """The sums of a block of later rows, with the features of a model."""
-
-    model: KernelMachine
-    prior: Prior
-    shift: Array
-
-    def __call__(self, block: Block[Table]) -> Sums:
-        """Return the sums of the block, or refuse it where its targets are missing or their number is not that of the
-        fit."""
-        preparation = self.model.fitted_.preparation
-        k = preparation.n_outputs
-        if not block.Y.shape[1]:
-            raise ValueError(NO_TARGET)
-        if block.Y.shape[1] != k:
-            raise ValueError(f"y must have {k} outputs, as in the fit; got {block.Y.shape[1]}.")
-        X, Y = self.model.standardised(block.X), preparation.y_scaler.forward(block.Y)
-        return SumsOf(self.prior, self.shift, double=True)(Block(X, Y, block.weights))
+def later_sums(block: Block[Table], model: KernelMachine, prior: Prior, shift: Array) -> Sums:
+    """Return the sums of a block of later rows with the features of a model, or refuse it where its targets are missing
+    or their number is not that of the fit."""
+    preparation = model.fitted_.preparation
+    k = preparation.n_outputs
+    if not block.Y.shape[1]:
+        raise ValueError(NO_TARGET)
+    if block.Y.shape[1] != k:
+        raise ValueError(f"y must have {k} outputs, as in the fit; got {block.Y.shape[1]}.")
+    rows = Block(model.standardised(block.X), preparation.y_scaler.forward(block.Y), block.weights)
+    return SumsOf(prior, shift, double=True)(rows)
 
 
 class Incremental(KernelMachine):
@@ -150,7 +142,8 @@ class Incremental(KernelMachine):
 
     def _sums_of(self, rows: Rows[Table]) -> Sums:
         """Return the sums of later rows."""
-        of_block = LaterSums(sendable(self), self.fitted_.prior, self.row_sums().shift)
+        prior, shift = self.fitted_.prior, self.row_sums().shift
+        of_block = partial(later_sums, model=sendable(self), prior=prior, shift=shift)
         with np.errstate(over="ignore", invalid="ignore"):  # rows whose squares overflow are refused later
             sums: Sums = rows.map_reduce(of_block, operator.add)
         return sums
@@ -205,7 +198,7 @@ def merge(models: Sequence[Incremental]) -> Incremental:
     ours = ours.measured_for(span, "merge")
     total = ours.sums("merge")
     for other, by in zip(others, moved, strict=True):
-        total = total + in_units(other.fitted_.sums("merge"), other.y_scaler_, ours.y_scaler, by)
+        total = total + other.fitted_.sums("merge").in_units(other.y_scaler_, ours.y_scaler, by)
     result: Incremental = copy(first)
     result.fitted_ = ours.with_sums(total, span)
     return result

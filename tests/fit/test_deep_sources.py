@@ -18,13 +18,13 @@ from mlkm.data import plain_rows
 from mlkm.data.hashes import parts, row_hashes
 from mlkm.data.preparation import array_rows
 from mlkm.data.tables.cells import Table
-from mlkm.model.machine import positions
+from mlkm.model.machine import LastInputs, positions
 from mlkm.runtime.resources import Purpose, generator
 from mlkm.runtime.rules import RULES
 from mlkm.search.policy import Policy, policy_context
 from mlkm.solve import GradientDescent, VariableProjection
-from mlkm.solve.closed_form import last_layer
 from mlkm.solve.descent import copied
+from mlkm.solve.ridge import ridge_on
 from mlkm.solve.training_rows import loss_gradient, training_rows
 
 BUDGET = "150 KB"  # less than the rows of any test here take, more than their sums
@@ -161,8 +161,9 @@ def test_the_last_layer_is_exact_on_all_rows(cls, cv):
     assert len(found.machines_) == len(memory.machines_) == (1 if parts is None else parts.max() + 1)
     for j, machine in enumerate(found.machines_):
         at = slice(None) if parts is None else np.flatnonzero(parts == (j + 1) % len(found.machines_))
-        exact = last_layer(machine, rows.take(at), 1e-5)[0]
-        np.testing.assert_allclose(machine.layers[-1][0], exact.layers[-1][0], rtol=1e-5, atol=1e-6)
+        exact = ridge_on(LastInputs(machine), rows.take(at), 1e-5)
+        last = np.vstack([exact.coefficients, exact.intercept])
+        np.testing.assert_allclose(machine.layers[-1][0], last, rtol=1e-5, atol=1e-6)
     assert machine.layers[-1][0][:6].any()
     test, truth = numbers(2000, seed=1)
     error, theirs = (np.mean((m.predict(test) - truth) ** 2) for m in (found, memory))

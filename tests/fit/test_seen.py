@@ -31,11 +31,12 @@ def choices(rows):
     """Return all choices of a default fit to standardised rows as plain numbers, and the rows that they have seen."""
     with policy_context(SMALL):
         plan = Plan.parse({}, landmarks=True).sized(len(rows), rows.X.shape[1]).at(rows.X.shape[1], seed=0)
-        stack = train(rows, plan, _units(rows)).stack
+        fitted = train(rows, plan, _units(rows))
+    stack = fitted.uncertainty
     terms = [np.ravel(value) for term in stack.kernel.terms for value in _numbers(term)]
     return np.concatenate(
-        [*terms, stack.kernel.linear, [stack.noise, *stack.shares, stack.transformed is None]]
-    ), stack.seen
+        [*terms, stack.kernel.linear, [stack.kernel_noise, *stack.shares, stack.transformed is None]]
+    ), fitted.seen
 
 
 def _units(rows):

@@ -12,12 +12,17 @@ from mlkm.datasets import make_example1, make_example2
 from mlkm.kernels import Gaussian
 from mlkm.model.features import JointMap, draw_features
 from mlkm.model.kernel_maps import LaplaceMap
-from mlkm.model.machine import Machine, layer_shapes
+from mlkm.model.machine import Columns, Machine, layer_shapes
 from mlkm.model.transforms import fit_rank_transform
 from mlkm.solve import VariableProjection
 from mlkm.solve.projection import project, reduced_objective
 from mlkm.solve.ridge import best_near, ridge, system_of_rows
 from mlkm.solve.training_rows import loss, training_rows
+
+
+def system_of(F, Y, weights=None):
+    """Return the ridge system of features that are the inputs themselves."""
+    return system_of_rows(Columns(np.ones(F.shape[1], bool)), plain_rows(F, Y, weights))
 
 
 def maps(d=3, seed=0):
@@ -72,7 +77,7 @@ def test_blocked_ridge_is_ridge():
     weights = rng.uniform(0.5, 2, n)
     weights /= weights.mean()
     exact = ridge(F, Y, weights, 1e-3)
-    blocked = system_of_rows(lambda rows: F[rows].copy(), Y, weights).fit(1e-3)
+    blocked = system_of(F, Y, weights).fit(1e-3)
     np.testing.assert_allclose(blocked.coefficients, exact.coefficients, atol=1e-10)
     np.testing.assert_allclose(blocked.intercept, exact.intercept, atol=1e-10)
     np.testing.assert_allclose(blocked.loo_residuals, exact.loo_residuals[-1000:], atol=1e-8)
@@ -93,10 +98,8 @@ def test_the_penalty_is_the_global_minimum(seed):
     grid = np.logspace(-14, 2, 300)
     errors = np.array([ridge(F, Y, None, penalty).loo_error[0] for penalty in grid])
     assert ridge(F, Y).loo_error[0] < errors.min() * (1 + 16e-4)
-    blocked = system_of_rows(lambda rows: F[rows].copy(), Y, np.ones(len(F))).fit(None)
-    left_out = np.array(
-        [system_of_rows(lambda rows: F[rows].copy(), Y, np.ones(len(F))).fit(penalty).loo_error[0] for penalty in grid]
-    )
+    blocked = system_of(F, Y).fit(None)
+    left_out = np.array([system_of(F, Y).fit(penalty).loo_error[0] for penalty in grid])
     assert blocked.loo_error[0] < left_out.min() * (1 + 16e-4)
 
 
@@ -105,7 +108,7 @@ def test_the_penalty_is_one_that_products_of_low_precision_can_be_solved_at():
     rng = np.random.default_rng(0)
     F = rng.normal(size=(400, 6))
     Y = F.sum(axis=1, keepdims=True)
-    system = system_of_rows(lambda rows: F[rows].copy(), Y, np.ones(400))
+    system = system_of(F, Y)
     values, V = np.linalg.eigh(system.FF)
     values[0] = -1e-3
     broken = replace(system, FF=(V * values) @ V.T)
@@ -117,16 +120,16 @@ def test_the_penalty_is_one_that_products_of_low_precision_can_be_solved_at():
 
 def test_a_path_is_its_solutions():
     F, Y = valleys()
-    system = system_of_rows(lambda rows: F[rows].copy(), Y, np.ones(len(F)))
+    system = system_of(F, Y)
     for penalty in (1e-9, 1e-5, 1e-2, 1.0):
-        assert system.path.error(penalty) == pytest.approx(float(system.solve(penalty).loo_error.sum()), rel=1e-8)
+        assert system.error_on_path(penalty) == pytest.approx(float(system.solve(penalty).loo_error.sum()), rel=1e-8)
 
 
 def test_many_features_take_the_guess_of_a_part(monkeypatch):
     F, Y = valleys()
-    whole = system_of_rows(lambda rows: F[rows].copy(), Y, np.ones(len(F))).fit(None)
+    whole = system_of(F, Y).fit(None)
     monkeypatch.setattr("mlkm.solve.ridge.PATH_FEATURES", 25)
-    guessed = system_of_rows(lambda rows: F[rows].copy(), Y, np.ones(len(F))).fit(None)
+    guessed = system_of(F, Y).fit(None)
     assert guessed.loo_error[0] < 1.01 * whole.loo_error[0]
 
 

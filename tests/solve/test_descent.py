@@ -15,7 +15,7 @@ from mlkm.datasets import make_example1
 from mlkm.model.machine import flatten, positions, predict, with_layers
 from mlkm.runtime.resources import Purpose, generator
 from mlkm.solve import GradientDescent
-from mlkm.solve.descent import OneBlock, Step, census, copied, part_number, random_parts, train
+from mlkm.solve.descent import Descent, OneBlock, Step, census, copied, part_number, random_parts, train
 from mlkm.solve.training_rows import loss, loss_gradient, training_rows
 
 FAITHFUL = {
@@ -45,7 +45,7 @@ class Cut:
     """One block cut into several at the given rows."""
 
     def __init__(self, block, cuts):
-        piece, ends = block.piece, sorted(cuts)
+        piece, ends = block.block, sorted(cuts)
         at = [slice(a, b) for a, b in zip([0, *ends], [*ends, len(piece)], strict=True)]
         self.n = len(piece)
         self.pieces = [
@@ -80,11 +80,12 @@ def run(
     **options,
 ):
     """Descend on parts, or jointly where there are none."""
-    settings = {"max_iter": 1, "patience": 100, "tol": 0.0, "seed": 0} | options
+    settings = {"max_iter": 1, "patience": 100, "tol": 0.0} | options
     step = Step((learning_rate,) * starts[0].depth, momentum, batch_size, penalty, passes)
     block = OneBlock.of(rows, parts)
     pieces = block if cuts is None else Cut(block, cuts)
-    return train(starts, pieces, len(parts), census(pieces, len(parts)), np.ones(1), step, **settings)
+    counted = census(pieces, len(parts))
+    return train(Descent(starts, pieces, len(parts), counted, np.ones(1), step, seed=0), **settings)
 
 
 def matrices_of(trained):
@@ -286,8 +287,8 @@ def test_mini_batches_go_on_across_blocks(cuts, batch_size, rotate):
 def test_without_more_said_a_step_is_one_pass_over_all_rows_with_momentum_and_no_penalty():
     starts, rows, parts = problem()
     block = OneBlock.of(rows, parts)
-    settings = {"max_iter": 3, "patience": 100, "tol": 0.0, "seed": 0}
-    plain = train(starts, block, 3, census(block, 3), np.ones(1), Step((1e-2,) * 3), **settings)
+    descent = Descent(starts, block, 3, census(block, 3), np.ones(1), Step((1e-2,) * 3), seed=0)
+    plain = train(descent, max_iter=3, patience=100, tol=0.0)
     said = run(starts, parts, rows, momentum=0.9, batch_size=None, penalty=0.0, passes=1, max_iter=3)
     assert plain.losses == said.losses
 

@@ -1,7 +1,5 @@
 """Products of a kernel matrix that is not stored: by pairs of blocks of rows."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 from kernel_rows import kernel_and_rows, solved_exactly
@@ -10,23 +8,12 @@ from mlkm.data import plain_rows
 from mlkm.model.machine import predict
 from mlkm.runtime import resources as _threads
 from mlkm.solve import dual
-from mlkm.solve.dual_matrix import ArrayBlocks, Pairs, Strips, pair
+from mlkm.solve.dual_matrix import Pairs, Strips, code_blocks, product_of_pairs
 
 
-@dataclass(frozen=True)
-class UnevenBlocks:
-    """Blocks of any sizes, cut from the codes each time."""
-
-    codes: list
-    ends: tuple[int, ...]
-
-    @property
-    def n_blocks(self):
-        return len(self.ends)
-
-    def block(self, i):
-        begin = self.ends[i - 1] if i else 0
-        return [codes[begin : self.ends[i]] for codes in self.codes]
+def uneven_blocks(codes, ends):
+    """Return codes in blocks of any sizes."""
+    return [[of_term[a:b] for of_term in codes] for a, b in zip((0, *ends), ends, strict=False)]
 
 
 @pytest.fixture
@@ -36,7 +23,7 @@ def by_pairs(monkeypatch):
     monkeypatch.setattr(dual, "FLOAT64_ROWS", 100)
     monkeypatch.setattr(dual, "STORED_BYTES", 0)
     monkeypatch.setattr(dual, "PRECONDITIONER_LANDMARKS", 200)
-    monkeypatch.setattr(dual, "ArrayBlocks", lambda codes: ArrayBlocks(codes, 170))
+    monkeypatch.setattr(dual, "code_blocks", lambda codes: code_blocks(codes, 170))
     return monkeypatch
 
 
@@ -51,14 +38,14 @@ def test_the_product_by_pairs_is_the_dense_one(ends, outputs):
     ridge, codes = 0.3 / rows.weights, kernel.codes(rows.X.astype(np.float32))
     V = np.random.default_rng(1).standard_normal((700, outputs))
     K = _dense(kernel, rows, ridge)
-    found = Pairs.of(kernel, UnevenBlocks(codes, ends), ridge).product(V)
+    found = Pairs(kernel, uneven_blocks(codes, ends), ridge).product(V)
     np.testing.assert_allclose(found, K @ V, atol=3e-6 * np.abs(K).sum(axis=1).max())
 
 
 def test_sums_do_not_depend_on_threads(monkeypatch):
     """Half of the pairs are summed by each of two threads, and so they are on one."""
     kernel, rows = kernel_and_rows(n=500, seed=2)
-    matrix = Pairs.of(kernel, ArrayBlocks(kernel.codes(rows.X.astype(np.float32)), 90), np.ones(500))
+    matrix = Pairs(kernel, code_blocks(kernel.codes(rows.X.astype(np.float32)), 90), np.ones(500))
     V, products = np.random.default_rng(1).standard_normal((500, 2)), []
     for allowed in (1, 2):
         monkeypatch.setattr(_threads, "blas_threads", lambda n=allowed: n)
@@ -68,11 +55,11 @@ def test_sums_do_not_depend_on_threads(monkeypatch):
 
 def test_pairs_that_are_kept_give_the_same_products():
     kernel, rows = kernel_and_rows(n=500, seed=2)
-    parts = ArrayBlocks(kernel.codes(rows.X.astype(np.float32)), 90)
+    parts = code_blocks(kernel.codes(rows.X.astype(np.float32)), 90)
     V, ridge = np.random.default_rng(1).standard_normal((500, 2)), np.ones(500)
-    expected = Pairs.of(kernel, parts, ridge).product(V)
+    expected = Pairs(kernel, parts, ridge).product(V)
     for room, n_kept in ((4 * 90**2 * 11, 11), (1e9, 21)):  # 6 blocks have 21 pairs
-        some = Pairs.of(kernel, parts, ridge, room)
+        some = Pairs(kernel, parts, ridge, room)
         for _ in range(2):
             np.testing.assert_array_equal(some.product(V), expected)
             assert n_kept - 1 <= len(some.kept) <= n_kept
@@ -83,7 +70,7 @@ def test_a_pair_gives_to_both_of_its_blocks():
     a, b = (kernel.codes(rows.X[at].astype(np.float32)) for at in (slice(0, 150), slice(150, 400)))
     V = np.random.default_rng(1).standard_normal((400, 2)).astype(np.float32)
     K = kernel.apart(kernel.codes(rows.X[:150]), kernel.codes(rows.X[150:]), np.float64)
-    of_a, of_b = pair(kernel, a, b, V[:150], V[150:])
+    of_a, of_b = np.split(product_of_pairs(kernel, [a, b], V, [(0, 1)]), [150])
     size = 3e-6 * max(np.abs(K).sum(axis=1).max(), np.abs(K).sum(axis=0).max())
     np.testing.assert_allclose(of_a, K @ V[150:], atol=size)
     np.testing.assert_allclose(of_b, K.T @ V[:150], atol=size)
@@ -93,7 +80,7 @@ def test_the_first_rows_are_those_of_strips():
     kernel, rows = kernel_and_rows(n=600, seed=5)
     X, ridge = rows.X.astype(np.float32), 0.2 / rows.weights
     stored = Strips.of(kernel.strips(X), ridge)
-    pairs = Pairs.of(kernel, UnevenBlocks(kernel.codes(X), (100, 190, 600)), ridge)
+    pairs = Pairs(kernel, uneven_blocks(kernel.codes(X), (100, 190, 600)), ridge)
     for m in (50, 100, 333, 1000):
         first = stored.first_rows(m)
         np.testing.assert_allclose(pairs.first_rows(m), first, atol=1e-5 * np.abs(first).max())
@@ -191,7 +178,7 @@ def test_pairs_on_a_cluster_are_those_here():
 
     kernel, rows = kernel_and_rows(150)
     V = np.random.default_rng(0).standard_normal((150, 2))
-    pairs = Pairs.of(kernel, ArrayBlocks(kernel.codes(rows.X.astype(np.float32)), 32), np.ones(150))
+    pairs = Pairs(kernel, code_blocks(kernel.codes(rows.X.astype(np.float32)), 32), np.ones(150))
     here = pairs.product(V)
     np.testing.assert_allclose(replace(pairs, workers=DaskWorkers()).product(V), here, rtol=1e-5, atol=1e-5)
 

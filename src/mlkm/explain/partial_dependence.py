@@ -20,7 +20,7 @@ from ..data.preparation import Preparation
 from ..data.tables.columns import Column
 from ..model.machine import Machine, predict_average
 from ..runtime.checks import place_of
-from ..solve.smoother import Uncertainty
+from ..solve.uncertainty import Uncertainty
 
 
 @dataclass(frozen=True)

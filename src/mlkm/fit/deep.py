@@ -1,11 +1,10 @@
-"""Hidden layers: their feature maps and initial weights, and how they are fitted.
+"""The layers of a machine: phi_1 and the prior variances of its features, learned by the evidence or drawn at a given
+or a chosen scale; the feature maps and initial weights of hidden layers, and how these are fitted.
 
-They stand alone where they were asked for, or beside the kernels with the weight that held-out rows give.
-
-Hidden layers: alone where they were asked for, or beside the kernels with the weight that rows held out give.
+Hidden layers stand alone where they were asked for, or beside the kernels with the weight that held-out rows give.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,17 +14,66 @@ from .._types import Array
 from ..data import Block
 from ..kernels import Gaussian
 from ..model.features import FeatureMap, draw_features
-from ..model.machine import Layers, Machine, averaged, layer_shapes, predict, with_last
-from ..model.prior import Prior
+from ..model.machine import Layers, Machine, averaged, flatten, layer_shapes, predict, with_last
+from ..model.prior import Part, Prior
 from ..runtime.resources import Purpose, generator
 from ..search.evidence import convex_weights
+from ..search.kernel_features import learn_first_layer, relevant_scales, scale_by_leave_one_out
 from ..search.plan import Plan
 from ..solve import Problem, Solution, VariableProjection
-from ..solve.closed_form import one_layer
+from ..solve.closed_form import with_enough_digits
 from ..solve.projection import held_out
-from ..solve.ridge import RidgeFit, ridge
+from ..solve.ridge import RidgeFit, ridge, ridge_on
 from .default import KernelFit
-from .first_layer import first_layer
+
+
+def first_layer(rows: Block, plan: Plan) -> Prior:
+    """Return layer 1 as the plan asks for it. Orders between one and all inputs are drawn, with the inputs' learned
+    scales."""
+    d = rows.X.shape[1]
+    if not plan.learned or len(rows) < plan.policy.least_rows or not rows.X.any():
+        return _drawn(rows, plan, np.ones(d))
+    if set(plan.orders) <= {1, d}:
+        return learn_first_layer(rows, plan)
+    return _drawn(rows, plan, relevant_scales(rows, plan))
+
+
+def drawn_features(rows: Block, plan: Plan, D: int, relative: Array) -> tuple[FeatureMap, Array]:
+    """Draw D features at the given scale, or else at the scale with the least leave-one-out error, one for all inputs
+    times their relative ones; return them with that scale."""
+    scale = plan.scales[0]
+    if scale is None:
+        scale = scale_by_leave_one_out(rows, plan, relative)
+    phi = draw_features(generator(plan.seed, Purpose.FEATURES), rows.X.shape[1], D, plan.kernel, scale, plan.orders)
+    return _held(phi, plan), scale
+
+
+def _held(phi: FeatureMap, plan: Plan) -> FeatureMap:
+    """Shift the phases by the mean of the inputs, where the scale is given, so that features are functions of the
+    uncentred inputs: rows that come or go leave them alone."""
+    if plan.origin is None or plan.scales[0] is None:
+        return phi
+    return replace(phi, phases=np.mod(phi.phases + plan.origin @ phi.frequencies, 2 * np.pi))
+
+
+def _drawn(rows: Block, plan: Plan, relative: Array) -> Prior:
+    """Return drawn features, beside a linear term where the plan has one, as a prior."""
+    n, d = rows.X.shape
+    phi, _ = drawn_features(rows, plan, plan.n_features or plan.policy.width(plan.n_rows or n), relative)
+    given = plan.scales[0] if plan.origin is not None else None
+    slopes = np.ones(d) if given is None else np.broadcast_to(given, (d,)).astype(np.float64)
+    return Prior((Part(phi, 1.0),), slopes if plan.linear else None, 1e-2)
+
+
+def scale_of(first: Prior) -> Array:
+    """Return the scales of the first layer's inputs, which are those of its kernels, or root mean square frequencies
+    over the features that see them."""
+    for part in first.parts:
+        if (scales := part.scales()) is not None:
+            return scales
+    frequencies = next(phi.frequencies for part in first.parts for _, phi in part.maps if isinstance(phi, FeatureMap))
+    seen = np.maximum((frequencies != 0).sum(axis=1), 1)
+    return np.asarray(np.sqrt((frequencies**2).sum(axis=1) / seen))
 
 
 def deeper_maps(plan: Plan) -> list[FeatureMap]:
@@ -42,59 +90,42 @@ def uniform_starts(
 ) -> tuple[Machine, ...]:
     """Return one machine per rotation with uniform initial weights, as the paper initialises, and biases of zero."""
     shapes = layer_shapes(maps, n_outputs, plan.residual, linear=plan.linear)
-    return tuple(
-        Machine(
-            tuple(maps),
-            _uniform(generator(plan.seed, Purpose.WEIGHTS, run), shapes, initial),
-            plan.residual,
-            linear=plan.linear,
-        )
-        for run in range(n_runs)
-    )
 
-
-def _uniform(rng: np.random.Generator, shapes: list[list[tuple[int, int]]], initial: tuple[float, float]) -> Layers:
-    """Draw uniform weights of every layer, with biases of zero in the last rows."""
-    layers = []
-    for layer in shapes:
-        matrices = [rng.uniform(*initial, shape) for shape in layer]
-        for W in matrices:
+    def drawn(rng: np.random.Generator) -> Layers:
+        layers = tuple(tuple(rng.uniform(*initial, shape) for shape in layer) for layer in shapes)
+        for W in flatten(layers):
             W[-1] = 0
-        layers.append(tuple(matrices))
-    return tuple(layers)
+        return layers
+
+    return _starts(maps, n_runs, plan, drawn)
 
 
 def starts_near(one_layer: Machine, maps: Sequence[Any], X: Array, n_runs: int, plan: Plan) -> tuple[Machine, ...]:
     """Return one machine per rotation whose hidden outputs have unit variance, the first output being the one-layer
     fit; second matrices of residual blocks are zero. The last layer also sees phi_1."""
-    W = one_layer.layers[0][0]
-    shapes = layer_shapes(maps, W.shape[1], plan.residual, skip=True, linear=plan.linear, n_inputs=X.shape[1])
-    F = maps[0].features(X[:2000])
-    return tuple(
-        Machine(
-            tuple(maps),
-            _near(W, shapes, generator(plan.seed, Purpose.WEIGHTS, run), F),
-            plan.residual,
-            True,
-            plan.linear,
+    fitted, F = one_layer.layers[0][0], maps[0].features(X[:2000])
+    shapes = layer_shapes(maps, fitted.shape[1], plan.residual, skip=True, linear=plan.linear, n_inputs=X.shape[1])
+
+    def drawn(rng: np.random.Generator) -> Layers:
+        layers = tuple(
+            (rng.standard_normal(first) / np.sqrt(first[0]), *map(np.zeros, others)) for first, *others in shapes
         )
-        for run in range(n_runs)
-    )
-
-
-def _near(fitted: Array, shapes: list[list[tuple[int, int]]], rng: np.random.Generator, F: Array) -> Layers:
-    """Draw the weights of `starts_near`, given the coefficients of the one-layer fit and the features F of phi_1 at
-    training rows."""
-    layers = []
-    for number, layer in enumerate(shapes):
-        matrices = [rng.standard_normal(layer[0]) / np.sqrt(layer[0][0])] + [np.zeros(shape) for shape in layer[1:]]
-        if number == 0 and len(shapes) > 1:
-            W = matrices[0]
+        if len(layers) > 1:
+            W = layers[0][0]
             W[:-1, 0] = fitted[: len(W) - 1, 0]
             W /= np.maximum((F @ W[:-1]).std(axis=0), 1e-8)
             W[-1] = -(F @ W[:-1]).mean(axis=0)
-        layers.append(tuple(matrices))
-    return tuple(layers)
+        return layers
+
+    return _starts(maps, n_runs, plan, drawn, skip=True)
+
+
+def _starts(
+    maps: Sequence[Any], n_runs: int, plan: Plan, drawn: Callable[[np.random.Generator], Layers], skip: bool = False
+) -> tuple[Machine, ...]:
+    """Return one machine per rotation, each with weights from a stream of its own."""
+    streams = (generator(plan.seed, Purpose.WEIGHTS, run) for run in range(n_runs))
+    return tuple(Machine(tuple(maps), drawn(rng), plan.residual, skip, plan.linear) for rng in streams)
 
 
 @dataclass(frozen=True)
@@ -121,7 +152,7 @@ def deep(problem: Problem, plan: Plan) -> tuple[Solution, Prior]:
 def hidden_layers(problem: Problem, plan: Plan) -> Hidden:
     """Train hidden layers from the one-layer solution, and decide whether they pay."""
     rows, prior = problem.rows, first_layer(problem.rows, plan)
-    fit = one_layer(prior, rows, problem.penalty)
+    fit = ridge_on(with_enough_digits(prior, len(rows)), rows, problem.penalty)
     alone = prior.machine(fit.coefficients, fit.intercept)
     n_runs = 1 if problem.parts is None else len(problem.parts)
     starts = starts_near(alone, (prior.parts[0].maps[0][1], *deeper_maps(plan)), rows.X, n_runs, plan)

@@ -8,6 +8,8 @@ layer.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
@@ -32,17 +34,7 @@ from ..search.policy import Policy, Seen
 from ..solve.dual import solvable_rows, solve_dual, usual_steps
 from ..solve.ridge import ridge
 
-
-@dataclass(frozen=True)
-class Solved:
-    """A sum of kernels solved, its noise variance, its leave-one-out residuals at the last m rows (m, k), and the rows
-    that its choices have seen."""
-
-    machine: Machine
-    kernel: SumKernel
-    noise: float
-    loo_residuals: Array
-    seen: Seen
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -79,30 +71,23 @@ def fit_kernel(
 def _kernels(rows: Block, plan: Plan, found: LearnedKernel | None, workers: Workers | None = None) -> KernelFit:
     """Fit kernels for the targets as they are and, where these are far from normal, for targets on another scale, with
     shares by the last rows."""
-    found, target_transform = (
-        search_kernels(rows, plan) if found is None else found,
-        _target_transform(rows, plan.policy),
-    )
-    if target_transform is None:
-        with stage("kernel variances", plan.policy.variance_steps):
-            learned = _with_transform(weighed(found, rows, plan), rows, plan)
-        some = solvable_rows(learned.kernel, rows, learned.noise)
-        with stage("solve", usual_steps(len(some))):
-            return _fit_of(_solved(learned, some, workers), some)
-    there = replace(rows, Y=target_transform.forward(rows.Y))
-    with stage("kernel variances", 2 * plan.policy.variance_steps):
-        both = side_by_side(lambda: weighed(found, rows, plan), lambda: weighed(found, there, plan), wide=True)
-    both = both[0], _with_transform(both[1], rows, plan)
-    n = min(len(solvable_rows(learned.kernel, rows, learned.noise)) for learned in both)
-    some, there = rows.take(slice(0, n)), there.take(slice(0, n))
-    with stage("solve", 2 * usual_steps(n)):
-        if n > MATRIX_ALONE:
-            raw, other = _solved(both[0], some, workers), _solved(both[1], there, workers)
-        else:
-            raw, other = side_by_side(
-                lambda: _solved(both[0], some, workers), lambda: _solved(both[1], there, workers), wide=True
-            )
-    return _on_both_scales(raw, other, target_transform, some, there, plan)
+    found = search_kernels(rows, plan) if found is None else found
+    target_transform = _target_transform(rows, plan.policy)
+    several = [rows] if target_transform is None else [rows, replace(rows, Y=target_transform.forward(rows.Y))]
+    with stage("kernel variances", len(several) * plan.policy.variance_steps):
+        learned = _each([partial(weighed, found, targets, plan) for targets in several])
+    learned[-1] = _with_transform(learned[-1], rows, plan)
+    n = min(len(solvable_rows(each.kernel, rows, each.noise)) for each in learned)
+    several = [targets.take(slice(0, n)) for targets in several]
+    with stage("solve", len(several) * usual_steps(n)):
+        solves = [partial(_solved, *both, workers) for both in zip(learned, several, strict=True)]
+        fits = _each(solves) if n <= MATRIX_ALONE else [solve() for solve in solves]
+    return fits[0] if target_transform is None else _on_both_scales(fits, several, target_transform, plan)
+
+
+def _each(work: Sequence[Callable[[], T]]) -> list[T]:
+    """Return the result of one function, or of two that run side by side."""
+    return [work[0]()] if len(work) == 1 else list(side_by_side(*work, wide=True))
 
 
 def _with_transform(learned: LearnedKernel, rows: Block, plan: Plan) -> LearnedKernel:
@@ -113,10 +98,11 @@ def _with_transform(learned: LearnedKernel, rows: Block, plan: Plan) -> LearnedK
 
 
 def _on_both_scales(
-    raw: Solved, other: Solved, target_transform: TargetTransform, rows: Block, there: Block, plan: Plan
+    fits: Sequence[KernelFit], targets: Sequence[Block], target_transform: TargetTransform, plan: Plan
 ) -> KernelFit:
-    """Combine the fits on both scales by leave-one-out predictions of the last rows; `there` has the targets on the
-    other scale."""
+    """Combine the fits on both scales by leave-one-out predictions of the last rows; `targets` are the rows with their
+    targets on either scale."""
+    (raw, other), (rows, there) = fits, targets
     m = min(len(raw.loo_residuals), len(other.loo_residuals))
     last, on_other = rows.take(slice(len(rows) - m, None)), there.Y[-m:] - other.loo_residuals[-m:]
     back_transform = fit_back_transform(target_transform, other.loo_residuals[-m:], last.weights)
@@ -125,22 +111,23 @@ def _on_both_scales(
     shares = shared_weights(predictions, last.Y, last.weights, rng, plan.policy.bootstraps)
     raw = replace(raw, seen=raw.seen.joined(other.seen).by("shares", 0, len(rows)))  # each residual is of all rows
     if shares[1] < plan.policy.least_share:
-        return _fit_of(raw, rows)
+        return raw
     loo_residuals = last.Y - np.tensordot(shares, predictions, axes=1)
-    machines = averaged((raw.machine, replace(other.machine, back_transform=back_transform)), shares.tolist())
+    on_its_scale = replace(other.machines[0], back_transform=back_transform)
+    machines = averaged((*raw.machines, on_its_scale), shares.tolist())
     noise_share = share_of_spread(loo_residuals, back_transform.deviation(on_other), last.weights)
     transformed = TransformedKernel(
         other.kernel, other.noise, target_transform, back_transform, float(shares[1]), noise_share
     )
-    fit = _fit_of(replace(raw, loo_residuals=loo_residuals), rows)
-    return replace(fit, machines=machines, shares=(float(shares[0]), 0.0, 0.0), transformed=transformed)
+    return replace(
+        raw, machines=machines, loo_residuals=loo_residuals, loo_error=_last_error(rows, loo_residuals),
+        shares=(float(shares[0]), 0.0, 0.0), transformed=transformed,
+    )  # fmt: skip
 
 
-def _fit_of(raw: Solved, rows: Block) -> KernelFit:
-    """Return the fit of one kernel alone."""
-    weights = rows.weights[len(rows) - len(raw.loo_residuals) :]
-    error = weights @ raw.loo_residuals**2 / weights.sum()
-    return KernelFit((raw.machine,), raw.kernel, raw.noise, error, len(rows), raw.loo_residuals, seen=raw.seen)
+def _last_error(rows: Block, loo_residuals: Array) -> Array:
+    """Return the weighted mean squares of leave-one-out residuals at the last rows, for every output."""
+    return np.asarray(np.average(loo_residuals**2, axis=0, weights=rows.weights[len(rows) - len(loo_residuals) :]))
 
 
 def _target_transform(rows: Block, policy: Policy) -> TargetTransform | None:
@@ -153,12 +140,12 @@ def _target_transform(rows: Block, policy: Policy) -> TargetTransform | None:
     return None if same else target_transform
 
 
-def _solved(learned: LearnedKernel, rows: Block, workers: Workers | None) -> Solved:
+def _solved(learned: LearnedKernel, rows: Block, workers: Workers | None) -> KernelFit:
     """Solve a learned kernel on the rows."""
-    fit = solve_dual(learned.kernel, rows, learned.noise, workers)
+    fit, kernel = solve_dual(learned.kernel, rows, learned.noise, workers), learned.kernel
     advance()
-    machine = learned.kernel.machine(rows.X, fit.alpha, fit.intercept, fit.single)
-    return Solved(machine, learned.kernel, learned.noise, fit.loo_residuals, learned.seen)
+    machine, error = kernel.machine(rows.X, fit.alpha, fit.intercept, fit.single), _last_error(rows, fit.loo_residuals)
+    return KernelFit((machine,), kernel, learned.noise, error, len(rows), fit.loo_residuals, seen=learned.seen)
 
 
 def _mean(rows: Block) -> tuple[SumKernel, Machine]:
@@ -213,8 +200,7 @@ def held_out(rows: Block, plan: Plan, fit: Callable[[Block], Sequence[Sequence[M
 
 def mean_square(rows: Block, at: IntArray, predictions: Array) -> Array:
     """Return the weighted mean squared error of predictions for the rows `at`, for every output."""
-    weights = rows.weights[at]
-    return np.asarray(weights @ (rows.Y[at] - predictions) ** 2 / weights.sum())
+    return np.asarray(np.average((rows.Y[at] - predictions) ** 2, axis=0, weights=rows.weights[at]))
 
 
 def _stacked(rows: Block, plan: Plan, fit: KernelFit, held: tuple[IntArray, Array]) -> KernelFit:

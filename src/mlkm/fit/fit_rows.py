@@ -5,20 +5,17 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from .._types import Array
 from ..data.preparation import Preparation
-from ..data.rows import Block, Rows
+from ..data.rows import Rows
 from ..data.scan import Scan, scan
 from ..data.tables.cells import Table
 from ..data.training import Standardised, TrainingInputs, fit_preparation, in_blocks, in_memory
 from ..exceptions import warn
 from ..runtime.progress import announce, ending
 from ..runtime.resources import Purpose, check_memory, generator, memory_budget
-from ..runtime.rules import RULES
 from ..runtime.sizes import EXACT_ROWS, MATRICES_HELD, ROW_COPIES
 from ..search.plan import Plan
-from ..solve.uncertainty import RidgeUncertainty
-from .fitted import Fit, uncertainty_in_memory
+from .fitted import Fit
 from .in_blocks import features_summed, train_in_blocks
 from .train import train
 
@@ -62,22 +59,15 @@ def _fit_in_memory(
     given: Rows[Table], found: Scan, inputs: TrainingInputs, preparation: Preparation, plan: Plan, seed: int
 ) -> Fit:
     """Fit to all rows in memory."""
-    rows, preparation = _merged(given, inputs, preparation, plan)
+    block = given.gathered(inputs.unscaled)
+    rows, preparation = in_memory(block, plan.folds(block.X, preparation.shaped(block.Y)), preparation)
+    del block  # frees the inputs in their units
     plan = plan.at(rows.X.shape[1], preparation.x_scaler, seed=seed)
     D = max(plan.widths or (0,))
     needed = MATRICES_HELD * 8.0 * D * min(len(rows), max(D, EXACT_ROWS))
     check_memory(needed, f"{D} features of {len(rows)} rows", "give fewer features")
     fitted = train(rows, plan, preparation.y_scaler, given.workers)
-    uncertainty = uncertainty_in_memory(fitted, rows)
-    return Fit.of(fitted, plan, preparation, uncertainty, found.weight, plan.n_rows or len(rows))
-
-
-def _merged(
-    given: Rows[Table], inputs: TrainingInputs, preparation: Preparation, plan: Plan
-) -> tuple[Block[Array], Preparation]:
-    """Return distinct standardised rows, and the preparation with their scalings; the inputs in units are freed."""
-    block = given.gathered(inputs.unscaled)
-    return in_memory(block, plan.folds(block.X, preparation.shaped(block.Y)), preparation)
+    return Fit.of(fitted, plan, preparation, found.weight, plan.n_rows or len(rows))
 
 
 def _fit_in_blocks(
@@ -92,14 +82,8 @@ def _fit_in_blocks(
     n_features = features_summed(plan, sample.X.shape[1], rows.n)
     fewer = f"give fewer features ({'widths' if plan.landmarks else 'n_features'})"  # the parameter of the estimator
     check_memory(MATRICES_HELD * 8.0 * n_features**2, f"The sums of {n_features} features", fewer)
-    trained = train_in_blocks(training, plan, preparation.y_scaler)
-    fitted, solution = trained.fitted, trained.fitted.solution
-    uncertainty = RidgeUncertainty(
-        solution.machines, solution.penalty, solution.loo_error, training.kept, fitted.prior,
-        features=trained.layers, sums=trained.sums, error=trained.error,
-        sample=sample.take(slice(0, RULES.effect_rows)),
-    )  # fmt: skip
-    return Fit.of(fitted, plan, preparation, uncertainty, found.weight, rows.n)
+    fitted = train_in_blocks(training, plan, preparation.y_scaler)
+    return Fit.of(fitted, plan, preparation, found.weight, rows.n)
 
 
 def _warn_dropped(preparation: Preparation) -> None:

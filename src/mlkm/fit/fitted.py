@@ -10,7 +10,7 @@ Where one layer is solved in closed form, rows come and go with the features hel
 Rows are added and taken away by adding and subtracting their sums, and the result is the fit to all rows, to rounding.
 """
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self, cast
 
@@ -27,17 +27,17 @@ from ..model.machine import Machine, predict_average
 from ..model.prior import Prior
 from ..runtime.records import from_record, to_record
 from ..runtime.rules import RULES
-from ..runtime.sizes import LARGEST_LOSS
+from ..runtime.sizes import FURTHEST_TARGET, LARGEST_LOSS
 from ..search.kernel_search import LearnedKernel
 from ..search.plan import Plan
 from ..search.policy import Policy, Seen
-from ..solve.smoother import LeftOut, places
-from ..solve.stack import StackUncertainty
+from ..solve.closed_form import solved_sums
+from ..solve.smoother import LeftOut, StoredFields, places
 from ..solve.sums import Sums
-from ..solve.uncertainty import RidgeUncertainty
-from .row_sums import Span, averaging_to_one, in_units, solved_sums, units_for, wider
+from ..solve.uncertainty import RidgeUncertainty, Uncertainty
 from .train import Fitted, train_again
 
+Span = tuple[Array, Array]  # the least and the largest target of every output
 _SAVED_WITHOUT = "needs the training rows, which this model was saved without; save it with keep_rows=True."
 
 
@@ -46,7 +46,7 @@ class NoRowsError(ValueError, AttributeError):
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class Fit(StoredFields):
     """The result of a fit.
 
     Attributes
@@ -66,7 +66,7 @@ class Fit:
 
     preparation: Preparation
     machines: tuple[Machine, ...]
-    uncertainty: RidgeUncertainty | StackUncertainty | None
+    uncertainty: Uncertainty | None
     widths: tuple[int, ...]
     scales: tuple[Any, ...]
     penalty: float
@@ -80,10 +80,7 @@ class Fit:
     kept_layer: LearnedKernel | Prior | None = None
 
     @classmethod
-    def of(
-        cls, fitted: Fitted, plan: Plan, preparation: Preparation,
-        uncertainty: RidgeUncertainty | StackUncertainty, weight: float, n_rows: int,
-    ) -> Self:  # fmt: skip
+    def of(cls, fitted: Fitted, plan: Plan, preparation: Preparation, weight: float, n_rows: int) -> Self:
         """Return what was trained as a fit, with a warning where it predicts no better than the mean."""
         solution, reader = fitted.solution, preparation.reader
         relevance: Array = np.bincount(  # type: ignore[assignment]
@@ -91,15 +88,11 @@ class Fit:
         )
         error = error_in_units(solution.loo_error, preparation.y_scaler)
         _warn_useless(n_rows, solution.loo_error, error, preparation.y_scaler, plan.policy)
-        seen = _seen_by_features(plan, n_rows) if fitted.stack is None else fitted.stack.seen
+        seen = _seen_by_features(plan, n_rows) if fitted.seen is None else fitted.seen
         return cls(
-            preparation, solution.machines, uncertainty, fitted.widths, fitted.scales, solution.penalty,
+            preparation, solution.machines, fitted.uncertainty, fitted.widths, fitted.scales, solution.penalty,
             solution.n_iter, solution.trace, error, relevance, weight, plan.learned, seen,
         )  # fmt: skip
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the fields alone: what explanations have computed is computed again when it is needed."""
-        return {field.name: self.__dict__[field.name] for field in fields(self)}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the record that a model file holds."""
@@ -136,13 +129,13 @@ class Fit:
 
     def predict_with_std(self, Z: Array) -> tuple[Array, Array]:
         """Return predictions and the standard deviations of a new y, both (n, k)."""
-        f, sigma = self.known("return_std").predict(Z)
-        return self._to_units(f, Z), sigma * self.y_scaler.sd
+        sigma = self.known("return_std").std(Z)
+        return self.predict(Z), sigma * self.y_scaler.sd
 
     def _to_units(self, f: Array, Z: Array) -> Array:
         return self.preparation.within(self.y_scaler.backward(f), Z)
 
-    def known(self, what: str = "A standard deviation") -> RidgeUncertainty | StackUncertainty:
+    def known(self, what: str = "A standard deviation") -> Uncertainty:
         """Return the uncertainty in standardised units, or raise an error that names what was asked for."""
         if self.uncertainty is None:
             raise NoRowsError(f"{what} {_SAVED_WITHOUT}")
@@ -181,11 +174,10 @@ class Fit:
         has not seen is predicted by the fit itself."""
         fit, unit = self.known("leave_one_out"), self.y_scaler.sd
         Y = self.y_scaler.forward(targets.reshape(len(Z), -1).astype(float))
-        place = places(fit.left_out_rows, Z, Y)
-        f, std = fit.predict(Z)
+        place = places(fit.solved_rows, Z, Y)
         new = place[:, None] < 0
-        std = np.where(new, std, fit.left_out_std[place])
-        residuals = np.where(new, Y - f, fit.left_out_residuals[place])
+        std = np.where(new, fit.std(Z), fit.left_out_std[place])
+        residuals = np.where(new, Y - predict_average(self.machines, Z), fit.left_out_residuals[place])
         return LeftOut(residuals * unit, std * unit, place)
 
     def left_out_predictions(self, Z: Array) -> Array:
@@ -245,7 +237,7 @@ class Fit:
         fitted = train_again(rows, plan, first)
         weight = float(len(targets) if weights is None else weights.sum())
         n = plan.n_rows or len(rows)
-        again = Fit.of(fitted, plan, preparation, uncertainty_in_memory(fitted, rows), weight, n)
+        again = Fit.of(fitted, plan, preparation, weight, n)
         return replace(again, kept_layer=first)  # the result of several refits depends on the last rows alone
 
     def first_layer(self) -> LearnedKernel | Prior:
@@ -311,15 +303,15 @@ class Fit:
         range of their targets."""
         low, high = self.span if span is None else span
         prior, background = self.prior, self.known().background
-        solved = solved_sums(prior, sums, self.penalty)
+        machine, loo_error = solved_sums(prior, sums, self.penalty)
         uncertainty = RidgeUncertainty(
-            (solved.machine,), self.penalty, solved.loo_error, prior=prior, features=(prior,),
-            sums=(averaging_to_one(sums),),
+            (machine,), self.penalty, loo_error, prior=prior, features=(prior,),
+            sums=(sums.times(sums.n / sums.weight) if sums.weight > 0 else sums,),
             sample=None if background is None or sums.n == 0 else background.take(slice(0, RULES.effect_rows)),
         )  # fmt: skip
-        error = error_in_units(solved.loo_error, self.y_scaler)
+        error = error_in_units(loo_error, self.y_scaler)
         return replace(
-            self, preparation=replace(self.preparation, low=low, high=high), machines=(solved.machine,),
+            self, preparation=replace(self.preparation, low=low, high=high), machines=(machine,),
             uncertainty=uncertainty, loo_error=error, weight=sums.weight,
         )  # fmt: skip
 
@@ -331,24 +323,18 @@ class Fit:
         """Return the fit with targets in larger units, if those of the span are so far out that squares would
         overflow."""
         units, sums = self.y_scaler, self.sums(what)
-        larger = units_for(units, span)
-        if larger is None:
+        reach = np.abs(np.stack(span) / 4 - units.mean / 4).max(axis=0)
+        far = reach / FURTHEST_TARGET > units.sd
+        if not far.any():
             return self
+        larger = replace(units, sd=np.where(far, reach, units.sd))
         there = replace(self, preparation=replace(self.preparation, y_scaler=larger))
-        return there.with_sums(in_units(sums, units, larger, np.zeros(len(sums.F))))
+        return there.with_sums(sums.in_units(units, larger))
 
 
-def uncertainty_in_memory(fitted: Fitted, rows: Block[Array]) -> RidgeUncertainty | StackUncertainty:
-    """Return the uncertainty of a fit to rows in memory."""
-    solution, stack = fitted.solution, fitted.stack
-    if stack is None:
-        return RidgeUncertainty(
-            solution.machines, solution.penalty, solution.loo_error, rows, fitted.prior, solution.hidden_penalty
-        )
-    return StackUncertainty(
-        solution.machines, rows, stack.kernel, stack.noise, stack.shares, stack.ridge_penalty, stack.loo_error,
-        stack.transformed, stack.solved,
-    )  # fmt: skip
+def wider(a: Span, b: Span) -> Span:
+    """Return the range that holds both."""
+    return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
 
 
 def error_in_units(loo_error: Array, units: Standardiser) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from .._types import Array, IntArray
-from ..data import Block, Standardiser, Workers
+from ..data import Block, Standardiser, Workers, blocks
 from ..model.features import JointMap
 from ..model.machine import Machine, input_gradient, predict_average
 from ..model.prior import Prior
@@ -19,24 +19,26 @@ from ..runtime.sizes import EXCHANGED_COLUMNS
 from ..search.kernel_features import features_of
 from ..search.kernel_search import LearnedKernel, weighed
 from ..search.plan import Plan
+from ..search.policy import Seen
 from ..solve import GradientDescent, Problem, Solution
 from ..solve.descent import DivergedError, random_parts
-from .deep import deep, deeper_maps, uniform_starts, with_hidden
+from ..solve.stack import StackUncertainty
+from ..solve.uncertainty import RidgeUncertainty, Uncertainty
+from .deep import deep, deeper_maps, drawn_features, first_layer, scale_of, uniform_starts, with_hidden
 from .default import KernelFit, fit_kernel, held_out, mean_square
-from .first_layer import drawn_features, first_layer, scale_of
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """The solution on standardised inputs and targets, with the sizes and scales in use. `prior` belongs to one layer
-    in closed form, whose ridge is on features of unit prior variance, `stack` to the default's kernels."""
+    """The solution on standardised inputs and targets and its uncertainty, with the sizes and scales in use, and the
+    rows that the choices of the default's kernels have seen."""
 
     solution: Solution
+    uncertainty: Uncertainty
     widths: tuple[int, ...]
     scales: tuple[Any, ...]
     relevance: Array
-    prior: Prior | None = None
-    stack: KernelFit | None = None
+    seen: Seen | None = None
 
 
 def train(rows: Block, plan: Plan, units: Standardiser, workers: Workers | None = None) -> Fitted:
@@ -46,11 +48,13 @@ def train(rows: Block, plan: Plan, units: Standardiser, workers: Workers | None 
     if plan.penalties:
         plan = plan.with_penalty(penalty_by_folds(rows, plan, units))
     fitted = _trained(rows, plan, units, workers)
-    learned = plan.automatic and fitted.stack is None and len(rows) <= plan.policy.stack_rows
+    learned = plan.automatic and fitted.seen is None and len(rows) <= plan.policy.stack_rows
     if not learned or len(rows) < max(plan.policy.least_rows, 2 * plan.depth):
         return fitted
     at, (predictions,) = held_out(rows, plan, lambda inside: [_trained(inside, plan, units).solution.machines])
-    return replace(fitted, solution=replace(fitted.solution, loo_error=mean_square(rows, at, predictions)))
+    error = mean_square(rows, at, predictions)
+    solution = replace(fitted.solution, loo_error=error)
+    return replace(fitted, solution=solution, uncertainty=replace(fitted.uncertainty, loo_error=error))
 
 
 def _trained(rows: Block, plan: Plan, units: Standardiser, workers: Workers | None = None) -> Fitted:
@@ -58,29 +62,34 @@ def _trained(rows: Block, plan: Plan, units: Standardiser, workers: Workers | No
     parts = parts_of(rows, plan) if plan.rotate else None
     problem = Problem(rows, (), parts, plan.penalty, units=units, seed=plan.seed, n_jobs=plan.n_jobs)
     if plan.descent is not None:
-        return _by_descent(problem, plan, plan.descent)
+        starts, scales = descent_starts(rows, plan, plan.descent, 1 if parts is None else len(parts))
+        return _in_memory(rows, plan.descent.solve(replace(problem, starts=starts)), plan.widths or (), scales)
     if plan.rough and problem.penalty is None and parts is None and len(rows) <= plan.policy.kernel_rows[0]:
-        return by_kernels(problem.rows.take(slice(0, plan.policy.kernel_rows[1])), plan, workers=workers)
-    return one_layer(problem, plan) if plan.depth == 1 else _deep(problem, plan)
+        return by_kernels(rows, plan, workers=workers)
+    if plan.depth == 1:
+        return one_layer(problem, plan, first_layer(rows, plan))
+    solution, prior = deep(problem, plan)
+    return _in_memory(rows, solution, plan.widths or (), (scale_of(prior), *plan.scales[1:]))
 
 
-def by_kernels(rows: Block, plan: Plan, found: LearnedKernel | None = None, workers: Workers | None = None) -> Fitted:
-    """Fit the default: kernels on all rows, and with most effort hidden layers beside them."""
+def by_kernels(given: Block, plan: Plan, found: LearnedKernel | None = None, workers: Workers | None = None) -> Fitted:
+    """Fit the default: kernels on as many of the rows as they are solved on, and with most effort hidden layers beside
+    them."""
+    rows = given.take(slice(0, plan.policy.kernel_rows[1]))
     fit = fit_kernel(rows, plan, found, workers)
-    machines = fit.machines
+    machines, error = fit.machines, fit.loo_error
     if plan.policy.hidden_rows and len(rows) > plan.policy.stack_rows and not fit_is_late():
         with without_search_end():
             machines, share = with_hidden(fit, rows, plan)
         fit = replace(_less(fit, 1 - share), seen=fit.seen.by("kernels", 0, len(rows)).by("shares", 0, len(rows)))
-    error = fit.loo_error
     solution = Solution(machines, [], float(error.sum()), 1, fit.noise / len(rows), 0.0, error)
-    widths, scales = (machines[0].maps[0].n_features,), (fit.kernel.scales(rows.X.shape[1]),)
-    relevance = (
-        relevance_of_kernels(fit.machines, rows.X, rows.Y.shape[1])
-        if rows.inputs.plain
-        else relevance_by_exchange(machines, rows)
+    uncertainty = StackUncertainty(
+        machines, given, fit.kernel, fit.noise, fit.shares, fit.ridge_penalty, error, fit.transformed, fit.solved
     )
-    return Fitted(solution, widths, scales, relevance, stack=fit)
+    widths, scales = (machines[0].maps[0].n_features,), (fit.kernel.scales(rows.X.shape[1]),)
+    plain = rows.inputs.plain
+    relevance = relevance_of_kernels(fit.machines, rows) if plain else relevance_by_exchange(machines, rows)
+    return Fitted(solution, uncertainty, widths, scales, relevance, fit.seen)
 
 
 def _less(fit: KernelFit, factor: float) -> KernelFit:
@@ -95,9 +104,8 @@ def train_again(rows: Block, plan: Plan, first: LearnedKernel | Prior) -> Fitted
     search."""
     once = replace(plan, policy=replace(plan.policy, draws=1, hidden_rows=0))  # variances begin at what they were
     if isinstance(first, LearnedKernel):
-        kernels, most = once.policy.kernel_rows
-        if len(rows) <= kernels:
-            return by_kernels(rows.take(slice(0, most)), once, first)
+        if len(rows) <= once.policy.kernel_rows[0]:
+            return by_kernels(rows, once, first)
         first = features_of(weighed(first, rows, once), rows, once)
     return one_layer(Problem(rows, (), None, plan.penalty, seed=plan.seed), once, first)
 
@@ -133,24 +141,10 @@ def _fold_error(rows: Block, plan: Plan, units: Standardiser, penalty: float, te
     return float(rows.weights[test] @ ((f - rows.Y[test]) ** 2 @ (units.sd / units.sd.max()) ** 2))
 
 
-def one_layer(problem: Problem, plan: Plan, prior: Prior | None = None) -> Fitted:
-    """Fit one layer in closed form, with a first layer of its own unless it is given."""
-    prior = first_layer(problem.rows, plan) if prior is None else prior
+def one_layer(problem: Problem, plan: Plan, prior: Prior) -> Fitted:
+    """Fit one layer in closed form, given its features."""
     solution = plan.solver.solve(replace(problem, prior=prior))
-    return fitted_one(problem.rows, solution, (prior.width,), (scale_of(prior),), prior)
-
-
-def _deep(problem: Problem, plan: Plan) -> Fitted:
-    """Fit hidden layers."""
-    solution, prior = deep(problem, plan)
-    return fitted_one(problem.rows, solution, plan.widths or (), (scale_of(prior), *plan.scales[1:]))
-
-
-def _by_descent(problem: Problem, plan: Plan, solver: GradientDescent) -> Fitted:
-    """Fit by the paper's method as written: joint gradient descent, or ADDS on the given parts."""
-    starts, scales = descent_starts(problem.rows, plan, solver, 1 if problem.parts is None else len(problem.parts))
-    solution = solver.solve(replace(problem, starts=starts))
-    return fitted_one(problem.rows, solution, plan.widths or (), scales)
+    return _in_memory(problem.rows, solution, (prior.width,), (scale_of(prior),), prior)
 
 
 def descent_starts(
@@ -175,21 +169,24 @@ def parts_of(rows: Block, plan: Plan) -> tuple[IntArray, ...]:
     return tuple(random_parts(generator(plan.seed, Purpose.PARTS), len(rows), plan.depth))
 
 
-def relevance_of(machines: Sequence[Machine], X: Array, n_outputs: int, most: int = RULES.relevance_rows[1]) -> Array:
-    """Return the mean squared gradient of the average fit along each standardised input, as shares of 1."""
-    X = X[:most]  # rows are in an order unrelated to their values
-    total = np.zeros(X.shape[1])
-    for output in range(n_outputs):
+def relevance_of(machines: Sequence[Machine], rows: Block, most: int = RULES.relevance_rows[1]) -> Array:
+    """Return the mean squared gradient of the average fit along each standardised input, as shares of 1; inputs that do
+    not vary have none."""
+    X, total = rows.X[:most], np.zeros(rows.X.shape[1])  # rows are in an order unrelated to their values
+    for output in range(rows.Y.shape[1]):
         gradient = np.mean([input_gradient(machine, X, output) for machine in machines], axis=0)
         total += (gradient**2).mean(axis=0)
-    return _shares(total, X)
+    return _shares(np.where(X.any(axis=0), total, 0.0))
 
 
-def relevance_of_kernels(machines: Sequence[Machine], X: Array, n_outputs: int) -> Array:
+def relevance_of_kernels(machines: Sequence[Machine], rows: Block) -> Array:
     """Return the relevances of `relevance_of` for kernels on ranks. Ranks of close values are steep, and a gradient
     there would say nothing about the fit, so it is taken with coarser steps."""
-    most = _relevance_rows(machines)
-    return relevance_of([_coarser(machine) for machine in machines], X, n_outputs, most)
+    coarser = []
+    for machine in machines:
+        maps = tuple((None if ranks is None else ranks.coarser(), phi) for ranks, phi in machine.maps[0].parts)
+        coarser.append(replace(machine, maps=(JointMap(maps),)))
+    return relevance_of(coarser, rows, _relevance_rows(machines))
 
 
 def _relevance_rows(machines: Sequence[Machine]) -> int:
@@ -197,52 +194,43 @@ def _relevance_rows(machines: Sequence[Machine]) -> int:
     return int(np.clip(RULES.relevance_entries // max(machines[0].maps[0].n_features, 1), *RULES.relevance_rows))
 
 
-def _coarser(machine: Machine) -> Machine:
-    """Return the machine with coarser steps of its ranks."""
-    maps = tuple((None if ranks is None else ranks.coarser(), phi) for ranks, phi in machine.maps[0].parts)
-    return replace(machine, maps=(JointMap(maps),))
-
-
 def relevance_by_exchange(machines: Sequence[Machine], rows: Block) -> Array:
     """Return the mean squared change of the average fit when a row takes all inputs of a column from the row before, as
     shares of 1, given to the column's first input: this is defined for numbers and levels alike."""
-    most = _relevance_rows(machines)
-    X, owners = rows.X[:most], rows.inputs.owners  # rows are in an order unrelated to their values
-    total = np.zeros(len(owners))
+    X, owners = rows.X[: _relevance_rows(machines)], rows.inputs.owners
+    total, here = np.zeros(len(owners)), predict_average(machines, X)
+    columns, first = np.unique(owners, return_index=True)
+    for at in blocks(len(columns), EXCHANGED_COLUMNS):
+        moved = np.tile(X, (len(columns[at]), 1, 1))
+        for exchanged, column in zip(moved, columns[at], strict=True):
+            exchanged[:, owners == column] = np.roll(X[:, owners == column], 1, axis=0)
+        changed = predict_average(machines, moved.reshape(-1, X.shape[1])).reshape(-1, *here.shape)
+        total[first[at]] = ((changed - here) ** 2).mean(axis=(1, 2))
+    return _shares(total)
 
-    def f(Z: Array) -> Array:
-        return predict_average(machines, Z)
 
-    here, columns, first = f(X), *np.unique(owners, return_index=True)
-    for begin in range(0, len(columns), EXCHANGED_COLUMNS):
-        some = columns[begin : begin + EXCHANGED_COLUMNS]
-        moved = np.tile(X, (len(some), 1, 1))
-        for k, column in enumerate(some):
-            moved[k][:, owners == column] = np.roll(X[:, owners == column], 1, axis=0)
-        changed = f(moved.reshape(-1, X.shape[1])).reshape(len(some), *here.shape)
-        total[first[begin : begin + EXCHANGED_COLUMNS]] = ((changed - here) ** 2).mean(axis=(1, 2))
+def _shares(total: Array) -> Array:
+    """Return relevances as shares of 1, equal where all are zero."""
     share = total.sum()
     return total / share if share > 0 else np.full(len(total), 1 / len(total))
 
 
-def _shares(total: Array, X: Array) -> Array:
-    """Return relevances as shares of 1, equal where all are zero; inputs that do not vary have none."""
-    total[~X.any(axis=0)] = 0  # an input that does not vary
-    share = total.sum()
-    return total / share if share > 0 else np.full(len(total), 1 / len(total))
+def _in_memory(
+    rows: Block, solution: Solution, widths: tuple[int, ...], scales: tuple[Any, ...], prior: Prior | None = None
+) -> Fitted:
+    """Return the solution on rows in memory; the prior is that of one layer in closed form."""
+    uncertainty = RidgeUncertainty(
+        solution.machines, solution.penalty, solution.loo_error, rows, prior, solution.hidden_penalty
+    )
+    return fitted_one(rows, solution, widths, scales, uncertainty)
 
 
 def fitted_one(
-    rows: Block, solution: Solution, widths: tuple[int, ...], scales: tuple[Any, ...], prior: Prior | None = None
+    rows: Block, solution: Solution, widths: tuple[int, ...], scales: tuple[Any, ...], uncertainty: RidgeUncertainty
 ) -> Fitted:
     """Return the solution with relevances by the gradient of the fit at the first rows; where columns of the table have
     several inputs each, relevances are by exchange."""
     owners = rows.inputs.owners
-    several = len(np.unique(owners)) < len(owners)
-    relevance = (
-        relevance_by_exchange(solution.machines, rows)
-        if several
-        else relevance_of(solution.machines, rows.X, rows.Y.shape[1])
-    )
+    relevance = relevance_of if len(np.unique(owners)) == len(owners) else relevance_by_exchange
     plain = tuple(float(s) if np.ndim(s) == 0 else np.asarray(s) for s in scales)
-    return Fitted(solution, widths, plain, relevance, prior)
+    return Fitted(solution, uncertainty, widths, plain, relevance(solution.machines, rows))

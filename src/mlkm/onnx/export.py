@@ -27,10 +27,10 @@ from ..runtime.atomic import atomic_write
 from ..runtime.checks import brief, file_path, one_of
 from ..runtime.confidence import exact_levels
 from ..runtime.sizes import EXPORTED_SIDE
-from ..solve.smoother import Dual, Primal, Smoother, SmootherKernel, Uncertainty
+from ..solve.smoother import Dual, Primal, Smoother, SmootherKernel
 from ..solve.stack import StackUncertainty
 from ..solve.tangent import Flat, InnerProducts, Tangent
-from ..solve.uncertainty import RidgeUncertainty
+from ..solve.uncertainty import RidgeUncertainty, Uncertainty
 from .graph import Graph
 from .inputs import Source, level_numbers, standardised
 from .machines import back_transformed, first_features, last_inputs, machine_output, on_ranks, standard_inputs

@@ -1,22 +1,22 @@
 """The last layer in closed form: the `Ridge` solver of one layer, and the last layer of deeper machines."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from .._types import Array
-from ..data import blocks
 from ..data.rows import Block, Rows
 from ..model.machine import LastInputs, Machine, predict_average
 from ..model.prior import Prior
 from ..runtime import checks as check
-from ..runtime.sizes import BLOCK, EXACT_ROWS, FLOAT64_WORK
-from .ridge import RidgeFit, ridge, system_of_rows
-from .smoother import Primal, primal_without_rounding
+from ..runtime.sizes import BLOCK, FLOAT64_WORK
+from .ridge import RidgeFit, ridge_on
+from .smoother import Primal, primal, primal_without_rounding
 from .solver import Problem, Solution, Solver
-from .sums import sums_of_rows
+from .sums import Sums, sums_of_rows
 
 
 class Ridge(Solver):
@@ -46,8 +46,9 @@ class Ridge(Solver):
         if problem.prior is None:
             raise ValueError("Ridge() needs a prior for the features of the layer.")
         parts = problem.parts if problem.parts is not None and len(problem.parts) > 1 else (slice(None),)
-        fits = [one_layer(problem.prior, problem.rows.take(at), problem.penalty) for at in parts]
-        return one_layer_solution(problem.prior, fits)
+        several = [problem.rows.take(at) for at in parts]
+        fits = [ridge_on(with_enough_digits(problem.prior, len(rows)), rows, problem.penalty) for rows in several]
+        return solution_of([problem.prior] * len(fits), fits)
 
 
 class Kernels(Ridge):
@@ -93,67 +94,56 @@ def with_enough_digits(prior: Prior, n: int) -> Prior:
     return replace(prior, precise=True) if n * prior.n_features**2 <= FLOAT64_WORK else prior
 
 
-def one_layer(prior: Prior, rows: Block, penalty: float | None) -> RidgeFit:
-    """Fit a ridge on features of unit prior variance; a penalty of None is chosen by leave-one-out."""
-    if len(rows) <= EXACT_ROWS:
-        return ridge(prior.rows_of_features(rows.X), rows.Y, rows.weights, penalty)
-    prior = with_enough_digits(prior, len(rows))
-    inputs = prior.inputs(rows.X)
-    return system_of_rows(lambda at: prior.rows_of_features(inputs[at]), rows.Y, rows.weights).fit(penalty)
-
-
-def one_layer_solution(prior: Prior, fits: list[RidgeFit]) -> Solution:
-    """Return the machines of ridge fits on the features of one prior."""
+def solution_of(layers: Sequence[Prior | LastInputs], fits: Sequence[RidgeFit]) -> Solution:
+    """Return the machines whose last layers are these ridge fits, each on the features of its layer."""
     penalty, loo = float(np.mean([fit.penalty for fit in fits])), np.mean([fit.loo_error for fit in fits], axis=0)
-    machines = tuple(prior.machine(fit.coefficients, fit.intercept) for fit in fits)
+    both = zip(layers, fits, strict=True)
+    machines = tuple(layer.machine(fit.coefficients, fit.intercept) for layer, fit in both)
     return Solution(machines, [], float(loo.sum()), 1, penalty, 0.0, loo)
 
 
-def last_layer(
-    machine: Machine, rows: Block, penalty: float | None, exact_rows: int = EXACT_ROWS
-) -> tuple[Machine, RidgeFit]:
-    """Solve the last layer of a machine on the rows, the layers below held fixed."""
-    features = LastInputs(machine)
-    if len(rows) <= exact_rows:
-        fit = ridge(features.rows_of_features(rows.X), rows.Y, rows.weights, penalty)
-    else:
-        of_slice = lambda at: features.rows_of_features(rows.X[at])  # noqa: E731
-        fit = system_of_rows(of_slice, rows.Y, rows.weights).fit(penalty)
-    return features.machine(fit.coefficients, fit.intercept), fit
+def solved_sums(prior: Prior, sums: Sums, penalty: float) -> tuple[Machine, Array]:
+    """Return the machine of the ridge of these sums, and the leave-one-out error of every output as if all rows had the
+    mean leverage."""
+    if sums.weight <= 0:  # no rows yet
+        k = len(sums.Y)
+        return prior.machine(np.zeros((len(sums.F), k)), np.zeros(k)), np.full(k, np.nan)
+    smoother = primal(prior, sums, penalty)
+    C, varies = smoother.coefficients, sums.centred()[2] > 0
+    # The residual sum of squares is not known below the rounding errors of its terms, so these are its lower bound.
+    F_peak, Y_peak = np.sqrt(sums.peaks())
+    rounding = np.finfo(np.float64).eps * (Y_peak + F_peak * np.abs(C).sum(axis=0)) ** 2 * varies
+    squares = np.maximum(smoother.residual_squares, rounding)
+    error = squares / sums.weight / max(1 - smoother.degrees / max(sums.n, 1), 1e-3) ** 2
+    return prior.machine(C, smoother.intercept), error
 
 
-def loo_error_of_last_layer(machine: Machine, rows: Block, penalty: float) -> Array:
-    """Return the mean squared leave-one-out error of every output, by the ridge on the last layer's inputs."""
-    features = LastInputs(machine)
-    smoother = primal_without_rounding(features, sums_of_rows(features, rows), penalty)
-    errors = SquaredErrors((), (smoother,))(Block(rows.X, rows.Y, rows.counts))
-    return np.asarray(errors[1] / rows.counts.sum())
+def loo_error_of_last_layers(machines: Sequence[Machine], rows: Block, penalty: float) -> Array:
+    """Return the mean squared leave-one-out error of every output, by the ridge on the last layer's inputs, averaged
+    over machines."""
+    layers = [LastInputs(machine) for machine in machines]
+    smoothers = [primal_without_rounding(layer, sums_of_rows(layer, rows), penalty) for layer in layers]
+    errors = squared_errors(Block(rows.X, rows.Y, rows.counts), (), smoothers)
+    return np.asarray(errors[1:].mean(axis=0) / rows.counts.sum())
 
 
-@dataclass(frozen=True)
-class SquaredErrors:
-    """Weighted sums of squared errors over a piece of rows, (1 + smoothers, k): those of an average of machines, and
-    the leave-one-out errors of smoothers."""
-
-    machines: tuple[Machine, ...]
-    smoothers: tuple[Primal, ...]
-
-    def __call__(self, piece: Block) -> Array:
-        """Return the sums, in blocks of rows."""
-        total = np.zeros((1 + len(self.smoothers), piece.Y.shape[1]))
-        for at in blocks(len(piece), BLOCK):
-            X, Y, w = piece.X[at], piece.Y[at], piece.weights[at]
-            if self.machines:
-                total[0] += w @ (predict_average(self.machines, X) - Y) ** 2
-            for row, smoother in zip(total[1:], self.smoothers, strict=True):
-                left = np.maximum(1 - w * smoother.leverage(X), 1e-12)
-                row += w @ ((Y - smoother.predict(X)) / left[:, None]) ** 2
-        return total
+def squared_errors(piece: Block, machines: Sequence[Machine], smoothers: Sequence[Primal]) -> Array:
+    """Return weighted sums of squared errors over a piece of rows, (1 + smoothers, k): those of an average of machines,
+    and the leave-one-out errors of smoothers."""
+    total = np.zeros((1 + len(smoothers), piece.Y.shape[1]))
+    for at in piece.blocks(BLOCK):
+        X, Y, w = piece.X[at], piece.Y[at], piece.weights[at]
+        if machines:
+            total[0] += w @ (predict_average(machines, X) - Y) ** 2
+        for row, smoother in zip(total[1:], smoothers, strict=True):
+            left = np.maximum(1 - w * smoother.leverage(X), 1e-12)
+            row += w @ ((Y - smoother.predict(X)) / left[:, None]) ** 2
+    return total
 
 
 def mean_errors(machines: Sequence[Machine], smoothers: Sequence[Primal], rows: Rows) -> tuple[Array, Array]:
     """Return the mean squared error of an average of machines, and the leave-one-out error averaged over smoothers,
     both (k,); the second is NaN without smoothers."""
-    total: Array = rows.map_reduce(SquaredErrors(tuple(machines), tuple(smoothers)), np.add)
+    total: Array = rows.map_reduce(partial(squared_errors, machines=machines, smoothers=smoothers), np.add)
     total = total / rows.n  # weights average to one
     return total[0], total[1:].mean(axis=0) if smoothers else np.full(total.shape[1], np.nan)

@@ -19,15 +19,15 @@ rounding.
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import ClassVar, TypeAlias, TypeVar
+from typing import TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from .._types import Array, BoolArray, IntArray
-from ..data.rows import Block, Rows, in_order
+from ..data.rows import Block, MemoryRows, Rows, in_order
 from ..model.features import Map
 from ..model.machine import Machine, flatten, positions, with_layers
 from ..runtime.progress import advance, stage
@@ -35,7 +35,6 @@ from ..runtime.resources import Purpose, generator, limited, stop_if_asked
 from ..runtime.sizes import EPOCHS_AHEAD, WEIGHTS_AHEAD
 from .training_rows import TrainingRows, loss_gradient, n_rows, part_of, squared_error, training_rows
 
-T = TypeVar("T")
 Reached: TypeAlias = tuple[list[Machine], float]  # the machines of all rotations, and the mean of their losses
 
 
@@ -111,37 +110,23 @@ class Census:
 
     def __add__(self, other: "Census") -> "Census":
         """Return the census of the rows of both."""
-        return Census(
-            self.n_blocks + other.n_blocks,
-            self.counts + other.counts,
-            self.weights + other.weights,
-            self.varies | other.varies,
-        )
+        return Census(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
 
-@dataclass(frozen=True)
-class CensusOf:
-    """The census of one block, as a function that can be sent to where the block is."""
-
-    n_parts: int
-
-    def __call__(self, piece: Block) -> Census:
-        piece = piece.counted()
-        of_part = [piece.weights if piece.fold is None else piece.weights[piece.fold == k] for k in range(self.n_parts)]
-        counts, weights = np.array([len(w) for w in of_part]), np.array([w.sum() for w in of_part])
-        return Census(1, counts, weights, np.asarray(piece.Y.any(axis=0)))
+def _census_of_block(piece: Block, n_parts: int) -> Census:
+    piece = piece.counted()
+    of_part = [piece.weights if piece.fold is None else piece.weights[piece.fold == k] for k in range(n_parts)]
+    counts, weights = np.array([len(w) for w in of_part]), np.array([w.sum() for w in of_part])
+    return Census(1, counts, weights, np.asarray(piece.Y.any(axis=0)))
 
 
 def census(pieces: Rows, n_parts: int) -> Census:
     """Count all rows in one pass; `n_parts` is 0 where they are not split."""
-    return pieces.map_reduce(CensusOf(max(n_parts, 1)), Census.__add__)
+    return pieces.map_reduce(partial(_census_of_block, n_parts=max(n_parts, 1)), Census.__add__)
 
 
-@dataclass(frozen=True)
-class OneBlock(Rows[Array]):
-    """Rows in memory, as the case of one block."""
-
-    piece: Block
+class OneBlock(MemoryRows[Array]):
+    """Rows in memory as one block, however many they are."""
 
     @classmethod
     def of(cls, rows: Block, parts: Sequence[IntArray]) -> "OneBlock":
@@ -151,38 +136,17 @@ class OneBlock(Rows[Array]):
             part[at] = number
         return cls(Block(rows.X, rows.Y, rows.weights, fold=part if len(parts) else None))
 
-    names: ClassVar[None] = None
-    single_output: ClassVar[bool] = True
-
-    @property
-    def n(self) -> int:
-        """Return the number of rows."""
-        return len(self.piece)
-
-    @property
-    def n_columns(self) -> int:
-        """Return the number of columns."""
-        return int(self.piece.X.shape[1])
-
-    def map_reduce(self, f: Callable[[Block], T], add: Callable[[T, T], T]) -> T:
-        """Return f of the block."""
-        return f(self.piece)
+    def n_blocks(self) -> int:
+        """Return 1."""
+        return 1
 
     def blocks(self) -> Iterator[Block]:
         """Return an iterator over the one block."""
-        return iter((self.piece,))
+        return iter((self.block,))
 
 
-@dataclass(frozen=True)
-class AsTrainingRows:
-    """Turns the rows of a block that have a weight into training rows, with targets times `unit`."""
-
-    phi: Map
-    unit: Array
-
-    def __call__(self, piece: Block) -> TrainingRows:
-        piece = piece.counted()
-        return training_rows(piece, self.phi, unit=self.unit, part=piece.fold)
+def _training_rows(piece: Block, phi: Map, unit: Array) -> TrainingRows:
+    return training_rows(piece.counted(), phi, unit=unit)
 
 
 def rows_of_part(data: TrainingRows, part: int) -> IntArray | slice:
@@ -190,36 +154,25 @@ def rows_of_part(data: TrainingRows, part: int) -> IntArray | slice:
     return slice(0, len(data)) if data.part is None else np.flatnonzero(data.part == part)
 
 
-@dataclass(frozen=True)
-class LossSums:
-    """The squared error of every rotation at the rows of a block, if asked for, and the gradient of a visit.
-
-    It can be sent to where the block is. `weights` are the total weights of the parts.
-    """
-
-    as_rows: AsTrainingRows
-    machines: tuple[Machine, ...]
-    weights: Array
-    visit: Visit | None
-    with_error: bool
-
-    def __call__(self, piece: Block) -> list[list[Array]]:
-        data = self.as_rows(piece)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return [self._of_rotation(data, j) for j in range(len(self.machines))]
-
-    def _of_rotation(self, data: TrainingRows, j: int) -> list[Array]:
-        """Return the squared error of rotation j, if asked for, and the gradient of its visit."""
-        machine = self.machines[j]
-        error = [np.array(squared_error(machine, data))] if self.with_error else []
-        if self.visit is None:
-            return error
-        part, moving = self.visit.parts[j], positions(machine, self.visit.layer)
-        rows = rows_of_part(data, part)
-        if n_rows(rows):
-            return [*error, *loss_gradient(machine, moving, data, rows, float(self.weights[part]))]
-        matrices = flatten(machine.layers)
-        return [*error, *(np.zeros_like(matrices[k]) for k in moving)]
+def loss_sums(
+    piece: Block,
+    as_rows: Callable[[Block], TrainingRows],
+    machines: Sequence[Machine],
+    weights: Array,
+    visit: Visit | None,
+    with_error: bool,
+) -> list[list[Array]]:
+    """Return for every rotation its squared error at the rows of a block, if asked for, and the gradient of its visit,
+    where `weights` are the total weights of the parts."""
+    data, result = as_rows(piece), []
+    with np.errstate(over="ignore", invalid="ignore"):
+        for j, machine in enumerate(machines):
+            sums = [np.array(squared_error(machine, data))] if with_error else []
+            if visit is not None:
+                moving, rows = positions(machine, visit.layer), rows_of_part(data, visit.parts[j])
+                sums += loss_gradient(machine, moving, data, rows, float(weights[visit.parts[j]]))
+            result.append(sums)
+    return result
 
 
 def _added(a: list[list[Array]], b: list[list[Array]]) -> list[list[Array]]:
@@ -235,15 +188,11 @@ class _Rotation:
     number: int
     machine: Machine
     velocity: list[Array]
-    rng: np.random.Generator | None = None
+    rng: np.random.Generator
     unseen: int = 0
     gradient: list[Array] = field(default_factory=list)
     batch: int = 0
     missing: int = 0
-
-    @classmethod
-    def at(cls, number: int, start: Machine) -> "_Rotation":
-        return cls(number, copied(start), [np.zeros_like(W) for W in flatten(start.layers)])
 
     def go_on(self, data: TrainingRows, rows: IntArray | slice, moving: list[int], step: Step, weight: float) -> None:
         """Go on with these rows, in their order, taking a step wherever a mini-batch is full; `weight` is the mean
@@ -262,33 +211,48 @@ class _Rotation:
                 self.gradient = []
 
 
-class _Descent:
-    """Rotations on their way, the blocks of rows, and how weights move."""
+@dataclass
+class Descent:
+    """Rotations on their way, the blocks of rows, and how weights move.
 
-    def __init__(
-        self,
-        starts: Sequence[Machine],
-        pieces: Rows,
-        n_parts: int,
-        counted: Census,
-        unit: Array,
-        step: Step,
-        seed: int,
-    ) -> None:
-        self.rotations = [_Rotation.at(j, start) for j, start in enumerate(starts)]
-        self.pieces, self.census, self.step, self.seed = pieces, counted, step, seed
-        self.visits = visits(starts[0].depth, n_parts, step.passes)
-        self.as_rows = AsTrainingRows(starts[0].maps[0], unit)
-        self.only = self.as_rows(next(iter(pieces.blocks()))) if counted.n_blocks == 1 else None
+    Parameters
+    ----------
+    starts : the initial weights of every rotation
+    pieces : the rows; each says which part it belongs to, where there are parts
+    n_parts : the number of parts K; 0 trains all layers jointly on all rows
+    census : what `census` returns for these rows
+    unit : targets are multiplied by it, output by output
+    step : how weights move
+    seed : the seed of mini-batches
+    """
+
+    starts: Sequence[Machine]
+    pieces: Rows
+    n_parts: int
+    census: Census
+    unit: Array
+    step: Step
+    seed: int
+
+    def __post_init__(self) -> None:
+        self.rotations = [
+            _Rotation(j, copied(start), [np.zeros_like(W) for W in flatten(start.layers)], self._stream(j, 0))
+            for j, start in enumerate(self.starts)
+        ]
+        self.visits = visits(self.starts[0].depth, self.n_parts, self.step.passes)
+        self.as_rows = partial(_training_rows, phi=self.starts[0].maps[0], unit=self.unit)
+        self.only = self.as_rows(next(iter(self.pieces.blocks()))) if self.census.n_blocks == 1 else None
         # gradients are summed up where the blocks are
-        self.in_place = self.only is None and all(map(self.one_batch, range(len(counted.counts))))
-        self.total_weight = counted.weights.sum()
+        self.in_place = self.only is None and all(map(self.one_batch, range(len(self.census.counts))))
+
+    def _stream(self, rotation: int, epoch: int) -> np.random.Generator:
+        return generator(self.seed, Purpose.BATCHES, rotation, epoch)
 
     def one_batch(self, part: int) -> bool:
         """Return whether all rows of a part are one batch."""
         return self.step.batch_size is None or self.step.batch_size >= self.census.counts[part]
 
-    def of(self, rotation: _Rotation) -> "_Descent":
+    def of(self, rotation: _Rotation) -> "Descent":
         """Return the descent of one rotation."""
         alone = copy(self)
         alone.rotations = [rotation]
@@ -298,7 +262,7 @@ class _Descent:
         """Go through epochs `begin` to `end` - 1; yield the machines at the beginning of each, and their mean loss."""
         for epoch in range(begin, end):
             for rotation in self.rotations:
-                rotation.rng = generator(self.seed, Purpose.BATCHES, rotation.number, epoch)
+                rotation.rng = self._stream(rotation.number, epoch)
             machines = [copied(rotation.machine) for rotation in self.rotations]
             yield machines, self._pass(self.visits[0], machines)
             for visit in self.visits[1:]:
@@ -316,13 +280,18 @@ class _Descent:
         # a diverging run ends in one clear error, raised by `train`
         with np.errstate(over="ignore", invalid="ignore"):
             errors = self._summed(visit, measured is not None) if self.in_place else self._one_by_one(visit, measured)
-            return float(np.mean(errors / self.total_weight))
+            return float(np.mean(errors / self.census.weights.sum()))
 
     def _summed(self, visit: Visit | None, with_error: bool) -> Array:
         """Make a pass whose sums come from where the blocks are."""
         machines = tuple(rotation.machine for rotation in self.rotations)
-        work = LossSums(self.as_rows, machines, self.census.weights, visit, with_error)
-        sums = self.pieces.map_reduce(work, _added)
+        sums = self.pieces.map_reduce(
+            partial(
+                loss_sums, as_rows=self.as_rows, machines=machines, weights=self.census.weights, visit=visit,
+                with_error=with_error,
+            ),
+            _added,
+        )  # fmt: skip
         errors = np.array([of_rotation.pop(0) if with_error else 0.0 for of_rotation in sums])
         if visit is not None:
             for rotation, gradient in zip(self.rotations, sums, strict=True):
@@ -353,48 +322,23 @@ class _Descent:
                 rotation = self.rotations[j]
                 part = visit.parts[rotation.number]
                 rows = rows_of_part(data, part)
-                if rotation.rng is not None and not self.one_batch(part):
+                if not self.one_batch(part):
                     rows = rotation.rng.permutation(len(data) if isinstance(rows, slice) else rows)
                 weight = float(self.census.weights[part] / self.census.counts[part])
                 rotation.go_on(data, rows, positions(rotation.machine, visit.layer), self.step, weight)
         return error
 
 
-def train(
-    starts: Sequence[Machine],
-    pieces: Rows,
-    n_parts: int,
-    counted: Census,
-    unit: Array,
-    step: Step,
-    *,
-    max_iter: int,
-    patience: int,
-    tol: float,
-    seed: int,
-    n_jobs: int | None = None,
-) -> Trained:
+def train(descent: Descent, *, max_iter: int, patience: int, tol: float, n_jobs: int | None = None) -> Trained:
     """Descend from the given machines, one per rotation.
 
     Parameters
     ----------
-    starts : sequence of Machine
-        Initial weights of every rotation.
-    pieces : Rows
-        The rows; each says which part it belongs to, where there are parts.
-    n_parts : int
-        The number of parts K; 0 trains all layers jointly on all rows.
-    counted : Census
-        What `census` returns for these rows.
-    unit : Array
-        Targets are multiplied by it, output by output.
-    step : Step
-        How weights move.
+    descent : Descent
+        The machines, the rows, and how weights move.
     max_iter, patience, tol : int, int, float
         Epochs at most, epochs without improvement after which training stops, and the relative fall of the loss that
         counts as an improvement. A loss that is not finite stops it, too.
-    seed : int
-        The seed of mini-batches.
     n_jobs : int or None
         Rotations that run side by side in processes where all rows are one block; the result does not depend on it. On
         several blocks, as many run side by side as BLAS has threads.
@@ -409,13 +353,13 @@ def train(
     DivergedError
         If the best loss is not below twice the initial one.
     """
-    descent = _Descent(starts, pieces, n_parts, counted, unit, step, seed)
-    n_jobs = min(effective_n_jobs(n_jobs), len(starts)) if counted.n_blocks == 1 else 1
+    starts, step, one_block = descent.starts, descent.step, descent.census.n_blocks == 1
+    n_jobs = min(effective_n_jobs(n_jobs), len(starts)) if one_block else 1
     epochs = _together(descent, max_iter) if n_jobs == 1 else _side_by_side(descent, max_iter, n_jobs)
     losses: list[float] = []
     best_epoch, best_loss, best = 0, np.inf, list(starts)
     # in memory a rotation has one BLAS thread, so that rounding does not depend on how many run side by side
-    with stage("epochs", max_iter), limited(1 if n_parts and counted.n_blocks == 1 else None), closing(epochs):
+    with stage("epochs", max_iter), limited(1 if descent.n_parts and one_block else None), closing(epochs):
         _, initial = next(epochs)
         for epoch, (machines, value) in enumerate(epochs, 1):
             losses.append(value)
@@ -427,7 +371,7 @@ def train(
     if not best_loss < 2 * initial:
         raise DivergedError(
             f"Gradient descent diverged: the loss is {losses[-1]:.3g} after {len(losses)} epochs, on targets of"
-            f" standard deviation {np.max(unit):.3g}; lower learning_rate={max(step.rates):g} or target_sd."
+            f" standard deviation {np.max(descent.unit):.3g}; lower learning_rate={max(step.rates):g} or target_sd."
         )
     return Trained(tuple(best), losses)
 
@@ -437,13 +381,13 @@ def copied(machine: Machine) -> Machine:
     return with_layers(machine, [W.copy() for W in flatten(machine.layers)])
 
 
-def _together(descent: _Descent, max_iter: int) -> Generator[Reached]:
+def _together(descent: Descent, max_iter: int) -> Generator[Reached]:
     """Yield what all rotations have reached before the first epoch and after each."""
     yield from descent.epochs(0, max_iter)
     yield descent.reached()
 
 
-def _side_by_side(descent: _Descent, max_iter: int, n_jobs: int) -> Generator[Reached]:
+def _side_by_side(descent: Descent, max_iter: int, n_jobs: int) -> Generator[Reached]:
     """Yield the same from rotations in processes of their own: they meet only in the stopping rule, so each runs ahead
     for a stretch of epochs."""
     rotations = descent.rotations
@@ -460,7 +404,7 @@ def _side_by_side(descent: _Descent, max_iter: int, n_jobs: int) -> Generator[Re
     yield descent.reached()
 
 
-def _ahead(descent: _Descent, begin: int, end: int) -> tuple[_Rotation, list[Reached]]:
+def _ahead(descent: Descent, begin: int, end: int) -> tuple[_Rotation, list[Reached]]:
     """Go through epochs of one rotation; return it, and what it had reached before each."""
     with limited(1):
         trace = list(descent.epochs(begin, end))

@@ -20,14 +20,13 @@ its length at the rows left out, the one is far from the other. Up to a factor, 
     (S P S)^{-1} = S - S U (diag((l_0 + s) / (l - l_0)) + U'S U)^{-1} U'S.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.linalg
-from scipy.linalg import get_lapack_funcs, lapack
+from scipy.linalg import get_lapack_funcs
 
 from .._types import Array
 from ..data import Block, Workers, blocks
@@ -51,7 +50,8 @@ from ..runtime.sizes import (
     ROWS_PER_LANDMARK,
     STORED_BYTES,
 )
-from .dual_matrix import ArrayBlocks, Pairs, Strips
+from .dual_matrix import Pairs, Strips, code_blocks
+from .smoother import cholesky
 
 Solved = tuple[Array, Array, Array]  # alpha (n, k), the intercept (k,), and Y - K alpha (n, k)
 
@@ -78,31 +78,22 @@ class Preconditioner:
     U: Array
     stiffness: Array
 
-    def held(self, rows: int) -> "Held":
-        """Return the inverse on directions that sum to zero and are zero from `rows` on."""
+    def held(self, rows: int) -> Callable[[Array], Array]:
+        """Return the product with the inverse of S P S, for directions that sum to zero and are zero from `rows` on."""
         inside, outside = self.U[:rows], self.U[rows:]
         mean = inside.mean(axis=0, dtype=np.float64)
-        inner = np.eye(len(self.stiffness)) - outside.T @ outside - rows * np.outer(mean, mean)
-        inner[np.diag_indices(len(inner))] += self.stiffness + GRAM_ROUNDING
-        return Held(inside, mean, scipy.linalg.cho_factor(inner, lower=True))
+        matrix = np.eye(len(self.stiffness)) - outside.T @ outside - rows * np.outer(mean, mean)
+        matrix[np.diag_indices(len(matrix))] += self.stiffness + GRAM_ROUNDING
+        factor = scipy.linalg.cho_factor(matrix, lower=True)
 
+        def inverse(r: Array) -> Array:
+            inner = (inside.T @ r[:rows].astype(inside.dtype)).astype(np.float64)
+            solved = scipy.linalg.cho_solve(factor, inner)
+            z = r.copy()
+            z[:rows] -= inside @ solved.astype(inside.dtype) - mean @ solved
+            return z
 
-@dataclass(frozen=True)
-class Held:
-    """The inverse of S P S: U at the rows that are not left out, its mean there, and a factor of the inner matrix."""
-
-    U: Array
-    mean: Array
-    factor: tuple[Array, bool]
-
-    def __call__(self, r: Array) -> Array:
-        """Return the product of the inverse with r, which is projected already."""
-        rows = len(self.U)
-        inner = (self.U.T @ r[:rows].astype(self.U.dtype)).astype(np.float64)
-        solved = scipy.linalg.cho_solve(self.factor, inner)
-        z = r.copy()
-        z[:rows] -= self.U @ solved.astype(self.U.dtype) - self.mean @ solved
-        return z
+        return inverse
 
 
 def preconditioner(rows: Array, ridge: Array) -> Preconditioner:
@@ -112,24 +103,14 @@ def preconditioner(rows: Array, ridge: Array) -> Preconditioner:
     C = np.ascontiguousarray(rows.T)
     C[np.diag_indices(M)] -= ridge[:M].astype(C.dtype)
     A = C[:M].astype(np.float64)
-    B = C @ scipy.linalg.solve_triangular(_root(A), np.eye(M), lower=True).T.astype(C.dtype)
+    root = cholesky(A, 1e-5 * float(np.trace(A)) / M)  # A comes from float32
+    B = C @ scipy.linalg.solve_triangular(root, np.eye(M), lower=True).T.astype(C.dtype)
     values, V = np.linalg.eigh((B.T @ B).astype(np.float64))
     least = max(values[0], LOST_EIGENVALUES * values[-1])
     informative = values > least
     values, V = values[informative], V[:, informative]
     U = B @ (V / np.sqrt(values)).astype(B.dtype)
     return Preconditioner(U, (least + s) / (values - least))
-
-
-def _root(A: Array) -> Array:
-    """Return the Cholesky factor of A with as little added to its diagonal as makes it positive: it comes from
-    float32."""
-    added = 1e-5 * float(np.trace(A)) / len(A)
-    while True:
-        L, failed = lapack.dpotrf(A + added * np.eye(len(A)), lower=1, clean=1)
-        if not failed:
-            return np.asarray(L)
-        added *= 10
 
 
 @dataclass(frozen=True)
@@ -141,34 +122,23 @@ class System:
     preconditioner: Preconditioner
 
     @classmethod
-    def of(cls, strips: Iterable[tuple[slice, Array]], ridge: Array) -> "System":
-        """Return the system of a kernel's strips, which are stored."""
-        return cls.with_matrix(Strips.of(strips, ridge), ridge)
-
-    @classmethod
-    def with_matrix(cls, matrix: Matrix, ridge: Array) -> "System":
+    def of(cls, matrix: Matrix, ridge: Array) -> "System":
         """Return the system of a matrix, stored or not."""
         return cls(matrix, ridge, preconditioner(matrix.first_rows(landmarks(len(ridge))), ridge))
 
-    def solve(self, Y: Array, alpha: Array, rows: int) -> Solved | None:
-        """Return a fit to the first `rows` rows of Y, starting from a given alpha; None where conjugate gradients do
-        not converge."""
-        fits = self._solve(Y, alpha, (rows,))
-        return None if fits is None else fits[0]
+    def solve(self, Y: Array, several: Sequence[int], alpha: Array | None = None) -> list[Solved] | None:
+        """Return fits to the first rows of Y, for several numbers of them, starting from a given alpha, or from zero:
+        one product per step serves all.
 
-    def solve_together(self, Y: Array, several: Sequence[int]) -> list[Solved] | None:
-        """Return fits to the first rows of Y, for several numbers of them: one product per step serves all."""
-        return self._solve(np.hstack([Y] * len(several)), np.zeros((len(Y), len(several) * Y.shape[1])), several)
-
-    def _solve(self, Y: Array, alpha: Array, several: Sequence[int]) -> list[Solved] | None:
-        """Iterate on every column until its remaining residual is a small share of the residuals of the fit, ridge
+        Iterate on every column until its remaining residual is a small share of the residuals of the fit, ridge
         times alpha.
 
         Where that is not reached (K, being rounded, may not be positive), None; with more rows than a factor can take,
         what was reached. Steps that are missing smooth as more noise would, and rows left out tell what that costs.
         """
-        holds, alpha = [self.preconditioner.held(rows) for rows in several], alpha.copy()
-        parts = np.split(np.arange(Y.shape[1]), len(several))
+        Y = np.hstack([Y] * len(several))
+        alpha = np.zeros_like(Y) if alpha is None else alpha.copy()
+        holds, parts = [self.preconditioner.held(n) for n in several], np.split(np.arange(Y.shape[1]), len(several))
 
         def held(V: Array) -> Array:
             return np.hstack([_held(V[:, part], rows) for part, rows in zip(parts, several, strict=True)])
@@ -200,11 +170,8 @@ class System:
             size = new
         if not arrived and len(Y) <= FACTOR_ROWS:
             return None
-        return [_solved(alpha[:, part], residual[:, part], rows) for part, rows in zip(parts, several, strict=True)]
-
-
-def _solved(alpha: Array, residual: Array, rows: int) -> Solved:
-    return alpha, residual[:rows].mean(axis=0), residual
+        fits = [(alpha[:, part], residual[:, part]) for part in parts]
+        return [(a, r[:rows].mean(axis=0), r) for (a, r), rows in zip(fits, several, strict=True)]
 
 
 def _held(V: Array, rows: int) -> Array:
@@ -216,13 +183,11 @@ def _held(V: Array, rows: int) -> Array:
 
 @dataclass(frozen=True)
 class DualFit:
-    """A kernel fit: alpha (n, k), the intercept (k,), the leave-one-out residuals of the last m rows (m, k), and the
-    weighted means of their squares (k,)."""
+    """A kernel fit: alpha (n, k), the intercept (k,), and the leave-one-out residuals of the last m rows (m, k)."""
 
     alpha: Array
     intercept: Array
     loo_residuals: Array
-    loo_error: Array
     single: bool  # whether float32 was precise enough for the kernel
 
 
@@ -237,8 +202,7 @@ def solve_dual(kernel: SumKernel, rows: Block, noise: float, workers: Workers | 
         alpha, shift, loo_residuals = _by_gradients(kernel, rows.X, rows.Y - mean, ridge, workers)
     else:
         alpha, shift, loo_residuals = _by_factor(kernel, rows.X, rows.Y - mean, ridge)
-    last = rows.weights[-len(loo_residuals) :]
-    return DualFit(alpha, mean + shift, loo_residuals, last @ loo_residuals**2 / last.sum(), single)
+    return DualFit(alpha, mean + shift, loo_residuals, single)
 
 
 def usual_steps(n: int) -> int:
@@ -254,13 +218,6 @@ def solvable_rows(kernel: SumKernel, rows: Block, noise: float) -> Block:
     n = len(rows)
     all_of_them = n <= FLOAT64_FACTOR_ROWS or n > FACTOR_ROWS or _rounds(kernel, rows.X, noise / rows.weights)
     return rows if all_of_them else rows.take(slice(0, FLOAT64_FACTOR_ROWS))
-
-
-def kernel_matrix(kernel: SumKernel, X: Array, ridge: Array, single: bool) -> Array:
-    """Return K + diag(ridge), its upper triangle, in float32 where `single`."""
-    K = kernel.upper(X.astype(np.float32) if single else X)
-    K[np.diag_indices(len(K))] += ridge.astype(K.dtype)
-    return K
 
 
 def _rounds(kernel: SumKernel, X: Array, ridge: Array) -> bool:
@@ -280,10 +237,12 @@ def _by_factor(kernel: SumKernel, X: Array, Y: Array, ridge: Array) -> tuple[Arr
     alpha_i / (C_ii - (C1)_i^2 / 1'C1).
     """
     n, m, single = len(X), min(len(X), RULES.loo_rows), _rounds(kernel, X, ridge)
-    K = kernel_matrix(kernel, X, ridge, single)
-    functions: Any = get_lapack_funcs(("potrf", "potrs", "trtri"), (K,))
-    potrf, potrs, trtri = functions
-    L, targets = _factor(K, potrf), np.hstack([Y, np.ones((n, 1))])
+    K = kernel.upper(X.astype(np.float32) if single else X)
+    K[np.diag_indices(n)] += ridge.astype(K.dtype)
+    functions: Any = get_lapack_funcs(("potrs", "trtri"), (K,))
+    potrs, trtri = functions
+    # the upper triangle in C order is, transposed, the lower one in Fortran order
+    L, targets = cholesky(K.T), np.hstack([Y, np.ones((n, 1))])
     solved = potrs(L, targets.astype(K.dtype), lower=1)[0].astype(np.float64)
     if single:
         for _ in range(2):
@@ -295,17 +254,6 @@ def _by_factor(kernel: SumKernel, X: Array, Y: Array, ridge: Array) -> tuple[Arr
     alpha = solved[:, :-1] - ones * shift
     inverse_diagonal = diagonal - ones[n - m :, 0] ** 2 / ones.sum()
     return alpha, shift[0], alpha[n - m :] / np.maximum(inverse_diagonal, 1e-12 / ridge[n - m :])[:, None]
-
-
-def _factor(K: Array, potrf: Any) -> Array:
-    """Return the lower Cholesky factor. K has its upper triangle in C order, its transpose the lower one in Fortran
-    order; a matrix that is singular to rounding gets the least multiple of the identity that makes it positive."""
-    jitter, most = 0.0, float(np.abs(np.diagonal(K)).max())
-    while True:
-        L, failed = potrf((K if jitter == 0 else K + jitter * np.eye(len(K), dtype=K.dtype)).T, lower=1, clean=1)
-        if not failed:
-            return np.asarray(L)
-        jitter = 10 * jitter or len(K) * float(np.finfo(K.dtype).eps) * most
 
 
 def _times(K: Array, alpha: Array) -> Array:
@@ -320,36 +268,23 @@ def _times(K: Array, alpha: Array) -> Array:
     return total
 
 
-def room_for_matrix() -> float:
-    """Return how many bytes of a matrix may be stored: no more than half of the memory that may be taken."""
-    return min(STORED_BYTES, memory_budget() / 2)
-
-
 def _by_gradients(
     kernel: SumKernel, X: Array, Y: Array, ridge: Array, workers: Workers | None
 ) -> tuple[Array, Array, Array]:
     """Return the same by conjugate gradients, without the last rows, which gives the errors there, and with all of
     them. Where they do not converge, it is solved by a factor after all."""
-    fewer = len(Y) - min(RULES.loo_rows, len(Y) // 8)
-    solve = _stored if 2 * len(Y) ** 2 <= room_for_matrix() else partial(_by_pairs, workers=workers)
-    fits = solve(kernel, X.astype(np.float32), Y, ridge, fewer)
+    single: Array = X.astype(np.float32)
+    n, fewer = len(Y), len(Y) - min(RULES.loo_rows, len(Y) // 8)
+    if 2 * n**2 <= min(STORED_BYTES, memory_budget() / 2):
+        system = System.of(Strips.of(kernel.strips(single), ridge), ridge)
+        # One after the other: the fit to all rows starts from the one without the last rows.
+        first = system.solve(Y, (fewer,))
+        second = None if first is None else system.solve(Y, (n,), first[0][0])
+        fits = None if first is None or second is None else first + second
+    else:  # both at once: a product takes its time by the kernels, however many columns there are
+        pairs = Pairs(kernel, code_blocks(kernel.codes(single)), ridge, STORED_BYTES, workers)
+        fits = System.of(pairs, ridge).solve(Y, (fewer, n))
     if fits is None:
         return _by_factor(kernel, X, Y, ridge)
     (_, shift_of_fewer, residual), (alpha, shift, _) = fits
     return alpha, shift, residual[fewer:] - shift_of_fewer
-
-
-def _stored(kernel: SumKernel, X: Array, Y: Array, ridge: Array, fewer: int) -> list[Solved] | None:
-    """Solve one after the other: the fit to all rows starts from the one without the last rows."""
-    system = System.of(kernel.strips(X), ridge)
-    first = system.solve(Y, np.zeros_like(Y), fewer)
-    second = None if first is None else system.solve(Y, first[0], len(Y))
-    return None if first is None or second is None else [first, second]
-
-
-def _by_pairs(
-    kernel: SumKernel, X: Array, Y: Array, ridge: Array, fewer: int, workers: Workers | None
-) -> list[Solved] | None:
-    """Solve both at once: a product takes its time by the kernels, however many columns there are."""
-    matrix = Pairs.of(kernel, ArrayBlocks(kernel.codes(X)), ridge, STORED_BYTES, workers)
-    return System.with_matrix(matrix, ridge).solve_together(Y, (fewer, len(Y)))

@@ -5,17 +5,18 @@
 for every block a. Since K(b, a) = K(a, b)', a pair is visited once and gives K(a, b) V(b) to a and K(a, b)' V(a) to b.
 Terms whose kernel is a product of codes, F F', need no pairs: F (F' V).
 
-Kernels are in float32, sums over blocks in float64. `pair` is all the work there is, and knows nothing but two blocks
-of codes and two pieces of V: pairs may be computed anywhere and in any order, and blocks may come from anywhere. As
-many pairs as there is room for are kept, the others are computed anew for every product. Where the rows are on a
-cluster, its workers compute the pairs: codes are sent to each of them once, V with every product.
+Kernels are in float32, sums over blocks in float64. `product_of_pairs` is all the work there is, and knows nothing but
+codes and V: pairs may be computed anywhere and in any order. As many pairs as there is room for are kept, the others
+are computed anew for every product. Where the rows are on a cluster, its workers compute the pairs: codes are sent to
+each of them once, V with every product.
 
 A kernel matrix that is stored: strips of rows, each from its own diagonal on, 2 n^2 bytes in float32.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from functools import cached_property, partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,94 +27,66 @@ from ..runtime.resources import side_by_side, stop_if_asked
 from ..runtime.sizes import PAIR_ROWS, PIECE_ROWS, PRODUCT_TASKS
 
 _SINGLE: Any = np.float32
+Codes: TypeAlias = list[Array]  # of a block of rows, one array per term (`SumKernel.codes`)
+Kept: TypeAlias = dict[tuple[int, int], list[tuple[slice, Array]]]  # K of pairs of blocks, in pieces
 
 
-class Blocks(Protocol):
-    """Codes of rows (`SumKernel.codes`), block by block. Blocks need not be of one size."""
-
-    @property
-    def n_blocks(self) -> int:
-        """Return the number of blocks."""
-
-    def block(self, i: int) -> list[Array]:
-        """Return the codes of block i."""
+def code_blocks(codes: Codes, size: int = PAIR_ROWS) -> list[Codes]:
+    """Return codes in blocks of rows, as views."""
+    return [[of_term[at] for of_term in codes] for at in blocks(len(codes[0]), size)]
 
 
-@dataclass(frozen=True)
-class ArrayBlocks:
-    """Blocks of codes that are in memory."""
-
-    codes: list[Array]
-    size: int = PAIR_ROWS
-
-    @property
-    def n_blocks(self) -> int:
-        """Return the number of blocks."""
-        return -(-len(self.codes[0]) // self.size)
-
-    def block(self, i: int) -> list[Array]:
-        """Return the codes of block i."""
-        return [codes[i * self.size : (i + 1) * self.size] for codes in self.codes]
+def places_of(several: list[Codes]) -> list[slice]:
+    """Return the rows of every block."""
+    ends = np.cumsum([len(block[0]) for block in several]).tolist()
+    return [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
 
 
 def product_of_pairs(
-    kernel: SumKernel, codes: list[list[Array]], begins: tuple[int, ...], V: Array, numbers: list[tuple[int, int]]
+    kernel: SumKernel,
+    several: list[Codes],
+    V: Array,
+    pairs: list[tuple[int, int]],
+    kept: Kept | None = None,
+    n_kept: int = 0,
 ) -> Array:
-    """Return what the pairs of blocks with these numbers add to K V: a task that needs nothing else."""
-    total = np.zeros(V.shape)
-    for i, j in numbers:
-        at, to = slice(begins[i], begins[i + 1]), slice(begins[j], begins[j + 1])
-        left, right = pair(kernel, codes[i], codes[j], V[at], V[to])
-        total[at] += left
+    """Return what these pairs of blocks add to K V, without the terms that are products of codes: a task that needs
+    nothing else. The first `n_kept` of the pairs are kept for the next product."""
+    total, places, kept = np.zeros(V.shape), places_of(several), {} if kept is None else kept
+    for number, (i, j) in enumerate(pairs):
+        K: Iterable[tuple[slice, Array]] = kept.get((i, j), ()) or _pieces(kernel, several[i], several[j])
+        if number < n_kept:
+            K = kept.setdefault((i, j), list(K))
+        of_i, of_j = np.zeros(V[places[i]].shape), np.zeros(V[places[j]].shape)
+        for at, piece in K:
+            of_i[at] = piece @ V[places[j]]
+            of_j += piece.T @ V[places[i]][at]
+        total[places[i]] += of_i
         if i != j:
-            total[to] += right
+            total[places[j]] += of_j
     return total
 
 
-def pair(kernel: SumKernel, a: list[Array], b: list[Array], V_a: Array, V_b: Array) -> tuple[Array, Array]:
-    """Return K(a, b) V(b) and K(a, b)' V(a), without the terms that are products of codes."""
-    return sums(pieces(kernel, a, b), V_a, V_b)
-
-
-def pieces(kernel: SumKernel, a: list[Array], b: list[Array]) -> Iterator[tuple[slice, Array]]:
+def _pieces(kernel: SumKernel, a: Codes, b: Codes) -> Iterator[tuple[slice, Array]]:
     """Yield K(a, b), a few rows of a at a time."""
     for at in blocks(len(a[0]), PIECE_ROWS):
         stop_if_asked()
         yield at, kernel.apart([codes[at] for codes in a], b, _SINGLE)
 
 
-def sums(K: Iterable[tuple[slice, Array]], V_a: Array, V_b: Array) -> tuple[Array, Array]:
-    """Return what the pieces of K(a, b) add to the product at a and at b."""
-    of_a, of_b = np.zeros(V_a.shape), np.zeros(V_b.shape)
-    for at, piece in K:
-        of_a[at] = piece @ V_b
-        of_b += piece.T @ V_a[at]
-    return of_a, of_b
-
-
 @dataclass(frozen=True)
 class Pairs:
-    """K with the ridge on its diagonal, by blocks of codes that begin at the rows named, and end at the last one; the
-    workers of a cluster compute its products, where there are any."""
+    """K with the ridge on its diagonal, by blocks of codes, which need not be of one size. Pairs are kept from the
+    first product on as far as there is room, in bytes; the workers of a cluster compute products, where there are
+    any."""
 
     kernel: SumKernel
-    blocks: Blocks
-    begins: tuple[int, ...]
+    blocks: list[Codes]
     ridge: Array
-    n_kept: int = 0  # pairs whose pieces are kept from the first product on
+    room: float = 0.0
     workers: Workers | None = None
-    kept: dict[tuple[int, int], list[tuple[slice, Array]]] = field(default_factory=dict)
-    sent: list[list[list[Array]]] = field(default_factory=list)  # the codes, once the workers have them
-
-    @classmethod
-    def of(
-        cls, kernel: SumKernel, blocks: Blocks, ridge: Array, room: float = 0.0, workers: Workers | None = None
-    ) -> "Pairs":
-        """Return the matrix after a look at the size of every block. As many pairs are kept as there is room for, in
-        bytes."""
-        sizes = [len(blocks.block(i)[0]) for i in range(blocks.n_blocks)]
-        n_kept = int(room // (4 * max(sizes) ** 2))
-        return cls(kernel, blocks, (0, *np.cumsum(sizes).tolist()), ridge, n_kept, workers)
+    kept: Kept = field(default_factory=dict)
+    sent: list[list[Codes]] = field(default_factory=list)  # the codes, once the workers have them
 
     def product(self, V: Array) -> Array:
         """Return K V for V (n, k), on two threads where they are allowed; the same sums on one."""
@@ -121,78 +94,48 @@ class Pairs:
         apart = self._product_here(single) if self.workers is None else self._product_by(self.workers, single)
         return np.asarray(self._of_products(single) + apart + self.ridge[:, None] * V)
 
-    def _product_here(self, V: Array) -> Array:
-        """Return K V without ridge and without the terms that are products of codes, computed in this process."""
-        even, odd = side_by_side(lambda: self._half(V, 0), lambda: self._half(V, 1))
-        return even + odd
-
-    def _product_by(self, workers: Workers, V: Array) -> Array:
-        """Return the same, computed by the workers of a cluster."""
-        if not self.sent:
-            self.sent.append(workers.send([self.blocks.block(i) for i in range(self.blocks.n_blocks)]))
-        codes, columns = self.sent[0], workers.send(V)
-        tasks = [(self.kernel, codes, self.begins, columns, numbers) for numbers in self._tasks(PRODUCT_TASKS)]
-        return np.asarray(workers.total(product_of_pairs, tasks), np.float64)
-
-    def _tasks(self, n_tasks: int) -> list[list[tuple[int, int]]]:
-        """Return the numbers of all pairs of blocks, in lists of nearly the same length."""
-        every = [(i, j) for i in range(self.blocks.n_blocks) for j in range(i, self.blocks.n_blocks)]
-        return [every[k::n_tasks] for k in range(min(n_tasks, len(every)))]
-
     def first_rows(self, most: int) -> Array:
         """Return the first rows of K, with all columns; its transpose is contiguous in memory."""
-        first = self._first_codes(most)
+        first = [np.concatenate(of_term)[:most] for of_term in zip(*self.blocks, strict=True)]
         m = len(first[0])
-        C: Array = np.empty((self.begins[-1], m), _SINGLE)
+        C: Array = np.empty((len(self.ridge), m), _SINGLE)
         for at, codes in self._walk():
             C[at] = self.kernel.between(codes, first, _SINGLE)
         C[np.diag_indices(m)] += self.ridge[:m].astype(_SINGLE)
         return C.T
 
-    def _at(self, i: int) -> slice:
-        return slice(self.begins[i], self.begins[i + 1])
+    @cached_property
+    def _every_pair(self) -> list[tuple[int, int]]:
+        n = len(self.blocks)
+        return [(i, j) for i in range(n) for j in range(i, n)]
 
-    def _walk(self) -> Iterator[tuple[slice, list[Array]]]:
+    def _product_here(self, V: Array) -> Array:
+        """Return K V without ridge and without the terms that are products of codes, computed in this process."""
+        n_kept = int(self.room // (2 * 4 * max(len(codes[0]) for codes in self.blocks) ** 2))  # of either half
+        half = partial(product_of_pairs, self.kernel, self.blocks, V, kept=self.kept, n_kept=n_kept)
+        even, odd = side_by_side(*(partial(half, pairs=self._every_pair[k::2]) for k in (0, 1)))
+        return even + odd
+
+    def _product_by(self, workers: Workers, V: Array) -> Array:
+        """Return the same, computed by the workers of a cluster."""
+        if not self.sent:
+            self.sent.append(workers.send(self.blocks))
+        every, columns = self._every_pair, workers.send(V)
+        parts = (every[k::PRODUCT_TASKS] for k in range(min(PRODUCT_TASKS, len(every))))
+        tasks = [(self.kernel, self.sent[0], columns, pairs) for pairs in parts]
+        return np.asarray(workers.total(product_of_pairs, tasks), np.float64)
+
+    def _walk(self) -> Iterator[tuple[slice, Codes]]:
         """Yield all blocks in order, each with its rows."""
-        for i in range(self.blocks.n_blocks):
+        for at, codes in zip(places_of(self.blocks), self.blocks, strict=True):
             stop_if_asked()
-            yield self._at(i), self.blocks.block(i)
-
-    def _half(self, V: Array, part: int) -> Array:
-        """Return the sums of every other pair of blocks."""
-        total, n, seen = np.zeros(V.shape), self.blocks.n_blocks, 0
-        for i in range(n):
-            at, codes = self._at(i), self.blocks.block(i)
-            for j in range(i + part, n, 2):
-                to, seen = self._at(j), seen + 1
-                K = self._pieces(i, j, codes, keep=2 * seen <= self.n_kept)
-                left, right = sums(K, V[at], V[to])
-                total[at] += left
-                if i != j:
-                    total[to] += right
-        return total
-
-    def _pieces(self, i: int, j: int, codes: list[Array], keep: bool) -> Iterable[tuple[slice, Array]]:
-        """Return K of blocks i, whose codes are given, and j."""
-        if (i, j) in self.kept:
-            return self.kept[i, j]
-        K = pieces(self.kernel, codes, self.blocks.block(j))
-        return self.kept.setdefault((i, j), list(K)) if keep else K
+            yield at, codes
 
     def _of_products(self, V: Array) -> Array:
         """Return F (F' V)."""
         parts = (self.kernel.products(codes).T @ V[at] for at, codes in self._walk())
         inner = np.asarray(sum(part.astype(np.float64) for part in parts)).astype(_SINGLE)
         return np.vstack([self.kernel.products(codes) @ inner for _, codes in self._walk()]).astype(np.float64)
-
-    def _first_codes(self, most: int) -> list[Array]:
-        """Return the codes of the first rows, from as few blocks as have them."""
-        parts = []
-        for at, codes in self._walk():
-            parts.append([of_term[: most - at.start] for of_term in codes])
-            if at.stop >= most:
-                break
-        return [np.concatenate(of_term) for of_term in zip(*parts, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ import numpy as np
 from .._types import Array, BoolArray
 from ..data import Standardiser
 from ..data.rows import Rows
-from ..model.machine import Machine, with_last
+from ..model.machine import with_last
 from ..runtime import checks as check
 from ..runtime.sizes import CONSTANT_TARGETS, TARGET_SDS
-from .closed_form import loo_error_of_last_layer
-from .descent import OneBlock, Step, census, train
+from .closed_form import loo_error_of_last_layers
+from .descent import Descent, OneBlock, Step, census, train
 from .solver import Problem, Solution, Solver
 
 
@@ -124,34 +124,20 @@ class GradientDescent(Solver):
     def solve(self, problem: Problem) -> Solution:
         """Descend on rows in memory."""
         rows, parts = problem.rows, problem.parts or ()
-        block = OneBlock.of(rows, parts)
-        solution = self.descend(
-            problem.starts, block, len(parts), problem.penalty, problem.units, problem.seed, problem.n_jobs
-        )
-        errors = [loo_error_of_last_layer(machine, rows, solution.penalty) for machine in solution.machines]
-        return replace(solution, loo_error=np.mean(errors, axis=0))
+        solution = self.descend(problem, OneBlock.of(rows, parts), len(parts))
+        return replace(solution, loo_error=loo_error_of_last_layers(solution.machines, rows, solution.penalty))
 
-    def descend(
-        self,
-        starts: Sequence[Machine],
-        pieces: Rows,
-        n_parts: int,
-        penalty: float | None,
-        units: Standardiser,
-        seed: int,
-        n_jobs: int | None = None,
-    ) -> Solution:
-        """Descend from the starts on rows in one block or many, on targets of the standard deviation asked for.
+    def descend(self, problem: Problem, pieces: Rows, n_parts: int) -> Solution:
+        """Descend from the starts of a problem on rows in one block or many, on targets of the standard deviation asked
+        for.
 
         The machines of the solution are those for targets of standard deviation 1: hidden weights carry the scaled
         targets, the last layer is scaled back. Leave-one-out errors are left to the caller, and are not numbers here.
         """
-        counted, step = census(pieces, n_parts), self.step(starts[0].depth, penalty)
-        sd, varies = self.targets(counted.varies, units)
-        trained = train(
-            starts, pieces, n_parts, counted, sd * varies, step,
-            max_iter=self.max_iter, patience=self.patience, tol=self.tol, seed=seed, n_jobs=n_jobs,
-        )  # fmt: skip
+        counted, step = census(pieces, n_parts), self.step(problem.starts[0].depth, problem.penalty)
+        sd, varies = self.targets(counted.varies, problem.units)
+        descent = Descent(problem.starts, pieces, n_parts, counted, sd * varies, step, problem.seed)
+        trained = train(descent, max_iter=self.max_iter, patience=self.patience, tol=self.tol, n_jobs=problem.n_jobs)
         divisor = np.where(varies, sd, np.inf)  # outputs that do not vary need no weights
         machines = tuple(with_last(machine, machine.layers[-1][0] / divisor) for machine in trained.machines)
         unit = float(np.mean(sd**2))

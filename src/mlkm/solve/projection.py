@@ -8,6 +8,7 @@ never ends worse than it began. Rows are passed in blocks.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -16,15 +17,17 @@ import scipy.optimize
 from joblib import Parallel, delayed
 
 from .._types import Array, IntArray
-from ..model.machine import Machine, backward, flatten, forward, gradients, positions, with_last, with_layers
+from ..model.machine import LastInputs, Machine, flatten, forward, positions, with_last, with_layers
 from ..runtime import checks as check
 from ..runtime.progress import advance, fit_is_late, stage
 from ..runtime.resources import limited
-from .closed_form import last_layer
+from ..runtime.sizes import SHIFT_ROWS
+from .closed_form import solution_of
 from .descent import part_number
+from .ridge import ridge_on
 from .solver import Problem, Solution, Solver
-from .sums import gram
-from .training_rows import TrainingRows, loss, training_rows
+from .sums import sums_of_slices
+from .training_rows import TrainingRows, error_and_gradient, loss, training_rows
 
 
 class VariableProjection(Solver):
@@ -95,20 +98,17 @@ class VariableProjection(Solver):
             with stage("rotations", self.sweeps):
                 machines, trace = self._sweeps(problem, parts)
             last_rows = [parts[part_number(j, depth - 1, len(parts))] for j in range(len(parts))]
-        finished = []
+        fits, layers = [], [LastInputs(machine) for machine in machines]
         with stage("last layer", len(machines)) as step:
-            for machine, at in zip(machines, last_rows, strict=True):
-                finished.append(last_layer(machine, problem.rows.take(at), problem.penalty, self.max_rows))
+            for layer, at in zip(layers, last_rows, strict=True):
+                fits.append(ridge_on(layer, problem.rows.take(at), problem.penalty, self.max_rows))
                 step()
-        fits = [fit for _, fit in finished]
-        return Solution(
-            tuple(machine for machine, _ in finished),
-            trace,
-            min(trace, default=np.inf),
-            max(len(trace) - (parts is None), 1),
-            float(np.mean([fit.penalty for fit in fits])),
-            self.hidden_penalty,
-            np.mean([fit.loo_error for fit in fits], axis=0),
+        return replace(
+            solution_of(layers, fits),
+            trace=trace,
+            best=min(trace, default=np.inf),
+            n_iter=max(len(trace) - (parts is None), 1),
+            hidden_penalty=self.hidden_penalty,
         )
 
     def _hidden(self, problem: Problem) -> tuple[list[Machine], list[float]]:
@@ -163,14 +163,14 @@ def solve_last_layer(machine: Machine, data: TrainingRows, penalty: float) -> Ma
     def inputs(block: slice) -> Array:
         return np.array(forward(machine, data.X[block], data.features(block)).hidden[-1])
 
-    sums = gram(inputs, data.Y, data.weights, block=data.block)
-    D = len(sums.FF)
-    A = sums.FF
-    A[np.diag_indices(D)] += len(data) * penalty + 1e-12 * np.trace(A) / D
+    shift = inputs(slice(0, min(len(data), data.block, SHIFT_ROWS))).mean(axis=0)
+    sums = sums_of_slices(inputs, data.Y, data.weights, shift, data.block)
+    A, FY, _ = sums.centred()
+    A[np.diag_indices(len(A))] += len(data) * penalty + 1e-12 * np.trace(A) / len(A)
     try:
-        C = scipy.linalg.solve(A, sums.FY, assume_a="pos", check_finite=False)
+        C = scipy.linalg.solve(A, FY, assume_a="pos", check_finite=False)
     except np.linalg.LinAlgError:  # features that do not vary
-        C = scipy.linalg.lstsq(A, sums.FY, check_finite=False)[0]
+        C = scipy.linalg.lstsq(A, FY, check_finite=False)[0]
     return with_last(machine, np.vstack([C, sums.y_mean - sums.f_mean @ C]))
 
 
@@ -256,14 +256,9 @@ def _penalised_error(
 ) -> tuple[float, Array]:
     """Return the mean squared error plus the penalty times |vector|^2, and the gradient with respect to the matrices
     that are `moving`, whose entries `vector` holds; memory does not grow with the rows."""
-    value, slope = penalty * float(vector @ vector), 2 * penalty * vector
-    for block in data.blocks():
-        tape = forward(machine, data.X[block], data.features(block))
-        residuals, weights = tape.output - data.Y[block], data.weights[block]
-        factors = backward(machine, tape, 2 * weights[:, None] * residuals / len(data))
-        slope += np.concatenate([W.ravel() for W in gradients([factors[k] for k in moving])])
-        value += float(weights @ (residuals**2).sum(axis=1)) / len(data)
-    return value, slope
+    error, gradient = error_and_gradient(machine, moving, data, slice(0, len(data)), len(data))
+    slope = np.concatenate([W.ravel() for W in gradient])
+    return error + penalty * float(vector @ vector), slope + 2 * penalty * vector
 
 
 def _hidden_matrices(machine: Machine) -> list[int]:

@@ -28,12 +28,12 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg import cho_solve, lapack, solve_triangular
 
-from .._types import Array, BoolArray
+from .._types import Array
 from ..data.rows import Block
 from ..model.machine import Features
 from ..runtime.rules import RULES
-from ..runtime.sizes import PATH_FEATURES
-from .sums import Gram, Sums, gram
+from ..runtime.sizes import EXACT_ROWS, PATH_FEATURES
+from .sums import Sums, sums_of_slices
 
 
 def candidates(top: float) -> Array:
@@ -152,11 +152,6 @@ class Spectrum:
         return np.asarray(directions @ self.U.T * self.root_w[:, 0] + weights / n)
 
 
-def normalised_weights(sample_weight: Array | None, n: int) -> Array:
-    """Return weights that average to one."""
-    return np.ones(n) if sample_weight is None else sample_weight * (n / sample_weight.sum())
-
-
 def eigen(A: Array) -> tuple[Array, Array]:
     """Return eigenvalues and eigenvectors of a symmetric matrix, by divide and conquer, which SciPy 1.11 refuses to a
     matrix of one number."""
@@ -194,7 +189,7 @@ def ridge(F: Array, Y: Array, sample_weight: Array | None = None, penalty: float
     """Fit features F (n, D) to targets Y (n, k); `penalty=None` chooses it by exact leave-one-out."""
     F, Y = np.asarray(F, np.float64), np.asarray(Y, np.float64)
     n = len(F)
-    weights = normalised_weights(sample_weight, n)
+    weights = np.ones(n) if sample_weight is None else sample_weight * (n / sample_weight.sum())
     spectrum = decomposed(F, Y, weights)
 
     if penalty is None:
@@ -223,14 +218,13 @@ class RidgeSystem:
     weights: Array
 
     @classmethod
-    def of(cls, products: Gram, sample: Array, Y: Array, weights: Array) -> "RidgeSystem":
-        """Make a system of products, which are overwritten, and the features, targets and weights of sampled rows."""
-        FF, D = products.FF, len(products.FF)
+    def of(cls, sums: Sums, sample: Array, Y: Array, weights: Array) -> "RidgeSystem":
+        """Make a system of sums, and the features, which are overwritten, targets and weights of sampled rows."""
+        FF, FY, _ = sums.centred()
         # Rounding of the products must not look like information.
-        FF[np.diag_indices(D)] += 8 * np.finfo(sample.dtype).eps * np.trace(FF) / D
-        sample -= products.f_mean.astype(sample.dtype)
-        y_mean = products.y_mean
-        return cls(FF, products.FY, products.f_mean, y_mean, round(products.total), sample, Y - y_mean, weights)
+        FF[np.diag_indices(len(FF))] += 8 * np.finfo(sample.dtype).eps * np.trace(FF) / len(FF)
+        sample -= sums.f_mean.astype(sample.dtype)
+        return cls(FF, FY, sums.f_mean, sums.y_mean, round(sums.weight), sample, Y - sums.y_mean, weights)
 
     def fit(self, penalty: float | None) -> RidgeFit:
         """Return the ridge at a penalty, or with the least leave-one-out error over all penalties if that is None."""
@@ -260,28 +254,37 @@ class RidgeSystem:
         afforded for, near the best penalty of a part of them."""
         D = len(self.FF)
         if D <= PATH_FEATURES:
-            return self.path.best_penalty()
+            return self.best_on_path()
         part = np.arange(D) % -(-D // PATH_FEATURES) == 0
-        share = D / part.sum()  # with so many times the features, so many times the variance
-        guess = self.restricted(part).path.best_penalty() / share
-        return best_near(guess, lambda penalty: _total_error(self.solve(penalty)))
-
-    def restricted(self, features: BoolArray) -> "RidgeSystem":
-        """Return the system of selected features."""
-        return replace(
+        of_part = replace(
             self,
-            FF=self.FF[np.ix_(features, features)],
-            FY=self.FY[features],
-            f_mean=self.f_mean[features],
-            sample=self.sample[:, features],
+            FF=self.FF[np.ix_(part, part)],
+            FY=self.FY[part],
+            f_mean=self.f_mean[part],
+            sample=self.sample[:, part],
         )
+        share = D / part.sum()  # with so many times the features, so many times the variance
+        return best_near(of_part.best_on_path() / share, lambda penalty: _total_error(self.solve(penalty)))
 
     @cached_property
-    def path(self) -> "Path":
-        """Return the eigendecomposition, which has the errors at every penalty."""
+    def _eigen(self) -> tuple[Array, Array, Array, float]:
+        """Return the eigenvalues of F'WF = V diag(values) V', V'F'WY, the sampled rows in that basis, and the penalty
+        below which products of low precision need not be positive definite."""
         values, V = eigen(self.FF)
         sample = (self.sample @ V.astype(self.sample.dtype)).astype(np.float64)
-        return Path(np.maximum(values, 0), V.T @ self.FY, sample, self, max(0.0, -2 * float(values[0])) / self.n)
+        return np.maximum(values, 0), V.T @ self.FY, sample, max(0.0, -2 * float(values[0])) / self.n
+
+    def error_on_path(self, penalty: float) -> float:
+        """Return the leave-one-out error, summed over outputs, by one decomposition for all penalties."""
+        values, FY, sample, _ = self._eigen
+        damping = 1 / (values + self.n * penalty)
+        residuals = self.loo_residuals_of(sample @ (damping[:, None] * FY), sample**2 @ damping)
+        return float(self.mean_squares(residuals).sum())
+
+    def best_on_path(self) -> float:
+        """Return the penalty with the least such error of all that the system can be factorised at."""
+        values, _, _, least = self._eigen
+        return best_on_grid(candidates(float(values[-1]) / self.n or 1.0), self.error_on_path, least)
 
     def loo_residuals_of(self, predictions: Array, leverage: Array) -> Array:
         """Return r_i / (1 - w_i (h_i + 1 / n)) at the sampled rows, h_i without weight and intercept."""
@@ -293,46 +296,32 @@ class RidgeSystem:
         return np.asarray(self.weights @ residuals**2 / self.weights.sum())
 
 
-@dataclass(frozen=True)
-class Path:
-    """The errors of one system at every penalty, from F'WF = V diag(values) V'.
-
-    `FY` is V'F'WY and `sample` the sampled rows in that basis. Below the penalty `least` products of low precision need
-    not be positive definite.
-    """
-
-    values: Array
-    FY: Array
-    sample: Array
-    system: RidgeSystem
-    least: float = 0.0
-
-    def error(self, penalty: float) -> float:
-        """Return the leave-one-out error, summed over outputs."""
-        damping = 1 / (self.values + self.system.n * penalty)
-        predictions = self.sample @ (damping[:, None] * self.FY)
-        residuals = self.system.loo_residuals_of(predictions, self.sample**2 @ damping)
-        return float(self.system.mean_squares(residuals).sum())
-
-    def best_penalty(self) -> float:
-        """Return the penalty with the least error of all that the system can be factorised at."""
-        return best_on_grid(candidates(float(self.values[-1]) / self.system.n or 1.0), self.error, self.least)
-
-
 def _total_error(fit: RidgeFit | None) -> float:
     return np.inf if fit is None else float(fit.loo_error.sum())
 
 
-def system_of_rows(rows_of_features: Callable[[slice], Array], Y: Array, weights: Array) -> RidgeSystem:
-    """Return the system of rows in memory, whose features are given by slices; the last rows are the sample."""
-    last = slice(max(0, len(Y) - RULES.loo_rows), len(Y))
-    sample = rows_of_features(last)
-    products = gram(rows_of_features, Y, weights, sample.mean(axis=0), lanes=True)
-    return RidgeSystem.of(products, sample, Y[last], weights[last])
+def system_of_rows(features: Features, rows: Block) -> RidgeSystem:
+    """Return the system of rows in memory; the last rows are the sample."""
+    inputs, last = features.inputs(rows.X), slice(max(0, len(rows) - RULES.loo_rows), len(rows))
+
+    def of_slice(at: slice) -> Array:
+        return features.rows_of_features(inputs[at])
+
+    sample = of_slice(last)
+    sums = sums_of_slices(of_slice, rows.Y, rows.weights, sample.mean(axis=0), lanes=True)
+    return RidgeSystem.of(sums, sample, rows.Y[last], rows.weights[last])
 
 
 def system_of_sums(sums: Sums, features: Features, sample: Block) -> RidgeSystem:
     """Make a system of sums over all rows, with weights that are made to average to one, and sampled rows."""
     factor = sums.n / sums.weight
     F = features.rows_of_features(features.inputs(sample.X))
-    return RidgeSystem.of(sums.times(factor).gram(), F, sample.Y, factor * sample.weights)
+    return RidgeSystem.of(sums.times(factor), F, sample.Y, factor * sample.weights)
+
+
+def ridge_on(features: Features, rows: Block, penalty: float | None, exact_rows: int = EXACT_ROWS) -> RidgeFit:
+    """Fit a ridge on features of rows in memory, by one decomposition of up to `exact_rows` rows, and by their sums
+    above; a penalty of None is chosen by leave-one-out."""
+    if len(rows) <= exact_rows:
+        return ridge(features.rows_of_features(rows.X), rows.Y, rows.weights, penalty)
+    return system_of_rows(features, rows).fit(penalty)

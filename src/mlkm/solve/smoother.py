@@ -9,20 +9,17 @@ Both are linear in the targets, f(x) = sum_i s_i(x) y_i, and offer the same meth
 and covariances of effects are functions of these.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from scipy.linalg import blas, cho_solve, lapack, solve_triangular
+from scipy.linalg import blas, cho_solve, get_lapack_funcs, lapack, solve_triangular
 
 from .._types import Array, IntArray
 from ..data import Block, blocks
-from ..model.machine import Features, Machine, predict_average
-from ..model.prior import Prior
-from ..model.sum_kernel import SumKernel
+from ..model.machine import Features
 from ..runtime.sizes import (
     FLOAT32_FEATURES,
     FLOAT32_LEVERAGE_ERROR,
@@ -83,39 +80,6 @@ class SmootherKernel(Protocol):
 
     def diagonal(self, X: Array) -> Array:
         """Return K(x, x) for every row."""
-
-
-class Smoother(Protocol):
-    """A fit that is linear in the targets: f(x) = sum_i s_i(x) y_i."""
-
-    @property
-    def degrees(self) -> float:
-        """Return the degrees of freedom, tr S."""
-
-    @property
-    def residuals(self) -> Array:
-        """Return y_i - f(x_i) at the training rows, (N, k)."""
-
-    @property
-    def training_leverages(self) -> Array:
-        """Return h_i = s_i(x_i) at the training rows, (N,)."""
-
-    def predict(self, X: Array) -> Array:
-        """Return f at every row of X, (n, k)."""
-
-    def leverage(self, X: Array) -> Array:
-        """Return the variance of f(x) in units of the noise variance of a row of weight one, (n,)."""
-
-    def covariance(self, functionals: Functionals) -> Array:
-        """Return the covariance of linear functionals of f in the same units, (c, c)."""
-
-    def weights(self, X: Array) -> Array:
-        """Return s_i(x), (n, N)."""
-
-
-def loo_residuals(smoother: Smoother, copies: Array) -> Array:
-    """Return the leave-one-out residuals y_i - f_{-i}(x_i), one copy of every distinct row i being left out."""
-    return np.asarray(smoother.residuals / np.maximum(1 - smoother.training_leverages / copies, 1e-12)[:, None])
 
 
 @dataclass(frozen=True)
@@ -314,15 +278,23 @@ class Dual:
         return np.asarray((left + (1 - self.total @ k) ** 2 / self.total.sum()) / self.noise)
 
 
-def cholesky(A: Array) -> Array:
-    """Return L with LL' = A in float64. A matrix that is singular to rounding gets the least multiple of the identity
-    that makes it positive."""
-    jitter = 0.0
+Smoother: TypeAlias = Primal | Dual  # a fit that is linear in the targets: f(x) = sum_i s_i(x) y_i
+
+
+def loo_residuals(smoother: Smoother, copies: Array) -> Array:
+    """Return the leave-one-out residuals y_i - f_{-i}(x_i), one copy of every distinct row i being left out."""
+    return np.asarray(smoother.residuals / np.maximum(1 - smoother.training_leverages / copies, 1e-12)[:, None])
+
+
+def cholesky(A: Array, added: float = 0.0) -> Array:
+    """Return L with LL' = A, of which the lower triangle is read, in its precision. A matrix that is singular to
+    rounding gets the least multiple of the identity that makes it positive, from `added` on."""
+    potrf: Any = get_lapack_funcs("potrf", (A,))
     while len(A):
-        L, failed = lapack.dpotrf(A + jitter * np.eye(len(A)) if jitter else A, lower=1, clean=1)
+        L, failed = potrf(A + added * np.eye(len(A), dtype=A.dtype) if added else A, lower=1, clean=1)
         if not failed:
             return np.asarray(L)
-        jitter = 10 * jitter or len(A) * np.finfo(np.float64).eps * float(np.abs(np.diagonal(A)).max())
+        added = 10 * added or len(A) * float(np.finfo(A.dtype).eps) * float(np.abs(np.diagonal(A)).max())
     return A
 
 
@@ -366,79 +338,9 @@ def _joined(X: Array, Y: Array) -> Array:
     return np.hstack([X, Y]) + 0.0  # adding 0.0 makes one of the two zeros
 
 
-class Uncertainty(ABC):
-    """The errors of a fitted model, on standardised inputs and targets: noise, variance of the fit, and
-    leave-one-out."""
-
-    machines: tuple[Machine, ...]
-    rows: Block | None
-    loo_error: Array
+class StoredFields:
+    """A dataclass that is stored by its fields alone: what was factorised is computed again when it is needed."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields alone: what was factorised is computed again when it is needed."""
+        """Return the fields."""
         return {field.name: self.__dict__[field.name] for field in fields(self)}  # type: ignore[arg-type]
-
-    @property
-    @abstractmethod
-    def noise(self) -> Array:
-        """Return sigma^2 of every output, on average over x."""
-
-    @abstractmethod
-    def std(self, X: Array) -> Array:
-        """Return sigma_y at every row of X, (n, k)."""
-
-    @abstractmethod
-    def covariance(self, functionals: Functionals) -> Array:
-        """Return the covariances of linear functionals of f given the rows, (k, c, c)."""
-
-    @property
-    @abstractmethod
-    def has_left_out(self) -> bool:
-        """Return whether the fit without each of the rows is known in closed form."""
-
-    @property
-    @abstractmethod
-    def left_out_rows(self) -> Block:
-        """Return the distinct rows that leave-one-out is about."""
-
-    @property
-    @abstractmethod
-    def left_out_residuals(self) -> Array:
-        """Return y_i - f_{-i}(x_i), (distinct rows, k)."""
-
-    @property
-    @abstractmethod
-    def left_out_std(self) -> Array:
-        """Return sigma_y at every distinct training row by the fit without it."""
-
-    @abstractmethod
-    def left_out_changes(self, X: Array) -> Array:
-        """Return f - f_{-i} at X without one copy of each distinct training row i, (rows of X, distinct rows, k)."""
-
-    @property
-    @abstractmethod
-    def training_rows(self) -> Block | None:
-        """Return all rows of the fit with their targets, where they are in memory."""
-
-    @property
-    @abstractmethod
-    def background(self) -> Block | None:
-        """Return rows of the fit over which effects are averaged, where there are any."""
-
-    @abstractmethod
-    def without_rows(self) -> Self | None:
-        """Return a description without the table of rows, or None if sigma_y(x) cannot be computed without it."""
-
-    @abstractmethod
-    def to_send(self) -> Self:
-        """Return a description with the same sigma_y(x) that is as small as possible."""
-
-    @property
-    def learned(self) -> tuple[SumKernel, float] | Prior | None:
-        """Return what a fit of one layer has learned of its inputs: the kernel with the noise variance of its solve, or
-        the features that stand for it."""
-        return None
-
-    def predict(self, X: Array) -> tuple[Array, Array]:
-        """Return f and sigma_y at every row of X, both (n, k)."""
-        return predict_average(self.machines, X), self.std(X)

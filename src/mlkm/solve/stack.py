@@ -29,7 +29,7 @@ from ..model.sum_kernel import SumKernel, TransformedKernel
 from ..model.transforms import BackTransform
 from ..runtime.rules import RULES
 from ..runtime.sizes import FLOAT64_FACTOR_ROWS
-from .smoother import Dual, Functionals, Primal, Smoother, Uncertainty, loo_residuals, primal_of_rows
+from .smoother import Dual, Functionals, Primal, Smoother, StoredFields, loo_residuals, primal_of_rows
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class StackUncertainty(Uncertainty):
+class StackUncertainty(StoredFields):
     """The uncertainty of a stack.
 
     Parameters
@@ -93,19 +93,14 @@ class StackUncertainty(Uncertainty):
 
     @cached_property
     def solved_rows(self) -> Block:
-        """Return the rows that were solved on. The others are new to the fit: they have no leverage, and their
-        residuals already are leave-one-out residuals."""
+        """Return the rows that were solved on, which leave-one-out is about. The others are new to the fit: they have
+        no leverage, and their residuals already are leave-one-out residuals."""
         return self.rows.take(slice(0, self.solved))
 
     @property
     def transformed_share(self) -> float:
         """Return the share of the kernel for transformed targets."""
         return 0.0 if self.transformed is None else self.transformed.share
-
-    @property
-    def hidden_share(self) -> float:
-        """Return the share of hidden layers: the rest."""
-        return 1 - sum(self.shares) - self.transformed_share
 
     @cached_property
     def facts(self) -> RowFacts:
@@ -116,10 +111,8 @@ class StackUncertainty(Uncertainty):
     @cached_property
     def posterior_rows(self) -> Block:
         """Return the rows that the posterior is computed from."""
-        n = self.facts.n
-        return self.solved_rows.take(
-            slice(0, n if n <= FLOAT64_FACTOR_ROWS else min(FLOAT64_FACTOR_ROWS, RULES.posterior_rows))
-        )
+        few = self.facts.n <= FLOAT64_FACTOR_ROWS
+        return self.solved_rows.take(slice(0, None if few else min(FLOAT64_FACTOR_ROWS, RULES.posterior_rows)))
 
     def _dual(self, kernel: SumKernel, noise: float, Y: Array) -> Dual:
         """Return the smoother of a kernel, whose leverages are in units of the noise of one copy of a row."""
@@ -134,12 +127,10 @@ class StackUncertainty(Uncertainty):
     @cached_property
     def _transformed_smoother(self) -> Dual | None:
         """Return the smoother of transformed targets, where it has a share."""
-        transformed, Y = self.transformed, self.posterior_rows.Y
-        if transformed is None or transformed.share == 0:
+        there, Y = self.transformed, self.posterior_rows.Y
+        if there is None or there.share == 0:
             return None
-        return self._dual(
-            transformed.kernel, transformed.noise, transformed.target_transform.forward(Y) if Y.size else Y
-        )
+        return self._dual(there.kernel, there.noise, there.target_transform.forward(Y) if Y.size else Y)
 
     @cached_property
     def _left_out_leverages(self) -> Array:
@@ -192,10 +183,8 @@ class StackUncertainty(Uncertainty):
 
     def _spread(self, transformed: TransformedKernel, X: Array) -> Array:
         """Return the variance of y that constant noise on the transformed scale has, y being within its range."""
-        spread = np.minimum(
-            transformed.back_transform.deviation(predict_transformed(self.machines[1], X)), self.facts.reach
-        )
-        return np.asarray(spread**2 + 1e-300)
+        spread = transformed.back_transform.deviation(predict_transformed(self.machines[1], X))
+        return np.asarray(np.minimum(spread, self.facts.reach) ** 2 + 1e-300)
 
     def std(self, X: Array) -> Array:
         """Return sigma_y at every row of X, (n, k)."""
@@ -210,11 +199,6 @@ class StackUncertainty(Uncertainty):
     def has_left_out(self) -> bool:
         """Return whether the fit without each of the rows is known in closed form."""
         return self.stored_facts is None and len(self.solved_rows) <= FLOAT64_FACTOR_ROWS
-
-    @property
-    def left_out_rows(self) -> Block:
-        """Return the distinct rows that leave-one-out is about."""
-        return self.solved_rows
 
     @property
     def left_out_std(self) -> Array:
@@ -233,8 +217,7 @@ class StackUncertainty(Uncertainty):
         size = self.loo_error * self._shrunk / (1 + self.usual)
         covariances = [(1 - line - self.transformed_share, size[:, None, None] * self.smoother.covariance(functionals))]
         if line > 0:
-            slopes = self._ridge.covariance(functionals)
-            covariances.append((line, self.noise[:, None, None] * slopes))
+            covariances.append((line, self.noise[:, None, None] * self._ridge.covariance(functionals)))
         if self.transformed is not None and self._transformed_smoother is not None:
             back = self._back_transformed(self.transformed, self._transformed_smoother, functionals)
             covariances.append((self.transformed_share, self._shrunk * back))
@@ -281,22 +264,19 @@ class StackUncertainty(Uncertainty):
     @property
     def left_out_residuals(self) -> Array:
         """Return y_i - f_{-i}(x_i), (distinct rows, k)."""
-        rows, total = self.solved_rows, np.zeros_like(self.solved_rows.Y)
+        rows, total = self.solved_rows, self._hidden_residuals
+        there = rows.Y if self.transformed is None else self.transformed.target_transform.forward(rows.Y)
         for member in self.members:
-            Y = (
-                rows.Y
-                if member.back_transform is None or self.transformed is None
-                else self.transformed.target_transform.forward(rows.Y)
-            )
+            Y = rows.Y if member.back_transform is None else there
             total += member.share * (rows.Y - member.loo_predictions(Y, rows.copies))
-        return np.asarray(total + self._hidden_residuals)
+        return total
 
     @property
     def _hidden_residuals(self) -> Array:
         """Return what hidden layers, which one row hardly changes, add: with their share c, c (y - g(x))."""
         hidden, rows = self.machines[1 + (self.transformed is not None) :], self.solved_rows
-        predicted = sum((predict(m, rows.X) / len(self.machines) for m in hidden), start=0.0)
-        return np.asarray((self.hidden_share if hidden else 0.0) * rows.Y - predicted)
+        share = 1 - sum(self.shares) - self.transformed_share if hidden else 0.0
+        return np.asarray(share * rows.Y - sum(predict(m, rows.X) / len(self.machines) for m in hidden))
 
     def left_out_changes(self, X: Array) -> Array:
         """Return f(x) - f_{-i}(x) for every row x of X and every training row i."""

@@ -18,70 +18,11 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from .._types import Array
+from ..data import Standardiser
 from ..data.rows import Block, Rows
 from ..model.machine import Features
 from ..runtime.resources import side_by_side, stop_if_asked
 from ..runtime.sizes import BLOCK, SHIFT_ROWS, SUM_ROUNDING
-
-
-@dataclass(frozen=True)
-class Gram:
-    """G (D, D) and B (D, k) of centred features and targets, their means, and the sum of the weights."""
-
-    FF: Array
-    FY: Array
-    f_mean: Array
-    y_mean: Array
-    total: float
-
-
-def shifted_sums(
-    features: Callable[[slice], Array], Y: Array, weights: Array, shift: Array, begins: range, block: int = BLOCK
-) -> tuple[Array, Array, Array]:
-    """sum w F F', sum w F Y' and sum w F over the blocks that begin there, F less the shift: products in the precision
-    of the features, which are overwritten, and sums in float64."""
-    n, D = len(Y), len(shift)
-    FF, FY, total = np.zeros((D, D)), np.zeros((D, Y.shape[1])), np.zeros(D)
-    product: Array = np.empty((D, D), shift.dtype)  # kept: fresh memory costs a quarter of the product's time
-    for begin in begins:
-        stop_if_asked()
-        at = slice(begin, min(begin + block, n))
-        F = features(at)
-        F -= shift
-        w = weights[at].astype(F.dtype)
-        total += w @ F
-        FY += F.T @ (w[:, None] * Y[at]).astype(F.dtype)
-        F *= np.sqrt(w)[:, None]
-        FF += np.matmul(F.T, F, out=product)
-    return FF, FY, total
-
-
-def gram(
-    features: Callable[[slice], Array],
-    Y: Array,
-    weights: Array,
-    shift: Array | None = None,
-    block: int = BLOCK,
-    *,
-    lanes: bool = False,
-) -> Gram:
-    """One pass over the rows, whose features are given by slices and are overwritten; `lanes` sums on two threads."""
-    n, total = len(Y), float(weights.sum())
-    y_mean = weights @ Y / total
-    if shift is None:
-        shift = features(slice(0, min(n, block, 1000))).mean(axis=0)
-
-    def sums(begins: range) -> tuple[Array, Array, Array]:
-        return shifted_sums(features, Y - y_mean, weights, shift, begins, block)
-
-    if n <= block or not lanes:
-        FF, FY, mean = sums(range(0, n, block))
-    else:  # every second block to the same sum, on however many threads: the result is the same
-        both = side_by_side(lambda: sums(range(0, n, 2 * block)), lambda: sums(range(block, n, 2 * block)), wide=True)
-        FF, FY, mean = (even + odd for even, odd in zip(*both, strict=True))
-    mean /= total
-    FF -= total * np.outer(mean, mean)
-    return Gram(FF, FY, mean + shift, y_mean, total)
 
 
 @dataclass(frozen=True)
@@ -124,6 +65,20 @@ class Sums:
         names = ("weight", "F", "Y", "FF", "FY", "YY", "F_peak", "Y_peak")
         return Sums(self.shift, self.n, *(factor * getattr(self, name) for name in names))
 
+    def in_units(self, theirs: Standardiser, ours: Standardiser, moved: Array | float = 0.0) -> "Sums":
+        """Convert sums of targets standardised by `theirs` to those of targets standardised by `ours` and of features
+        that are larger by `moved`: with y' = a y + b and F' = F + m."""
+        a, b = theirs.sd / ours.sd, (theirs.mean - ours.mean) / ours.sd
+        m = np.zeros(len(self.F)) + moved
+        Y = a * self.Y + self.weight * b
+        FY = self.FY * a + np.outer(self.F, b) + np.outer(m, Y)
+        YY = a**2 * self.YY + 2 * a * b * self.Y + self.weight * b**2
+        FF = self.FF + np.outer(self.F, m) + np.outer(m, self.F) + self.weight * np.outer(m, m)
+        root, (F_peak, Y_peak) = np.sqrt(self.weight), np.sqrt(self.peaks())
+        F_peak = float(F_peak + root * np.abs(m).max(initial=0.0)) ** 2
+        Y_peak = float(np.max(a * Y_peak + np.abs(b) * root)) ** 2
+        return Sums(self.shift, self.n, self.weight, self.F + self.weight * m, Y, FF, FY, YY, F_peak, Y_peak)
+
     @property
     def f_mean(self) -> Array:
         """Return the weighted mean of the features."""
@@ -139,11 +94,6 @@ class Sums:
         f, y = self.F / self.weight, self.Y / self.weight
         FF = self.FF - self.weight * np.outer(f, f)
         return FF, self.FY - self.weight * np.outer(f, y), self.YY - self.weight * y**2
-
-    def gram(self) -> Gram:
-        """Return the products of centred features and targets."""
-        FF, FY, _ = self.centred()
-        return Gram(FF, FY, self.f_mean, self.y_mean, self.weight)
 
     def lost(self) -> float:
         """Return the largest ratio of a peak to the present centred sum of squares: by this factor rounding errors are
@@ -165,6 +115,42 @@ class Sums:
         return bool((YY + Y_room >= (explained**2).sum(axis=0)).all())
 
 
+def sums_of_slices(
+    features: Callable[[slice], Array],
+    Y: Array,
+    weights: Array,
+    shift: Array,
+    block: int = BLOCK,
+    *,
+    lanes: bool = False,
+) -> Sums:
+    """Return the sums over rows in memory, whose features are given by slices and are overwritten: products in the
+    precision of the features, and sums in float64. `lanes` sums on two threads."""
+    n, D = len(Y), len(shift)
+
+    def part(first: int, step: int) -> tuple[Array, Array, Array]:
+        FF, FY, total = np.zeros((D, D)), np.zeros((D, Y.shape[1])), np.zeros(D)
+        product: Array = np.empty((D, D), shift.dtype)  # kept: fresh memory costs a quarter of the product's time
+        for begin in range(first, n, step):
+            stop_if_asked()
+            at = slice(begin, min(begin + block, n))
+            F = features(at)
+            F -= shift
+            w = weights[at].astype(F.dtype)
+            total += w @ F
+            FY += F.T @ (w[:, None] * Y[at]).astype(F.dtype)
+            F *= np.sqrt(w)[:, None]
+            FF += np.matmul(F.T, F, out=product)
+        return FF, FY, total
+
+    if lanes and n > block:  # every second block to the same sum, on however many threads: the result is the same
+        both = side_by_side(lambda: part(0, 2 * block), lambda: part(block, 2 * block), wide=True)
+        FF, FY, F = (even + odd for even, odd in zip(*both, strict=True))
+    else:
+        FF, FY, F = part(0, block)
+    return Sums(shift, float(n), float(weights.sum()), F, weights @ Y, FF, FY, weights @ Y**2)
+
+
 @dataclass(frozen=True)
 class SumsByPart:
     """The sums over the rows of a part and over all other rows, for several layers; a part of None is all rows."""
@@ -172,25 +158,25 @@ class SumsByPart:
     of: tuple["SumsOf", ...]
     parts: tuple[int | None, ...]
 
-    def __call__(self, piece: Block) -> list[Sums]:
-        """Return the sums inside and outside of the parts in turn."""
-        piece, result = piece.counted(), []
-        for sums, part in zip(self.of, self.parts, strict=True):
-            inside = np.full(len(piece), True) if part is None else np.asarray(piece.fold == part)
-            result += [sums(piece.rows(inside)), sums(piece.rows(~inside))]
-        return result
+    def __call__(self, piece: Block) -> list[list[Sums]]:
+        """Return for every layer the sums inside and outside of its part, or over all rows."""
+        inside = [None if part is None else np.asarray(piece.fold == part) for part in self.parts]
+        return [
+            [sums(piece)] if own is None else [sums(piece.rows(own)), sums(piece.rows(~own))]
+            for sums, own in zip(self.of, inside, strict=True)
+        ]
 
 
 def sums_by_part(
     layers: Sequence[Features], parts: Sequence[int | None], rows: Rows, X: Array
 ) -> list[tuple[Sums, Sums]]:
     """Return for every layer the sums over its part and over all rows; features are shifted by their mean at X."""
-    sums = rows.map_reduce(SumsByPart(tuple(sums_of(layer, X) for layer in layers), tuple(parts)), _add_each)
-    return [(inside, inside + others) for inside, others in zip(sums[::2], sums[1::2], strict=True)]
+    found = rows.map_reduce(SumsByPart(tuple(sums_of(layer, X) for layer in layers), tuple(parts)), _add_each)
+    return [(inside, sum(others, start=inside)) for inside, *others in found]
 
 
-def _add_each(a: list[Sums], b: list[Sums]) -> list[Sums]:
-    return [add_in_place(x, y) for x, y in zip(a, b, strict=True)]
+def _add_each(a: list[list[Sums]], b: list[list[Sums]]) -> list[list[Sums]]:
+    return [[add_in_place(x, y) for x, y in zip(*of_layer, strict=True)] for of_layer in zip(a, b, strict=True)]
 
 
 def add_in_place(first: Sums, second: Sums) -> Sums:
@@ -198,9 +184,7 @@ def add_in_place(first: Sums, second: Sums) -> Sums:
     for name in ("F", "Y", "FF", "FY", "YY"):
         total = getattr(first, name)
         total += getattr(second, name)
-    return Sums(
-        first.shift, first.n + second.n, first.weight + second.weight, first.F, first.Y, first.FF, first.FY, first.YY
-    )
+    return replace(first, n=first.n + second.n, weight=first.weight + second.weight)
 
 
 @dataclass(frozen=True)
@@ -217,10 +201,9 @@ class SumsOf:
 
     def __call__(self, block: Block) -> Sums:
         """Return the sums: products of at most `BLOCK` rows in the precision of the features, added in float64."""
-        inputs, Y, weights = block.X if self.double else self.features.inputs(block.X), block.Y, block.weights
-        shift, every = self.shift.astype(inputs.dtype), range(0, len(Y), BLOCK)
-        FF, FY, F = shifted_sums(lambda at: self.features.rows_of_features(inputs[at]), Y, weights, shift, every)
-        return Sums(self.shift, float(len(Y)), float(weights.sum()), F, weights @ Y, FF, FY, weights @ Y**2)
+        inputs = block.X if self.double else self.features.inputs(block.X)
+        of_slice, shift = (lambda at: self.features.rows_of_features(inputs[at])), self.shift.astype(inputs.dtype)
+        return replace(sums_of_slices(of_slice, block.Y, block.weights, shift), shift=self.shift)
 
 
 def sums_of(features: Features, X: Array) -> SumsOf:

@@ -5,8 +5,8 @@ weight matrix is an outer product, so that inner products of gradients are sums 
 products, and the p numbers of a row are formed only where the p x p matrix is the smaller one.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -18,23 +18,39 @@ from ..runtime.sizes import DAMPED_PENALTY, FACTOR_SIDE, LEAST_PENALTY
 from .smoother import Dual, Primal, primal_of_rows
 
 
-class OuterProducts(Features, Protocol):
-    """Features that are outer products of thin factors, flattened and side by side."""
+class OuterProducts(ABC):
+    """Features that are outer products of thin factors, flattened and side by side. A subclass has the factors, or the
+    features themselves, which are then outer products with 1."""
 
     @property
+    @abstractmethod
     def n_features(self) -> int:
         """Return D."""
 
+    def inputs(self, X: Array) -> Array:
+        """Return X as it is."""
+        return X
+
+    def rows_of_features(self, X: Array) -> Array:
+        """Return the features at every row of X, (n, D)."""
+        return np.hstack([(H[:, :, None] * G[:, None, :]).reshape(len(X), -1) for H, G in self.factors(X)])
+
     def factors(self, X: Array) -> Factors:
         """Return pairs (H, G): row i of the features consists of the outer products of H_i and G_i."""
+        return [(self.rows_of_features(X), np.ones((len(X), 1)))]
 
 
 @dataclass(frozen=True)
-class Flat:
+class Flat(OuterProducts):
     """Any features as outer products with 1."""
 
     features: Features
-    n_features: int
+    width: int
+
+    @property
+    def n_features(self) -> int:
+        """Return the number of features."""
+        return self.width
 
     def inputs(self, X: Array) -> Array:
         """Return X in the precision of the features."""
@@ -44,13 +60,9 @@ class Flat:
         """Return the features at every row of X."""
         return self.features.rows_of_features(X)
 
-    def factors(self, X: Array) -> Factors:
-        """Return the features and a column of ones."""
-        return [(self.features.rows_of_features(X), np.ones((len(X), 1)))]
-
 
 @dataclass(frozen=True)
-class Tangent:
+class Tangent(OuterProducts):
     """The gradient of one output with respect to all weights that it depends on but the last intercept, those of hidden
     layers multiplied by `hidden_scale`: with it one penalty stands for two."""
 
@@ -64,15 +76,6 @@ class Tangent:
         hidden = self.machine.n_parameters - self.machine.layers[-1][0].size
         return hidden + len(self.machine.layers[-1][0]) - 1
 
-    def inputs(self, X: Array) -> Array:
-        """Return X as it is."""
-        return X
-
-    def rows_of_features(self, X: Array) -> Array:
-        """Return the gradient at every row of X, (n, p)."""
-        products = [(H[:, :, None] * G[:, None, :]).reshape(len(X), -1) for H, G in self.factors(X)]
-        return np.hstack(products)
-
     def factors(self, X: Array) -> Factors:
         """Return the gradient as pairs of thin factors, one per weight matrix."""
         *hidden, (H, _) = output_factors(self.machine, forward(self.machine, X), self.output)
@@ -81,7 +84,7 @@ class Tangent:
 
 
 @dataclass(frozen=True)
-class Projected:
+class Projected(OuterProducts):
     """Random combinations of features, which keep inner products on average.
 
     For outer products the combinations are products (H R)(G S) of normal combinations of each factor, so that no row of
@@ -96,20 +99,12 @@ class Projected:
         """Return the number of combinations."""
         return int(self.directions[0][0].shape[1])
 
-    def inputs(self, X: Array) -> Array:
-        """Return X as it is."""
-        return X
-
     def rows_of_features(self, X: Array) -> Array:
         """Return the combinations at every row of X."""
         total = np.zeros((len(X), self.n_features))
         for (H, G), (R, S) in zip(self.features.factors(X), self.directions, strict=True):
             total += (H @ R) * (G @ S)
         return total
-
-    def factors(self, X: Array) -> Factors:
-        """Return the combinations and a column of ones."""
-        return [(self.rows_of_features(X), np.ones((len(X), 1)))]
 
 
 def projected(features: OuterProducts, X: Array, n_features: int) -> Projected:

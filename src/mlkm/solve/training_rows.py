@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from .._types import Array, IntArray
 from ..data import blocks
 from ..data.rows import Block
@@ -52,18 +54,12 @@ class TrainingRows:
         return blocks(len(self), self.block)
 
 
-def training_rows(
-    rows: Block,
-    phi: Map,
-    entries: int = BLOCK_ENTRIES,
-    unit: Array | float = 1.0,
-    part: IntArray | None = None,
-) -> TrainingRows:
+def training_rows(rows: Block, phi: Map, entries: int = BLOCK_ENTRIES, unit: Array | float = 1.0) -> TrainingRows:
     """Return rows with targets times `unit`, in blocks whose features have at most so many entries; phi_1 is kept of
     up to four blocks, and computed a block at a time of more."""
     width = int(phi.n_features)
     first = phi.features(rows.X) if len(rows) * width <= max(entries, 4 * BLOCK_ENTRIES) else None
-    return TrainingRows(rows.X, rows.Y, rows.weights, phi, max(1, entries // width), first, part, unit)
+    return TrainingRows(rows.X, rows.Y, rows.weights, phi, max(1, entries // width), first, rows.fold, unit)
 
 
 def squared_error(machine: Machine, data: TrainingRows) -> float:
@@ -80,21 +76,29 @@ def loss(machine: Machine, data: TrainingRows) -> float:
     return squared_error(machine, data) / float(data.weights.sum())
 
 
-def loss_gradient(
+def error_and_gradient(
     machine: Machine, moving: list[int], data: TrainingRows, rows: IntArray | slice, total_weight: float
-) -> list[Array]:
-    """Return the gradient of the squared error at `rows`, divided by `total_weight`, with respect to the matrices that
-    are `moving`; it is summed up over blocks of bounded size."""
-    total: list[Array] = []
-    for block in blocks(n_rows(rows), data.block):
+) -> tuple[float, list[Array]]:
+    """Return the squared error at `rows` and its gradient with respect to the matrices that are `moving`, both divided
+    by `total_weight`; they are summed up over blocks of bounded size, and are zero without rows."""
+    error, total = 0.0, list[Array]()
+    for block in blocks(max(n_rows(rows), 1), data.block):
         at = part_of(rows, block.start, block.stop)
         tape = forward(machine, data.X[at] if machine.linear else data.X, data.features(at))
-        cotangent = tape.output - data.targets(at)
-        cotangent *= (2 / total_weight * data.weights[at])[:, None]
+        residuals = tape.output - data.targets(at)
+        cotangent = (2 / total_weight * data.weights[at])[:, None] * residuals
+        error += float(np.vdot(cotangent, residuals)) / 2
         factors = backward(machine, tape, cotangent)
         of_block = gradients([factors[k] for k in moving])
         total = [a + b for a, b in zip(total, of_block, strict=True)] if total else of_block
-    return total
+    return error, total
+
+
+def loss_gradient(
+    machine: Machine, moving: list[int], data: TrainingRows, rows: IntArray | slice, total_weight: float
+) -> list[Array]:
+    """Return the gradient alone."""
+    return error_and_gradient(machine, moving, data, rows, total_weight)[1]
 
 
 def n_rows(rows: IntArray | slice) -> int:

@@ -19,6 +19,7 @@ taken as known: their part of the leverage is about their number over N, and N i
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
@@ -29,13 +30,14 @@ from ..model.prior import Prior
 from ..runtime.rules import RULES
 from ..runtime.sizes import EXACT_ROWS, LEAST_PENALTY, LOST_RESIDUALS, STORED_SUM_FEATURES
 from .ridge import Spectrum, decomposed
-from .smoother import Functionals, Primal, Smoother, Uncertainty, primal
+from .smoother import Functionals, Primal, Smoother, StoredFields, primal
+from .stack import StackUncertainty
 from .sums import Sums, sums_of_rows
 from .tangent import Flat, OuterProducts, Tangent, factorised
 
 
 @dataclass(frozen=True)
-class RidgeUncertainty(Uncertainty):
+class RidgeUncertainty(StoredFields):
     """The paper's variance estimator, from rows or from sums.
 
     Parameters
@@ -72,8 +74,8 @@ class RidgeUncertainty(Uncertainty):
         if self.sums:
             return [[smoother] for smoother in self._primals]
         if self.prior is not None:  # the same features for every machine
-            return [[factorised(Flat(self.prior, self.prior.n_features), self._training, self.penalty)]]
-        return [[factorised(g, self._training, self.penalty) for g in self._tangents(m)] for m in self.machines]
+            return [[factorised(Flat(self.prior, self.prior.n_features), self.solved_rows, self.penalty)]]
+        return [[factorised(g, self.solved_rows, self.penalty) for g in self._tangents(m)] for m in self.machines]
 
     def _tangents(self, machine: Machine) -> list[OuterProducts]:
         ratio = max(self.penalty, LEAST_PENALTY) / max(self.hidden_penalty, LEAST_PENALTY)
@@ -81,7 +83,8 @@ class RidgeUncertainty(Uncertainty):
         return [Tangent(machine, output, float(np.sqrt(ratio))) for output in outputs]
 
     @property
-    def _training(self) -> Block:
+    def solved_rows(self) -> Block:
+        """Return the distinct rows that were solved on, which leave-one-out is about."""
         assert self.rows is not None
         return self.rows
 
@@ -98,10 +101,9 @@ class RidgeUncertainty(Uncertainty):
             squares = self._squares_of_sums if self.error is None else self.error * n
             noise = squares / np.maximum(n - self._degrees, RULES.least_degrees)
             return np.where(np.isnan(squares), np.nan_to_num(self.loo_error), noise)
-        n = self._training.counts.sum()
-        return np.asarray(
-            self._training.counts @ self._residuals**2 / np.maximum(n - self._degrees, RULES.least_degrees)
-        )
+        counts = self.solved_rows.counts
+        degrees = np.maximum(counts.sum() - self._degrees, RULES.least_degrees)
+        return np.asarray(counts @ self._residuals**2 / degrees)
 
     @property
     def _squares_of_sums(self) -> Array:
@@ -111,7 +113,7 @@ class RidgeUncertainty(Uncertainty):
 
     @cached_property
     def _residuals(self) -> Array:
-        return np.asarray(self._training.Y - predict_average(self.machines, self._training.X))
+        return np.asarray(self.solved_rows.Y - predict_average(self.machines, self.solved_rows.X))
 
     @cached_property
     def least(self) -> Array:
@@ -119,7 +121,7 @@ class RidgeUncertainty(Uncertainty):
         all that there is to know of its errors. Sums are of so many rows that no fit interpolates."""
         if self.sums:
             return np.zeros_like(self.loo_error)
-        share = np.minimum(self._degrees / self._training.counts.sum(), 1.0)
+        share = np.minimum(self._degrees / self.solved_rows.counts.sum(), 1.0)
         return np.asarray(np.nan_to_num(share**2 * self.loo_error, nan=0.0, posinf=0.0))
 
     def std(self, X: Array) -> Array:
@@ -152,23 +154,18 @@ class RidgeUncertainty(Uncertainty):
     def spectrum(self) -> Spectrum | None:
         """Return the decomposition of few rows: 1 - h_i from a Cholesky factor would be inaccurate if the fit nearly
         interpolates."""
-        if self.prior is None or len(self._training) > EXACT_ROWS:
+        if self.prior is None or len(self.solved_rows) > EXACT_ROWS:
             return None
-        return decomposed(self.prior.rows_of_features(self._training.X), self._training.Y, self._training.weights)
+        return decomposed(self.prior.rows_of_features(self.solved_rows.X), self.solved_rows.Y, self.solved_rows.weights)
 
     @cached_property
     def left_out(self) -> tuple[Array, Array]:
         """Return the leave-one-out residuals, (distinct rows, k), and 1 - h_i for one copy of every row."""
-        rows = self._training
+        rows = self.solved_rows
         if self.spectrum is not None:
             return self.spectrum.left_out(self.penalty, rows.copies)
         left = np.maximum(1 - self.smoothers[0][0].training_leverages / rows.copies, 1e-12)
         return self._residuals / left[:, None], left
-
-    @property
-    def left_out_rows(self) -> Block:
-        """Return the distinct rows that leave-one-out is about."""
-        return self._training
 
     @property
     def left_out_residuals(self) -> Array:
@@ -188,7 +185,7 @@ class RidgeUncertainty(Uncertainty):
             weights = fit.smoothers[0][0].weights(X)
         else:
             weights = fit.spectrum.smoother(fit.prior.rows_of_features(X), self.penalty)
-        return np.asarray((weights / fit.left_out_rows.copies)[:, :, None] * self.left_out_residuals)
+        return np.asarray((weights / fit.solved_rows.copies)[:, :, None] * self.left_out_residuals)
 
     @property
     def training_rows(self) -> Block | None:
@@ -204,8 +201,8 @@ class RidgeUncertainty(Uncertainty):
         """Return sums in place of the rows. Few features on many rows are summed up; with more features than half of
         the rows a fit may interpolate, and its residuals are needed: None."""
         if self.sums:
-            return replace(self, rows=None, sample=None)
-        few = self.prior is not None and self.prior.n_features <= min(STORED_SUM_FEATURES, len(self._training) // 2)
+            return self.to_send()
+        few = self.prior is not None and self.prior.n_features <= min(STORED_SUM_FEATURES, len(self.solved_rows) // 2)
         if len(self.machines) > 1 or not few or self.prior is None:
             return None
         return replace(self, rows=None, features=(self.prior,), sums=(self.prior_sums(),))
@@ -218,4 +215,7 @@ class RidgeUncertainty(Uncertainty):
         """Return the sums of the features of one layer in closed form."""
         if self.prior is None:
             raise ValueError("Rows come and go in fits in closed form only.")
-        return self.sums[0] if self.sums else sums_of_rows(self.prior, self._training)
+        return self.sums[0] if self.sums else sums_of_rows(self.prior, self.solved_rows)
+
+
+Uncertainty: TypeAlias = RidgeUncertainty | StackUncertainty  # both have the same public methods
