@@ -25,7 +25,7 @@ from mlkm.conformal.quantile import fit_quantiles
 from mlkm.data import plain_rows
 from mlkm.datasets import fetch_sml2010, make_example1
 from mlkm.kernels import Gaussian
-from mlkm.model.features import draw_features
+from mlkm.model.draws import draw_features
 from mlkm.model.machine import Machine, layer_shapes
 from mlkm.solve.ridge import ridge
 from mlkm.solve.uncertainty import RidgeUncertainty

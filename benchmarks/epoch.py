@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from mlkm.data import plain_rows
 from mlkm.kernels import Gaussian
-from mlkm.model.features import draw_features
+from mlkm.model.draws import draw_features
 from mlkm.model.machine import Machine, flatten, layer_shapes, positions, with_layers
 from mlkm.solve.descent import Step
 from mlkm.solve.training_rows import loss_gradient, training_rows

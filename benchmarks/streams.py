@@ -87,7 +87,7 @@ def in_blocks(n=200_000, D=1000, d=20):
     from mlkm.data import plain_rows
     from mlkm.data.rows import MemoryRows
     from mlkm.kernels import Gaussian
-    from mlkm.model.features import draw_features
+    from mlkm.model.draws import draw_features
     from mlkm.model.prior import Part, Prior
     from mlkm.solve.sums import add_in_place, sums_of
 

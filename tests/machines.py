@@ -4,7 +4,7 @@ import numpy as np
 
 from mlkm.data import plain_rows
 from mlkm.kernels import Gaussian
-from mlkm.model.features import draw_features
+from mlkm.model.draws import draw_features
 from mlkm.model.machine import Machine, layer_shapes
 from mlkm.solve.training_rows import training_rows
 

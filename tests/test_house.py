@@ -70,7 +70,7 @@ DECIDE_NOTHING = {
     "cli/console.py": ({"FAILED", "USAGE"}, "codes with which a command ends"),
     "data/level_encoding.py": ({"_SALT"}, "a number that hashes begin with"),
     "data/tables/columns.py": ({"NUMBER", "LEVEL", "TEXT"}, "codes of the kinds of inputs"),
-    "data/hashes.py": ({"_ODD"}, "the multiplier of hashes"),
+    "data/folds.py": ({"_ODD"}, "the multiplier of hashes"),
     "files/archive.py": (
         {"_LONGEST_NOTE", "_SIDES", "_ARRAYS", "_WORDS", "_LISTS", "_LARGEST"},
         "limits that keep a hostile file from taking memory",

@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._types import Array, RandomState
 from .kernels import Kernel, KernelLike, as_kernel
-from .model.features import Interactions, Sampling, draw_features
+from .model.draws import Sampling, draw_features
+from .model.features import Interactions
 from .model.scales import check_scale
 from .runtime.checks import as_numbers, brief, check_different_names, named_parameters
 from .runtime.resources import Purpose, generator, root_seed

@@ -25,7 +25,7 @@ from mlkm.conformal.quantile import fit_quantiles
 from mlkm.conformal.wrapped_estimator import fit_regressor
 from mlkm.datasets import make_example1
 from mlkm.kernels import Gaussian
-from mlkm.model.features import draw_features
+from mlkm.model.draws import draw_features
 from mlkm.solve import GradientDescent
 from mlkm.solve.ridge import ridge
 

@@ -11,7 +11,7 @@ from mlkm.data import Block, plain_rows
 from mlkm.data.preparation import merged_stats, stats_of
 from mlkm.data.rows import FAN, MemoryRows, block_rows, in_order, tree_sum
 from mlkm.kernels import Gaussian
-from mlkm.model.features import draw_features
+from mlkm.model.draws import draw_features
 from mlkm.model.prior import Part, Prior
 from mlkm.solve.ridge import ridge, system_of_sums
 from mlkm.solve.sums import add_in_place, sums_of

@@ -15,7 +15,7 @@ from sklearn.model_selection import KFold, PredefinedSplit
 import mlkm
 from mlkm import ConformalRegressor, MLKMRegressor, RKMRegressor, config_context, open_table
 from mlkm.data import plain_rows
-from mlkm.data.hashes import parts, row_hashes
+from mlkm.data.folds import parts, row_hashes
 from mlkm.data.preparation import array_rows
 from mlkm.data.tables.cells import Table
 from mlkm.model.machine import LastInputs, positions

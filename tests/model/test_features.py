@@ -10,7 +10,8 @@ import pytest
 
 from mlkm import RandomFeatureRidge, RandomFeatures, config_context
 from mlkm.kernels import Matern, as_kernel
-from mlkm.model.features import FeatureMap, JointMap, as_orders, draw_features
+from mlkm.model.draws import draw_features
+from mlkm.model.features import FeatureMap, JointMap, as_orders
 from mlkm.model.kernel_maps import GaussianMap
 from mlkm.model.transforms import fit_rank_transform
 

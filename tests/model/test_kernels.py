@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVR
 
 from mlkm.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern, as_kernel
-from mlkm.model.features import draw_features
+from mlkm.model.draws import draw_features
 
 KERNELS = [Gaussian(), Matern(0.5), Matern(1.5), Matern(2.5), Matern(0.8), Laplacian(), Cauchy()]
 SAMPLINGS = ["iid", "orthogonal"]

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from machines import central_differences, jacobian, random_machine, random_maps
 
 from mlkm.kernels import Gaussian
-from mlkm.model.features import JointMap, draw_features
+from mlkm.model.draws import draw_features
+from mlkm.model.features import JointMap
 from mlkm.model.machine import (
     Columns,
     LastInputs,

@@ -10,7 +10,8 @@ from mlkm import MLKMRegressor, RKMRegressor
 from mlkm.data import plain_rows
 from mlkm.datasets import make_example1, make_example2
 from mlkm.kernels import Gaussian
-from mlkm.model.features import JointMap, draw_features
+from mlkm.model.draws import draw_features
+from mlkm.model.features import JointMap
 from mlkm.model.kernel_maps import LaplaceMap
 from mlkm.model.machine import Columns, Machine, layer_shapes
 from mlkm.model.transforms import fit_rank_transform

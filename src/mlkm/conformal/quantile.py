@@ -24,7 +24,8 @@ from ..data.level_encoding import LevelNumbers, numbers_in_memory
 from ..data.preparation import Standardiser, standardiser
 from ..data.tables import TableEncoder
 from ..kernels import Gaussian
-from ..model.features import FeatureMap, draw_features
+from ..model.draws import draw_features
+from ..model.features import FeatureMap
 from ..runtime.resources import Purpose, generator
 from ..runtime.rules import RULES
 from ..runtime.sizes import WEAK_MOMENT

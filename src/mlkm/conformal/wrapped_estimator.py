@@ -170,6 +170,7 @@ class ScoreParameter:
     and read as a string that can be called."""
 
     def __get__(self, regressor: "ConformalEstimator | None", owner: type | None = None) -> Any:
+        """Return the parameter as a string that can be called, and of the class its method."""
         if regressor is None:
             return RegressorMixin.score
         name = vars(regressor)["score"]

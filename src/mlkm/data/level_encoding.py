@@ -12,7 +12,7 @@ import numpy as np
 
 from .._types import Array, IntArray
 from ..runtime.rules import RULES
-from .hashes import bits, mixed, parts
+from .folds import bits, mixed, parts
 from .tables.columns import Inputs
 
 _SALT = 1_000_003  # of the hash behind the folds, which are not those of a sample

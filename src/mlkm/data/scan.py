@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from .._types import Array, IntArray
 from ..runtime.rules import RULES
 from ..runtime.sizes import RANK_TIE
-from .hashes import Hashes, bits, mixed, row_hashes
+from .folds import Hashes, bits, mixed, row_hashes
 from .preparation import Stats, merged_stats, stats_of
 from .rows import NO_WEIGHT, Block, Rows
 from .tables.cells import Table, check_finite

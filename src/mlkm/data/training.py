@@ -9,8 +9,7 @@ import numpy as np
 
 from .._types import Array, IntArray
 from ..runtime.rules import RULES
-from .folds import NO_TARGET
-from .hashes import parts, row_hashes
+from .folds import NO_TARGET, parts, row_hashes
 from .level_encoding import CrossedNumbers, LevelSums, fit_numbers, level_sums, many_levels
 from .preparation import InputRange, Preparation, Standardiser, Stats, check_near, kinds_of, merged_stats, stats_of
 from .rows import NO_WEIGHT, Block, MemoryRows, Rows

@@ -65,7 +65,7 @@ _DATA: dict[type, dict[str, str]] = {
     transforms.TargetTransform: dict.fromkeys(("power", "centre", "spread", "mean", "sd", "low", "high"), "k"),
     prior.Prior: {"linear": "d"},
     quantile.QuantileBand: {"lower": "pk", "upper": "pk"},
-    transforms.RankTransform: {"knots": "d", "values": "d"},
+    features.RankTransform: {"knots": "d", "values": "d"},
     columns.Reader: {"columns": "d", "names": "d"},
     uncertainty.RidgeUncertainty: {"error": "k", "loo_error": "k"},
     stack.RowFacts: {"reach": "k"},
@@ -144,7 +144,7 @@ _VALID: dict[type, Callable[..., bool]] = {
     uncertainty.RidgeUncertainty: lambda fit: (
         len(fit.features) == len(fit.sums) and (fit.rows is not None or bool(fit.sums))
     ),
-    transforms.RankTransform: lambda ranks: [k.shape for k in ranks.knots] == [v.shape for v in ranks.values],
+    features.RankTransform: lambda ranks: [k.shape for k in ranks.knots] == [v.shape for v in ranks.values],
 }
 
 for _cls, _shapes in _DATA.items():

@@ -13,7 +13,8 @@ import numpy as np
 from .._types import Array
 from ..data import Block
 from ..kernels import Gaussian
-from ..model.features import FeatureMap, draw_features
+from ..model.draws import draw_features
+from ..model.features import FeatureMap
 from ..model.machine import Layers, Machine, averaged, flatten, layer_shapes, predict, with_last
 from ..model.prior import Part, Prior
 from ..runtime.resources import Purpose, generator
@@ -92,6 +93,7 @@ def uniform_starts(
     shapes = layer_shapes(maps, n_outputs, plan.residual, linear=plan.linear)
 
     def drawn(rng: np.random.Generator) -> Layers:
+        """Return uniform weights without biases."""
         layers = tuple(tuple(rng.uniform(*initial, shape) for shape in layer) for layer in shapes)
         for W in flatten(layers):
             W[-1] = 0
@@ -107,6 +109,7 @@ def starts_near(one_layer: Machine, maps: Sequence[Any], X: Array, n_runs: int, 
     shapes = layer_shapes(maps, fitted.shape[1], plan.residual, skip=True, linear=plan.linear, n_inputs=X.shape[1])
 
     def drawn(rng: np.random.Generator) -> Layers:
+        """Return random weights, of which the first hidden output is the one-layer fit."""
         layers = tuple(
             (rng.standard_normal(first) / np.sqrt(first[0]), *map(np.zeros, others)) for first, *others in shapes
         )

@@ -17,13 +17,7 @@ from .._types import Array, IntArray
 from ..data import Block, Workers
 from ..model.machine import Machine, averaged, predict_average
 from ..model.sum_kernel import SumKernel, TransformedKernel
-from ..model.transforms import (
-    TargetTransform,
-    fit_back_transform,
-    fit_target_transform,
-    share_of_spread,
-    straightness,
-)
+from ..model.transforms import TargetTransform, fit_back_transform, fit_target_transform, share_of_spread, straightness
 from ..runtime.progress import advance, search_is_late, stage
 from ..runtime.resources import Purpose, generator, side_by_side
 from ..runtime.sizes import MATRIX_ALONE

@@ -1,30 +1,72 @@
-"""Feature maps: random cosines phi(x) = sqrt(2/D) cos(Omega'x + b), with E[phi(x)'phi(x')] = K(x, x'), and what every
-other map of a first layer has in common with them.
-
-Interaction orders: a frequency vector with one or two non-zero coordinates gives a feature of one or two inputs. Order
-q averages the kernel over all subsets of q inputs: the features of additive (q = 1) and pairwise (q = 2) kernels;
-"full" uses every input. A tuple of orders shares the features equally and averages their kernels.
+"""Feature maps: random cosines phi(x) = sqrt(2/D) cos(Omega'x + b), with E[phi(x)'phi(x')] = K(x, x'), what every other
+map of a first layer has in common with them, and the ranks of inputs, which maps may see in place of the inputs.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any, Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from .._types import Array, IntArray
-from ..kernels import Kernel
-from ..runtime.checks import brief, one_of, whole
-from ..runtime.resources import check_memory
-from .transforms import RankTransform, on_ranks
+from ..runtime.checks import brief
 
 Order: TypeAlias = int | Literal["full"]
 Interactions: TypeAlias = Order | Sequence[Order]
-Sampling: TypeAlias = Literal["iid", "orthogonal"]
 Role: TypeAlias = Literal["single inputs", "smooth", "linear", "landmarks"]
+
+
+def interpolated(X: Array, knots: Iterable[Array], values: Iterable[Array]) -> Array:
+    """Return every column of X (..., d) interpolated between its knots, and constant beyond; a column without knots
+    stays as it is."""
+    columns = zip(np.moveaxis(X, -1, 0), knots, values, strict=True)
+    return np.stack([np.interp(x, k, v) if len(k) else x for x, k, v in columns], axis=-1)
+
+
+def slopes_between(
+    X: Array, knots: Iterable[Array], values: Iterable[Array], beyond: Literal["edge", "constant"]
+) -> Array:
+    """Return the slope of every column of X (..., d) between its knots; beyond them that at the edge, or constantly
+    0."""
+    columns = zip(np.moveaxis(X, -1, 0), knots, values, strict=True)
+    rises = ((x, k, np.pad(np.diff(v) / np.diff(k), 1, beyond)) for x, k, v in columns)
+    return np.stack([rise[np.searchsorted(k, x, side="right")] for x, k, rise in rises], axis=-1)
+
+
+@dataclass(frozen=True)
+class RankTransform:
+    """A piecewise-linear map of every input to its ranks: its knots (increasing) and the values there; beyond the outer
+    knots the value is constant. An input without knots stays as it is."""
+
+    knots: tuple[Array, ...]
+    values: tuple[Array, ...]
+
+    def forward(self, X: Array) -> Array:
+        """Return the inputs on the scale of their ranks."""
+        return interpolated(X, self.knots, self.values)
+
+    def slopes(self, X: Array) -> Array:
+        """Return the derivative of each transformed input at every row; 0 beyond the outer knots."""
+        return slopes_between(X, self.knots, self.values, "constant")
+
+    def coarser(self, gap: float = 0.1) -> "RankTransform":
+        """Return the same map with knots at least so far apart, but for the last: the first value of every other
+        cell."""
+        knots, values = [], []
+        for k, v in zip(self.knots, self.values, strict=True):
+            cells = np.floor((k - k[:1]) / gap)
+            first_of_cell = np.flatnonzero(np.diff(cells, prepend=-1) > 0)
+            chosen = np.union1d(first_of_cell[::2], np.arange(len(k))[-1:])
+            knots.append(k[chosen])
+            values.append(v[chosen])
+        return RankTransform(tuple(knots), tuple(values))
+
+
+def on_ranks(ranks: RankTransform | None, X: Array) -> Array:
+    """Return the inputs on the scale of their ranks, in the precision of X, or as they are without ranks."""
+    return X if ranks is None else ranks.forward(X).astype(X.dtype, copy=False)
 
 
 class Operations(Protocol):
@@ -297,58 +339,3 @@ def as_orders(interactions: Interactions, d: int) -> tuple[int, ...]:
 def _is_order(q: Any) -> bool:
     whole = isinstance(q, (int, np.integer)) and not isinstance(q, (bool, np.timedelta64))
     return bool(q >= 1) if whole else isinstance(q, str) and q == "full"
-
-
-def _normal(rng: np.random.Generator, q: int, D: int, sampling: Sampling) -> Array:
-    """Return standard normal columns in R^q: independent, or orthogonal within blocks of q (each column still exactly
-    N(0, I))."""
-    if one_of("sampling", sampling, ("iid", "orthogonal")) == "iid":
-        return rng.standard_normal((q, D))
-    blocks = -(-D // q)
-    Q, R = np.linalg.qr(rng.standard_normal((blocks, q, q)))
-    Q *= np.sign(np.diagonal(R, axis1=1, axis2=2))[:, None, :]  # makes Q uniform over the orthogonal group
-    lengths = np.sqrt(rng.chisquare(q, size=(blocks, 1, q)))
-    return (Q * lengths).transpose(1, 0, 2).reshape(q, blocks * q)[:, :D]
-
-
-def _subsets(rng: np.random.Generator, d: int, q: int, D: int) -> IntArray:
-    """Return D subsets of q of the d inputs, each as a row, every subset drawn as often as any other up to one."""
-    if q <= 2 or d <= 12:
-        every = np.array(list(combinations(range(d), q)), dtype=np.intp)
-        rounds = [rng.permutation(len(every)) for _ in range(-(-D // len(every)))]
-        return every[np.concatenate(rounds)[:D]]
-    return np.argsort(rng.random((D, d)), axis=1)[:, :q]
-
-
-def draw_features(
-    rng: np.random.Generator,
-    d: int,
-    n_features: int,
-    kernel: Kernel,
-    scale: float | Array = 1.0,
-    interactions: Interactions = "full",
-    sampling: Sampling = "iid",
-) -> FeatureMap:
-    """Draw phi for inputs in R^d. It depends on the generator and the sizes only, never on data."""
-    orders = as_orders(interactions, d)
-    n_features = whole("The number of random features", n_features)
-    if n_features < len(orders):
-        raise ValueError(
-            f"The number of random features must be at least {len(orders)}, one per interaction order; got"
-            f" {n_features}."
-        )
-    check_memory(8.0 * d * n_features, f"{n_features} features of {d} inputs", "ask for fewer")
-    frequencies, amplitudes = np.zeros((d, n_features)), np.zeros(n_features)
-    for order, columns in zip(orders, np.array_split(np.arange(n_features), len(orders)), strict=True):
-        omega = kernel.frequencies(_normal(rng, order, len(columns), sampling), rng)
-        if order == d:
-            frequencies[:, columns] = omega
-        else:
-            inputs = _subsets(rng, d, order, len(columns))
-            frequencies[inputs, columns[:, None]] = omega.T
-        amplitudes[columns] = np.sqrt(
-            2 / (len(columns) * len(orders))
-        )  # so that the kernels of the orders are averaged
-    frequencies *= np.broadcast_to(np.asarray(scale, dtype=np.float64), (d,))[:, None]
-    phases = rng.uniform(0, 2 * np.pi, n_features)
-    return FeatureMap(frequencies, phases, amplitudes)

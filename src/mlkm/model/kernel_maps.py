@@ -24,7 +24,8 @@ from .._types import Array, IntArray
 from ..kernels import Kernel
 from ..runtime.rules import RULES
 from ..runtime.sizes import CACHE_ENTRIES, INDICATOR_LEVELS
-from .features import FeatureMap, Operations, PointMap, ProductMap, Role, draw_features
+from .draws import draw_features
+from .features import FeatureMap, Operations, PointMap, ProductMap, Role
 
 
 class ProductKernelMap(PointMap):

@@ -24,7 +24,8 @@ import numpy as np
 from .._types import Array, BoolArray
 from ..runtime.resources import side_by_side
 from ..runtime.sizes import PARALLEL_ENTRIES
-from .transforms import BackTransform, on_ranks
+from .features import on_ranks
+from .transforms import BackTransform
 
 Weights: TypeAlias = tuple[Array, ...]
 Layers: TypeAlias = tuple[Weights, ...]

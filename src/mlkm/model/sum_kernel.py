@@ -16,10 +16,10 @@ from .._types import Array
 from ..data import blocks
 from ..runtime.resources import stop_if_asked
 from ..runtime.sizes import PIECE_COLUMNS, PIECE_ROWS
-from .features import JointMap, KernelMap
+from .features import JointMap, KernelMap, RankTransform, on_ranks
 from .kernel_maps import LinearMap, leading_directions
 from .machine import Machine
-from .transforms import BackTransform, RankTransform, TargetTransform, on_ranks
+from .transforms import BackTransform, TargetTransform
 
 
 def compressed(F: Array) -> Array:

@@ -15,9 +15,7 @@ kernel. Which scale serves better differs from data to data, so the evidence cho
 their ranks.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -27,6 +25,7 @@ from .._types import Array, BoolArray
 from ..data import midranks
 from ..runtime.rules import RULES
 from ..runtime.sizes import RANK_SHIFT
+from .features import RankTransform, interpolated, slopes_between
 
 
 @dataclass(frozen=True)
@@ -59,23 +58,6 @@ class TargetTransform:
         U = (self._inverse(Z) - self.centre) / self.spread
         exponents = np.where(U >= 0, 1 - self.power, self.power - 1)
         return np.asarray((1 + np.abs(U)) ** exponents * self.spread * self.sd)
-
-
-def interpolated(X: Array, knots: Iterable[Array], values: Iterable[Array]) -> Array:
-    """Return every column of X (..., d) interpolated between its knots, and constant beyond; a column without knots
-    stays as it is."""
-    columns = zip(np.moveaxis(X, -1, 0), knots, values, strict=True)
-    return np.stack([np.interp(x, k, v) if len(k) else x for x, k, v in columns], axis=-1)
-
-
-def slopes_between(
-    X: Array, knots: Iterable[Array], values: Iterable[Array], beyond: Literal["edge", "constant"]
-) -> Array:
-    """Return the slope of every column of X (..., d) between its knots; beyond them that at the edge, or constantly
-    0."""
-    columns = zip(np.moveaxis(X, -1, 0), knots, values, strict=True)
-    rises = ((x, k, np.pad(np.diff(v) / np.diff(k), 1, beyond)) for x, k, v in columns)
-    return np.stack([rise[np.searchsorted(k, x, side="right")] for x, k, rise in rises], axis=-1)
 
 
 @dataclass(frozen=True)
@@ -180,40 +162,6 @@ def _quantiles(y: Array, weights: Array, shares: tuple[float, ...] | Array) -> A
     order = np.argsort(y, kind="stable")
     mass = np.cumsum(weights[order]) - weights[order] / 2
     return np.asarray(np.interp(np.asarray(shares) * weights.sum(), mass, y[order]))
-
-
-@dataclass(frozen=True)
-class RankTransform:
-    """A piecewise-linear map of every input to its ranks: its knots (increasing) and the values there; beyond the outer
-    knots the value is constant. An input without knots stays as it is."""
-
-    knots: tuple[Array, ...]
-    values: tuple[Array, ...]
-
-    def forward(self, X: Array) -> Array:
-        """Return the inputs on the scale of their ranks."""
-        return interpolated(X, self.knots, self.values)
-
-    def slopes(self, X: Array) -> Array:
-        """Return the derivative of each transformed input at every row; 0 beyond the outer knots."""
-        return slopes_between(X, self.knots, self.values, "constant")
-
-    def coarser(self, gap: float = 0.1) -> "RankTransform":
-        """Return the same map with knots at least so far apart, but for the last: the first value of every other
-        cell."""
-        knots, values = [], []
-        for k, v in zip(self.knots, self.values, strict=True):
-            cells = np.floor((k - k[:1]) / gap)
-            first_of_cell = np.flatnonzero(np.diff(cells, prepend=-1) > 0)
-            chosen = np.union1d(first_of_cell[::2], np.arange(len(k))[-1:])
-            knots.append(k[chosen])
-            values.append(v[chosen])
-        return RankTransform(tuple(knots), tuple(values))
-
-
-def on_ranks(ranks: RankTransform | None, X: Array) -> Array:
-    """Return the inputs on the scale of their ranks, in the precision of X, or as they are without ranks."""
-    return X if ranks is None else ranks.forward(X).astype(X.dtype, copy=False)
 
 
 def fit_rank_transform(X: Array, weights: Array, numbers: BoolArray | None = None) -> RankTransform:

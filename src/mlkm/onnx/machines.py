@@ -11,8 +11,8 @@ import numpy as np
 from .._types import Array
 from ..base import KernelMachine
 from ..data.preparation import InputRange, Preparation, units_of
+from ..model.features import RankTransform
 from ..model.machine import Machine
-from ..model.transforms import RankTransform
 from ..runtime.rules import RULES
 from ..runtime.sizes import EXPORT_ERROR
 from .graph import Graph

@@ -31,8 +31,8 @@ from scipy.optimize import lsq_linear, nnls
 
 from .._types import Array, BoolArray
 from ..data import LEVEL, NUMBER, TEXT, Inputs
+from ..model.features import RankTransform
 from ..model.sum_kernel import SumKernel
-from ..model.transforms import RankTransform
 from ..runtime.progress import advance, fit_is_late, search_is_late
 from ..runtime.resources import side_by_side, stop_if_asked
 from ..runtime.rules import RULES

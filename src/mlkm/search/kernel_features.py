@@ -18,7 +18,8 @@ from scipy.linalg import lapack
 
 from .._types import Array
 from ..data import Block
-from ..model.features import FeatureMap, Role, draw_features
+from ..model.draws import draw_features
+from ..model.features import FeatureMap, Role
 from ..model.kernel_maps import GaussianMap
 from ..model.prior import Part, Prior, SumPart
 from ..model.sum_kernel import SumKernel, Term

@@ -30,9 +30,10 @@ from sklearn.preprocessing import PowerTransformer
 
 from .._types import Array, BoolArray, IntArray
 from ..data import Block, Inputs, tie_numbers
+from ..model.features import RankTransform
 from ..model.machine import predict
 from ..model.sum_kernel import SumKernel, joined
-from ..model.transforms import RankTransform, fit_rank_transform
+from ..model.transforms import fit_rank_transform
 from ..runtime.progress import search_is_late, stage
 from ..runtime.resources import limited, side_by_side
 from ..runtime.sizes import SEARCH_GRID

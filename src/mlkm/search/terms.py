@@ -27,10 +27,9 @@ from scipy.stats import norm
 
 from .._types import Array, BoolArray, IntArray
 from ..data import Inputs
-from ..model.features import FeatureMap
+from ..model.features import FeatureMap, RankTransform
 from ..model.kernel_maps import LevelMap, LinearMap, minus_half_squares
 from ..model.sum_kernel import Term
-from ..model.transforms import RankTransform
 from ..runtime.rules import RULES
 
 Parameters: TypeAlias = dict[str, dict[str, Array]]  # by the name of the term, then of the parameter; logarithms

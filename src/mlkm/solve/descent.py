@@ -235,6 +235,7 @@ class Descent:
     seed: int
 
     def __post_init__(self) -> None:
+        """Begin all rotations, and read the rows once where there is one block."""
         self.rotations = [
             _Rotation(j, copied(start), [np.zeros_like(W) for W in flatten(start.layers)], self._stream(j, 0))
             for j, start in enumerate(self.starts)

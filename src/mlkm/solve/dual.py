@@ -51,7 +51,7 @@ from ..runtime.sizes import (
     STORED_BYTES,
 )
 from .dual_matrix import Pairs, Strips, code_blocks
-from .smoother import cholesky
+from .ridge import cholesky
 
 Solved = tuple[Array, Array, Array]  # alpha (n, k), the intercept (k,), and Y - K alpha (n, k)
 
@@ -87,6 +87,7 @@ class Preconditioner:
         factor = scipy.linalg.cho_factor(matrix, lower=True)
 
         def inverse(r: Array) -> Array:
+            """Return the product with a direction r, which is projected already."""
             inner = (inside.T @ r[:rows].astype(inside.dtype)).astype(np.float64)
             solved = scipy.linalg.cho_solve(factor, inner)
             z = r.copy()

@@ -23,10 +23,11 @@ equally well the larger is taken: a factor of ten must lower the error by a hund
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.linalg
-from scipy.linalg import cho_solve, lapack, solve_triangular
+from scipy.linalg import cho_solve, get_lapack_funcs, lapack, solve_triangular
 
 from .._types import Array
 from ..data.rows import Block
@@ -34,6 +35,18 @@ from ..model.machine import Features
 from ..runtime.rules import RULES
 from ..runtime.sizes import EXACT_ROWS, PATH_FEATURES
 from .sums import Sums, sums_of_slices
+
+
+def cholesky(A: Array, added: float = 0.0) -> Array:
+    """Return L with LL' = A, of which the lower triangle is read, in its precision. A matrix that is singular to
+    rounding gets the least multiple of the identity that makes it positive, from `added` on."""
+    potrf: Any = get_lapack_funcs("potrf", (A,))
+    while len(A):
+        L, failed = potrf(A + added * np.eye(len(A), dtype=A.dtype) if added else A, lower=1, clean=1)
+        if not failed:
+            return np.asarray(L)
+        added = 10 * added or len(A) * float(np.finfo(A.dtype).eps) * float(np.abs(np.diagonal(A)).max())
+    return A
 
 
 def candidates(top: float) -> Array:

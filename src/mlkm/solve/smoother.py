@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from scipy.linalg import blas, cho_solve, get_lapack_funcs, lapack, solve_triangular
+from scipy.linalg import blas, cho_solve, lapack, solve_triangular
 
 from .._types import Array, IntArray
 from ..data import Block, blocks
@@ -26,6 +26,7 @@ from ..runtime.sizes import (
     LEAST_PENALTY,
     TEMPORARY_ENTRIES,
 )
+from .ridge import cholesky
 from .sums import Sums, sums_of_rows
 
 
@@ -284,18 +285,6 @@ Smoother: TypeAlias = Primal | Dual  # a fit that is linear in the targets: f(x)
 def loo_residuals(smoother: Smoother, copies: Array) -> Array:
     """Return the leave-one-out residuals y_i - f_{-i}(x_i), one copy of every distinct row i being left out."""
     return np.asarray(smoother.residuals / np.maximum(1 - smoother.training_leverages / copies, 1e-12)[:, None])
-
-
-def cholesky(A: Array, added: float = 0.0) -> Array:
-    """Return L with LL' = A, of which the lower triangle is read, in its precision. A matrix that is singular to
-    rounding gets the least multiple of the identity that makes it positive, from `added` on."""
-    potrf: Any = get_lapack_funcs("potrf", (A,))
-    while len(A):
-        L, failed = potrf(A + added * np.eye(len(A), dtype=A.dtype) if added else A, lower=1, clean=1)
-        if not failed:
-            return np.asarray(L)
-        added = 10 * added or len(A) * float(np.finfo(A.dtype).eps) * float(np.abs(np.diagonal(A)).max())
-    return A
 
 
 def _inverse(L: Array) -> Array:

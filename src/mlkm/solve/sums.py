@@ -129,6 +129,7 @@ def sums_of_slices(
     n, D = len(Y), len(shift)
 
     def part(first: int, step: int) -> tuple[Array, Array, Array]:
+        """Return the sums over every `step`-th block from the first one on."""
         FF, FY, total = np.zeros((D, D)), np.zeros((D, Y.shape[1])), np.zeros(D)
         product: Array = np.empty((D, D), shift.dtype)  # kept: fresh memory costs a quarter of the product's time
         for begin in range(first, n, step):
