@@ -46,6 +46,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "model.features": ("tests/model/test_features.py", "tests/model/test_kernels.py"),
     "model.machine": ("tests/model/test_machine.py",),
     "model.kernel_maps": TERMS,
+    "model.draws": ("tests/model/test_features.py", "tests/model/test_kernels.py"),
     "search.terms": TERMS,
     "search.product_terms": TERMS,
     "solve.descent": ("tests/solve/test_descent.py",),

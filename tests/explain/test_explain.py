@@ -187,7 +187,7 @@ def test_bands_of_f_are_those_of_predict(additive):
     sigma = replace(model.fitted_.uncertainty, machines=model.machines_[:1], shares=(1.0, 0.0, 0.0), transformed=None)
     Z = model.standardised(X[:5])
     own = np.einsum("kcc->ck", sigma.covariance(Functionals(Z, np.ones((5, 1)), np.eye(5))))
-    np.testing.assert_allclose(own, sigma.predict(Z)[1] ** 2 - sigma.noise, rtol=1e-6)
+    np.testing.assert_allclose(own, sigma.std(Z) ** 2 - sigma.noise, rtol=1e-6)
 
 
 def test_members_of_a_stack_vary_together_at_most():
