@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike
 
 from .._types import Array, IntArray
 from ..runtime.checks import brief
+from ..runtime.sizes import PIECE_COLUMNS, PIECE_ROWS
 
 Order: TypeAlias = int | Literal["full"]
 Interactions: TypeAlias = Order | Sequence[Order]
@@ -109,6 +110,11 @@ class Map(ABC):
     @abstractmethod
     def features(self, X: Array) -> Array:
         """Return phi(x) for every row x."""
+
+    def output(self, X: Array, W: Array) -> Array:
+        """Return phi(x)'W for every row x and weights W (D, k)."""
+        F = self.features(X)
+        return np.asarray(F @ W.astype(F.dtype))
 
     @abstractmethod
     def pullback(self, X: Array, G: Array) -> Array:
@@ -214,6 +220,18 @@ class PointMap(KernelMap):
         """Return K(x, z_m) for every row x and point z_m."""
         dtype = self.points.dtype
         return self.between(self.codes(X, dtype), self.codes(self.points, dtype), dtype)
+
+    def output(self, X: Array, W: Array) -> Array:
+        """Return sum_m K(x, z_m) W_m for every row x, in pieces that stay in a processor's cache."""
+        dtype, W = self.points.dtype, W.astype(self.points.dtype)
+        a, b = self.codes(X, dtype), self.codes(self.points, dtype)
+        total = np.zeros((len(X), W.shape[1]))
+        for row in range(0, len(a), PIECE_ROWS):
+            rows = slice(row, row + PIECE_ROWS)
+            for column in range(0, len(b), PIECE_COLUMNS):
+                columns = slice(column, column + PIECE_COLUMNS)
+                total[rows] += self.between(a[rows], b[columns], dtype) @ W[columns]
+        return total
 
     def at(self, points: Array) -> Self:
         """Return the map with other points."""

@@ -184,8 +184,7 @@ def _by_parts(machine: Machine, X: Array) -> Array:
     W, at = machine.layers[0][0], 0
     total = np.tile(W[-1], (len(X), 1)).astype(np.float64)
     for ranks, part in machine.maps[0].parts:
-        F = part.features(on_ranks(ranks, X))
-        total += F @ W[at : at + part.n_features].astype(F.dtype)
+        total += part.output(on_ranks(ranks, X), W[at : at + part.n_features])
         at += part.n_features
     return total + X @ W[at:-1] if machine.linear else total
 
