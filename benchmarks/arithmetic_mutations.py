@@ -67,7 +67,64 @@ ONE_LENGTH = "both are made with one length"
 LEVEL_MORE = "a level more, which no row has, adds a column of zeros"
 
 # a module, the line as it is mutated, and why no test can or need notice it
+EQUAL_LENGTHS = "what is zipped has the same length by construction"
+WAY_OF_WORK = "the same numbers are computed in another process or thread, or in other portions"
 EQUIVALENT: tuple[tuple[str, str, str], ...] = (
+    ("model.features", "for k, v in zip(self.knots, self.values, strict=False):", EQUAL_LENGTHS),
+    ("model.features", "columns = zip(np.moveaxis(X, -1, 0), knots, values, strict=False)", EQUAL_LENGTHS),
+    (
+        "model.machine",
+        "several = machine.depth == 1 and len(phi.parts) > 2",
+        "one map is evaluated to the same by either way",
+    ),
+    (
+        "model.machine",
+        "phi, X = machine.maps[ -1], np.ascontiguousarray(X)  # the same sums whatever the order in memory",
+        SIZE_OF_BLOCK,
+    ),
+    ("model.draws", "if order >= d:", "an order is at most the number of inputs"),
+    (
+        "search.terms",
+        "return np.stack([gap.astype(np.float32, copy=True).ravel() for gap in gaps])",
+        "a copy has the same numbers",
+    ),
+    ("search.product_terms", "moved = X.T @ (Q.sum(axis= 0)[:, None] * X) - X.T @ (Q @ X)", "dK * K is symmetric"),
+    (
+        "solve.descent",
+        "starts, step, one_block = descent.starts, descent.step, descent.census.n_blocks < 1",
+        WAY_OF_WORK,
+    ),
+    (
+        "solve.descent",
+        "errors += list(in_order(on_block, every) if not len(every) > 1 else map(on_block, every))",
+        WAY_OF_WORK,
+    ),
+    (
+        "solve.descent",
+        'with stage("epochs", max_iter), limited( 0 if descent.n_parts and one_block else None), closing(epochs):',
+        WAY_OF_WORK,
+    ),
+    (
+        "solve.descent",
+        "stretch = max(1, min(EPOCHS_AHEAD, WEIGHTS_AHEAD ** rotations[0].machine.n_parameters))",
+        WAY_OF_WORK,
+    ),
+    ("solve.descent", "n_jobs = min(effective_n_jobs(n_jobs), len(starts)) if not one_block else 1", WAY_OF_WORK),
+    (
+        "solve.descent",
+        "rates = [rate for rate, layer in zip(self.rates, machine.layers, strict=False) for _ in layer]",
+        EQUAL_LENGTHS,
+    ),
+    (
+        "solve.smoother",
+        "multiply: Any = blas.strmm if F.dtype <= np.float32 else blas.dtrmm",
+        "features are in float32 or float64",
+    ),
+    (
+        "solve.smoother",
+        "A: Array = cho_solve((self.L, True), self.kernel.matrix(self.X, X), check_finite=True).T",
+        "rows of a fit are finite",
+    ),
     (
         "search.terms",
         'result = [Parameter("slope", np.full(d, -h / 2 - 1), place= 5)]',
