@@ -170,6 +170,21 @@ def test_steps_grow_with_the_scores():
     assert threshold.value - before == pytest.approx(0.5 * unit * (1 + 9 / unit) ** -0.5 * 0.8)
 
 
+def test_small_scores_count_as_earlier_steps_as_large_ones_do():
+    threshold = decaying(np.full(9, 0.1))
+    before = threshold.value
+    threshold.update(1.1, 0.1)
+    unit = (9 * 0.1 + 1.1) / 10
+    assert threshold.value - before == pytest.approx(0.5 * unit * (1 + 9 * 0.1 / unit) ** -0.5 * 0.8)
+
+
+def test_the_mean_difference_of_scores_is_over_all_that_were_seen():
+    threshold = decaying(np.array([1.0, 3.0, 2.0]))
+    before = threshold.swing
+    threshold.update(6.0, 10.0)
+    assert threshold.swing == pytest.approx(before + (abs(6.0 - 2.0) - before) / 4)
+
+
 def test_an_adaptive_threshold_moves_its_level_and_remembers_its_window():
     scores = np.random.default_rng(0).exponential(size=40)
     threshold = Threshold(scores, 0.1, "adaptive", 0.05, 0.6, 20)
@@ -189,6 +204,8 @@ def test_a_threshold_of_an_exhausted_level_moves_out_by_ten_times_the_range():
     at_zero, below = (Threshold(scores, alpha, "decaying", None, 0.6, None).value for alpha in (0.0, -0.2))
     assert at_zero == pytest.approx(4 + 4 * 1)
     assert below - at_zero == pytest.approx(0.2 * 10 * 4)
+    two = Threshold(np.array([1.0, 3.0]), 0.0, "decaying", None, 0.6, None)
+    assert two.value == pytest.approx(3 + 4 * 2)
     rising = Threshold(np.array([2.0]), -0.5, "decaying", None, 0.6, None)
     assert rising.value == 2  # one score has neither a gap nor a range
 

@@ -206,6 +206,14 @@ def test_a_search_begins_with_the_same_variance_whatever_the_number_of_inputs():
     np.testing.assert_allclose(np.exp(first["linear"]["text"]), np.exp(-0.7) / 2)
 
 
+def test_an_entry_that_turns_directions_has_the_prior_variance_of_one_of_many_inputs():
+    """The variance is 1 / (4 d): a penalty of 2 d per squared entry."""
+    _, _, rows = rows_of_every_kind()
+    gaussian = next(term for term in TERMS if term.name == "gaussian")
+    turn = next(q for q in gaussian.parameters(rows) if q.name == "turn")
+    assert 1 / (2 * turn.prior) == pytest.approx(1 / (4 * rows.X.shape[1]))
+
+
 def test_weights_that_are_lost_in_the_noise_are_zero():
     """They are compared with the noise variance, times the variance of the kernel."""
     gaussian = next(term for term in TERMS if term.name == "gaussian")
