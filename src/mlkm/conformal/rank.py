@@ -52,19 +52,20 @@ def conformal_quantiles(values: Array, levels: Sequence[Fraction], weights: RowW
     weights, under covariate shift, it is (n, levels): for a new row of weight w the least q with
     sum(weights[values <= q]) >= level (sum(weights) + w).
     """
-    m, infinity = values.shape[1], np.full((len(values), 1), np.inf)
+    m = values.shape[1]
     if weights is None:
         at = [min(rank(m, level), m + 1) - 1 for level in levels]
-        return np.partition(np.hstack([values, infinity]), sorted(set(at)), axis=1)[:, at]
-    order = np.argsort(values, axis=1, kind="stable")
-    totals = np.cumsum(weights.old[order], axis=1)
-    ordered = np.hstack([np.take_along_axis(values, order, axis=1), infinity])
+        with_infinity = np.hstack([values, np.full((len(values), 1), np.inf)])
+        return np.partition(with_infinity, sorted(set(at)), axis=1)[:, at]
     shares = np.array([float(level) for level in levels]) * (1 - WEIGHT_ROUNDING)
     needed = np.outer(weights.old.sum() + weights.new, shares)
     if not weights.old.any():  # nothing bounds a new value, even one without weight
-        needed[:] = np.inf
-    rows = zip(ordered, totals, needed.reshape(len(values), -1), strict=True)
-    return np.reshape([row[np.searchsorted(total, least)] for row, total, least in rows], needed.shape)
+        return np.full(needed.shape, np.inf)
+    order = np.argsort(values, axis=1, kind="stable")
+    rows = zip(np.cumsum(weights.old[order], axis=1), needed.reshape(len(values), -1), strict=True)
+    places = np.array([np.searchsorted(total, least) for total, least in rows]).reshape(len(values), -1)
+    reached = np.take_along_axis(order, np.minimum(places, m - 1), axis=1)
+    return np.where(places < m, np.take_along_axis(values, reached, axis=1), np.inf).reshape(needed.shape)
 
 
 def counts_up_to(scores: Array, base: Array, unit: Array, y: Array) -> IntArray:
