@@ -1,5 +1,7 @@
 """Levels and texts in the kernels, and in what is known of a fit without a row."""
 
+import pickle
+
 import numpy as np
 import pytest
 from kernel_rows import TERMS, moved, solved_exactly
@@ -7,7 +9,7 @@ from mixed_table import mixed
 
 from mlkm import MLKMRegressor
 from mlkm.data import LEVEL, NUMBER, TEXT, Block, Inputs
-from mlkm.model.kernel_maps import along_texts, fewer_directions, minus_half_squares
+from mlkm.model.kernel_maps import LaplaceMap, along_texts, fewer_directions, minus_half_squares
 from mlkm.model.machine import predict
 from mlkm.model.transforms import fit_rank_transform
 from mlkm.search.evidence import KernelEvidence, predicted, refined, start, sum_kernel
@@ -114,3 +116,14 @@ def test_fewer_directions_of_texts_keep_the_exponent():
         minus_half_squares(F[:250], F[250:]) for F in (along_texts(T, X, np.float64) for T in (every, fewer))
     )
     assert np.abs(whole - less).mean() < 0.025
+
+
+@pytest.mark.parametrize("n", [1, 100, 300])
+def test_output_is_features_times_weights_and_codes_of_points_are_not_stored(n):
+    """Whatever pieces of rows and points it is summed over: 300 rows and 5,000 points are several of both."""
+    rng = np.random.default_rng(n)
+    phi = LaplaceMap(rng.standard_normal((5000, 3)), np.array([1.0, 0.5, 0.0]))
+    X, W, stored = rng.standard_normal((n, 3)), rng.standard_normal((5000, 2)), pickle.dumps(phi)
+    np.testing.assert_allclose(phi.output(X, W), phi.features(X) @ W, rtol=1e-10, atol=1e-10)
+    assert pickle.dumps(phi) == stored
+    np.testing.assert_array_equal(pickle.loads(stored).output(X, W), phi.output(X, W))

@@ -5,6 +5,7 @@ map of a first layer has in common with them, and the ranks of inputs, which map
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, Protocol, Self, TypeAlias
 
 import numpy as np
@@ -211,6 +212,15 @@ class PointMap(KernelMap):
 
     points: Array
 
+    @cached_property
+    def point_codes(self) -> Array:
+        """Return the codes of the points, which every prediction needs; they are computed once and not stored."""
+        return self.codes(self.points, self.points.dtype)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the map without the codes of its points."""
+        return {name: value for name, value in vars(self).items() if name != "point_codes"}
+
     @property
     def n_features(self) -> int:
         """Return the number of points."""
@@ -218,18 +228,17 @@ class PointMap(KernelMap):
 
     def features(self, X: Array) -> Array:
         """Return K(x, z_m) for every row x and point z_m."""
-        dtype = self.points.dtype
-        return self.between(self.codes(X, dtype), self.codes(self.points, dtype), dtype)
+        return self.between(self.codes(X, self.points.dtype), self.point_codes, self.points.dtype)
 
     def output(self, X: Array, W: Array) -> Array:
         """Return sum_m K(x, z_m) W_m for every row x, in pieces that stay in a processor's cache."""
         dtype, W = self.points.dtype, W.astype(self.points.dtype)
-        a, b = self.codes(X, dtype), self.codes(self.points, dtype)
-        total = np.zeros((len(X), W.shape[1]))
+        a, b = self.codes(X, dtype), self.point_codes
+        total, width = np.zeros((len(X), W.shape[1])), PIECE_COLUMNS * max(1, PIECE_ROWS // max(len(X), 1))
         for row in range(0, len(a), PIECE_ROWS):
             rows = slice(row, row + PIECE_ROWS)
-            for column in range(0, len(b), PIECE_COLUMNS):
-                columns = slice(column, column + PIECE_COLUMNS)
+            for column in range(0, len(b), width):
+                columns = slice(column, column + width)
                 total[rows] += self.between(a[rows], b[columns], dtype) @ W[columns]
         return total
 
