@@ -168,7 +168,7 @@ def hidden_layers(problem: Problem, plan: Plan) -> Hidden:
 def with_hidden(fit: KernelFit, rows: Block, plan: Plan) -> tuple[tuple[Machine, ...], float]:
     """Return machines whose plain average combines kernels and hidden layers, and the share of the latter.
 
-    The share is chosen by the last of the rows that were solved on, which neither has seen: the kernels' residuals
+    The share is chosen by the last of the rows that were solved on: the kernels' residuals
     there are leave-one-out residuals, and hidden layers are trained on the first rows.
     """
     rows = rows.take(slice(0, fit.solved))

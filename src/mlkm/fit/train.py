@@ -58,7 +58,8 @@ def train(rows: Block, plan: Plan, units: Standardiser, workers: Workers | None 
 
 
 def _trained(rows: Block, plan: Plan, units: Standardiser, workers: Workers | None = None) -> Fitted:
-    """Fit with the penalty given or chosen by leave-one-out; where layer 1 is learned, that error holds it fixed."""
+    """Fit with any cross-validated penalty already chosen; where layer 1 is learned, the leave-one-out error holds it
+    fixed."""
     parts = parts_of(rows, plan) if plan.rotate else None
     problem = Problem(rows, (), parts, plan.penalty, units=units, seed=plan.seed, n_jobs=plan.n_jobs)
     if plan.descent is not None:
