@@ -63,7 +63,7 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
 
     @with_callbacks
     def _fit(self, plan: Plan, X: object, y: object, sample_weight: ArrayLike | None) -> Self:
-        """Read the rows, fit and store: all of it or nothing, as a task that callbacks are notified of."""
+        """Read the rows, fit and store the result; an error leaves the estimator as it was. Callbacks are notified."""
         begin = perf_counter()
         with self._reported(X, y, sample_weight), all_or_nothing(self):
             rows, seed = self._rows(X, y, sample_weight), root_seed(self.random_state)
@@ -178,8 +178,8 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
     def leave_one_out(self, X: ArrayLike, y: ArrayLike) -> LeftOut:
         """Return leave-one-out residuals and standard deviations at the rows of the fit.
 
-        The residuals are y - f_{-i}(x_i) = r_i / (1 - h_i), the standard deviations sigma_y(x_i) =
-        sigma / sqrt(1 - h_i), with h_i the weight of the row in its own fit.
+        The residuals are y - f_{-i}(x_i) = r_i / (1 - h_i), the standard deviations sigma_y(x_i) = sigma / sqrt(1 -
+        h_i), with h_i the leverage of the row.
 
         Features and penalty are held fixed. For a fit to transformed targets, the row is left out on the transformed
         scale, and the prediction is back-transformed. Of equal rows one copy is left out; a row whose weight is not a
@@ -236,8 +236,8 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
 
         With automatic scales, inputs are used as they are up to one range beyond the training values, and replaced by
         the nearest training value from three ranges on (`mlkm.data.preparation`). Predictions exceed the training
-        targets by at most half the range of these plus one range for every range by which inputs lie beyond theirs, and
-        never by more than two ranges.
+        targets by at most half of their range, plus one range for every range by which inputs lie beyond their training
+        values, and never by more than two ranges.
 
         With `return_std`, the standard deviation of a new y is returned as well, by the paper's estimator
         (`mlkm.solve.uncertainty`): its square is the noise variance plus the variance of f given the rows. The noise
@@ -353,8 +353,8 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
     def effects(self, X: ArrayLike, confidence_level: float = 0.95) -> Effects:
         """Return the effects of the columns at the rows of X, with confidence bands.
 
-        The effect of one column on its own is `effects.main(j)`, and what two columns do together beyond that is
-        `effects.pair(i, j)`, with columns by place or name. Each has `values`, `band` and `band_simultaneous`, which
+        The main effect of a column is `effects.main(j)`, and the interaction of two columns is `effects.pair(i, j)`,
+        with columns given by index or name. Each has `values`, `band` and `band_simultaneous`, which
         `mlkm.explain.effects` defines.
 
         Parameters
@@ -412,7 +412,7 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         return self.fitted_.explainer("explain").contributions(Z, single)
 
     def read_table(self, X: object) -> Table:
-        """Return the columns of the fit from a table, in the types that they had there.
+        """Return the columns of the fit from a table, in the types that they had in the fit.
 
         Parameters
         ----------
@@ -426,7 +426,7 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
         return self.fitted_.preparation.reader.table(self, X)
 
     def standardised(self, X: object) -> Array:
-        """Return the standardised inputs of a table like that of the fit.
+        """Return the standardised inputs of a table with the columns of the fit.
 
         Parameters
         ----------
@@ -442,7 +442,7 @@ class KernelMachine(Reporting, RegressorMixin, CallbackSupportMixin, BaseEstimat
 
 @dataclass(frozen=True)
 class MachinePredictions(Predictions):
-    """A function of rows in memory: what a regressor of this package predicts there."""
+    """A function from rows in memory to the predictions of a regressor of this package."""
 
     def __call__(self, rows: object) -> tuple[Array, ...]:
         fit: Fit = self.model.fitted_

@@ -1,4 +1,4 @@
-"""The regressors: validate, call, store."""
+"""The regressors: each checks its parameters, calls the fit and stores the result."""
 
 from collections.abc import Sequence
 from inspect import cleandoc
@@ -42,21 +42,21 @@ class RandomFeatureRidge(Incremental):
         gamma, which multiplies the frequencies (length scale 1/gamma): one number or one per input, in the units of X
         as given. "auto" learns it on standardised inputs.
     interactions : "full", int, tuple or "auto", default="auto"
-        Interaction orders of the features; see `RandomFeatures`. "auto" has order 1 and full, with amplitudes
+        Interaction orders of the features; see `RandomFeatures`. "auto" uses order 1 and full order, with amplitudes
         learned by the evidence.
     relevance : bool or "auto", default="auto"
-        Whether every input gets scales and amplitudes of its own, learned by the evidence; False uses one scale for
-        all, chosen by leave-one-out.
+        Whether every input has its own scales and amplitudes, learned by the evidence; False uses one scale for all,
+        chosen by leave-one-out.
     linear : bool or "auto", default="auto"
         Whether the model also has a linear term in the inputs.
     penalty : float or "auto", default="auto"
         lambda; "auto" chooses it by exact leave-one-out.
     categorical_features : "from_dtype", None, names, places or a mask, default="from_dtype"
         Columns that are categories though they hold numbers. Words, pandas' and polars' categories and enumerations are
-        categories by themselves; "from_dtype" and None add none.
+        always categories; "from_dtype" and None add none.
     verbose : 0, 1 or callable, default=0
-        1 shows on stderr how far a fit is; a function gets every `mlkm.Event`, from whichever thread it comes, one at a
-        time. The result does not depend on it.
+        1 shows the progress of a fit on stderr; a function is called with every `mlkm.Event`, one at a time, from any
+        thread. The result does not depend on it.
     random_state : int, RandomState or None, default=None
         Seed of the features. With a given scale they are those of `RandomFeatures` with the same seed and choices,
         whatever the rows.
@@ -129,7 +129,7 @@ class _MultiLayer(KernelMachine):
     widths : sequence of int or "auto", default="auto"
         D_1..D_L, the number of random features of each layer; `(256, 16)` is the paper's d-256-16-1. "auto" is one
         layer whose features are kernels at all training rows: smooth ones on learned directions and a rough one on
-        ranks, each input with relevances of its own.
+        ranks, each with a relevance for every input.
     kernels : str, kernel, sequence of these or "auto", default="auto"
         One kernel for all layers or one per layer: "gaussian", "matern", "laplacian", "cauchy" or an object of
         `mlkm.kernels`.
@@ -138,11 +138,11 @@ class _MultiLayer(KernelMachine):
         in the units of X as given (one number, or one per input); "auto" learns it on standardised inputs. Deeper
         layers take 1/sqrt(D_l).
     interactions : "full", int, tuple or "auto", default="auto"
-        How many inputs one feature of layer 1 sees: 1, 2, "full", or a tuple of these. "auto" has single inputs
-        and all of them together, with amplitudes learned by the evidence.
+        How many inputs one feature of layer 1 depends on: 1, 2, "full", or a tuple of these. "auto" uses features of
+        single inputs and of all inputs, with amplitudes learned by the evidence.
     relevance : bool or "auto", default="auto"
-        Whether every input gets scales and amplitudes of its own in layer 1, learned by the evidence of some
-        hundred rows; False uses one scale for all, chosen by leave-one-out.
+        Whether every input has its own scales and amplitudes in layer 1, learned by the evidence of a few hundred rows;
+        False uses one scale for all, chosen by leave-one-out.
     linear : bool or "auto", default="auto"
         Whether the last layer also sees the inputs.
     penalty : float, "auto" or "cv", default="auto"
@@ -152,22 +152,23 @@ class _MultiLayer(KernelMachine):
         None trains all layers on all rows. "rotate" is the paper's cross-fitting: one part of the rows per layer, L
         rotations, their average. With a splitter, its test folds are the parts.
     solver : solver, "auto", "ridge", "projection" or "gradient", default="auto"
-        How the weights are found: an object of `mlkm.solvers` with settings of its own, or its short name. `Ridge()` is
-        the closed form of a single layer; `VariableProjection()` trains hidden layers, the last layer exact;
-        `GradientDescent()` is the paper's descent. "auto" takes the first for one layer and the second for more.
+        How the weights are computed: an object of `mlkm.solvers`, which holds its settings, or its short name.
+        `Ridge()` is the closed form of a single layer; `VariableProjection()` trains hidden layers and solves for the
+        last layer exactly; `GradientDescent()` is the paper's descent. "auto" takes the first for one layer and the
+        second for more.
     effort : "fast", "balanced", "best" or a number of seconds, default="balanced"
-        How much time the default takes: the rows and the number of searches, the rows that are solved on, and whether
-        hidden layers are tried beside the kernels. With a number these are as large, up to those of "best", as the
-        estimate of their time (`estimate_cost`) allows, and a search that is late ends where it is; the result then
-        depends on the speed of the machine. Fits of given `widths` take as long as they take.
+        How much time the default may take. It sets the number of searches and their rows, the rows that are solved on,
+        and whether hidden layers are tried beside the kernels. A number of seconds makes these as large as the estimate
+        of their time (`estimate_cost`) allows, up to those of "best", and a search that is late stops early; the result
+        then depends on the speed of the machine. The time of fits with given `widths` is not limited.
     categorical_features : "from_dtype", None, names, places or a mask, default="from_dtype"
         Columns that are categories though they hold numbers. Words, pandas' and polars' categories and enumerations are
-        categories by themselves; "from_dtype" and None add none.
+        always categories; "from_dtype" and None add none.
     n_jobs : int or None, default=None
-        Rotations run side by side. The result does not depend on it.
+        The number of rotations that run in parallel. The result does not depend on it.
     verbose : 0, 1 or callable, default=0
-        1 shows on stderr how far a fit is; a function gets every `mlkm.Event`, from whichever thread it comes, one at a
-        time. The result does not depend on it.
+        1 shows the progress of a fit on stderr; a function is called with every `mlkm.Event`, one at a time, from any
+        thread. The result does not depend on it.
     random_state : int, RandomState or None, default=None
         Seed of features, initial weights, splits and mini-batches.
 
@@ -185,10 +186,11 @@ class _MultiLayer(KernelMachine):
         with given scales and by descent, features are held fixed, also those of trained hidden layers, which makes it
         too small if these overfit; it is exact for one layer of a given scale.
     penalty_, scales_, widths_ : float, tuple, tuple
-        What was used; scales of layer 1 are for standardised inputs.
+        The penalty, scales and numbers of features in use; scales of layer 1 are for standardised inputs.
     feature_relevance_ : array of shape (d,)
         How much each column matters, summing to 1: the mean squared gradient of the fit along each standardised input,
-        and in tables with categories or missing values the mean squared change when a row takes a column from another.
+        and in tables with categories or missing values the mean squared change of the prediction when a row takes its
+        value of a column from another row.
     """
 
     _residual = False
@@ -241,13 +243,13 @@ class _MultiLayer(KernelMachine):
         n_jobs: int | None = None,
         random_state: RandomState = None,
     ) -> Self:
-        """Return an ordinary estimator that is Algorithm 1 of the paper and nothing else.
+        """Return an estimator that is exactly Algorithm 1 of the paper.
 
         It uses features of full order at the given scales, without a linear term or relevances, and trains them by
-        gradient descent on centred targets in their own units, by rotations of subsamples; `cv=None` trains all layers
-        jointly on all rows. `penalty="cv"` chooses the penalty by five-fold cross-validation, as the paper does. What
-        the paper leaves open is set by the solver:
-        `GradientDescent(learning_rate, momentum, batch_size, max_iter, patience, steps, initial)`.
+        gradient descent on targets that are centred but not rescaled, by rotations of subsamples; `cv=None` trains all
+        layers jointly on all rows. `penalty="cv"` chooses the penalty by five-fold cross-validation, as the paper does.
+        What the paper leaves open is set by the solver: `GradientDescent(learning_rate, momentum, batch_size, max_iter,
+        patience, steps, initial)`.
 
         >>> from mlkm import MLKMRegressor
         >>> MLKMRegressor.published(widths=(32, 8), penalty=1e-3).solver
@@ -279,9 +281,9 @@ class _MultiLayer(KernelMachine):
 
     def refit(self, X: object, y: object, sample_weight: ArrayLike | None = None) -> Self:
         """Solve on other rows of the same columns with the first layer that `fit` has learned, without a search:
-        relevances, directions, ranks and the scalings of the inputs are kept; variances, noise, penalty and weights are
-        estimated from the rows given. This is several times faster than `fit`, and about as accurate if the dependence
-        of y on X has not changed.
+        relevances, directions, ranks and the scalings of the inputs are held fixed; variances, noise, penalty and
+        weights are estimated from the rows given. This is several times faster than `fit`, and about as accurate if the
+        dependence of y on X has not changed.
 
         Hidden layers of effort="best" are left out. `loo_error_` holds the kernel fixed, so that it is too small if the
         search has used the same rows.

@@ -1,10 +1,10 @@
-"""Rows that come and go, and models that meet: the closed form with its features held fixed is a matter of sums.
+"""Adding, forgetting and merging rows: with features held fixed, the closed form needs only sums over the rows.
 
     (F'WF + w lambda) c = F'WY
 
-A model keeps F'WF and F'WY, so rows are added and taken away by adding and subtracting theirs, and the models of sites
-that share no rows are merged by adding their sums. The result is the fit to all rows, to rounding. Rows are not
-taken away where rows far beyond the others have left rounding errors in the sums that are larger than those of a fit.
+A model stores F'WF and F'WY, so rows are added and removed by adding and subtracting their sums, and the models of
+sites that share no rows are merged by adding theirs. The result is the fit to all rows, up to rounding. Rows are not
+removed where extreme rows have left rounding errors in the sums that are larger than those of a fit.
 """
 
 import operator
@@ -47,15 +47,14 @@ def later_sums(block: Block[Table], model: KernelMachine, prior: Prior, shift: A
 
 
 class Incremental(KernelMachine):
-    """A regressor of one layer in closed form to which rows are added, and that forgets and merges them, its features
-    held fixed."""
+    """A regressor of one layer in closed form, which adds, forgets and merges rows with its features held fixed."""
 
     def partial_fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Add rows.
 
-        The first call is `fit`; later ones hold the features, the scalings and the penalty, and are equal to a fit to
-        all rows with these, to rounding. `loo_error_` is then computed as if all rows had the mean leverage, with the
-        features held fixed.
+        The first call is `fit`; later calls hold the features, the scalings and the penalty fixed, and give the fit to
+        all rows with these, up to rounding. `loo_error_` is then computed as if all rows had the mean leverage, with
+        the features held fixed.
 
         Parameters
         ----------
@@ -80,16 +79,16 @@ class Incremental(KernelMachine):
         return self
 
     def forget(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Take away rows that were given before, with the weights that they had. Predictions are then equal to those of
-        a fit without them, with the same features, scalings and penalty, to 1e-6 standard deviations of y.
+        """Remove rows that were given before, with the weights that they had. Predictions are then equal to those of a
+        fit without them, with the same features, scalings and penalty, to 1e-6 standard deviations of y.
 
-        Rows that, by the sums, were never given are refused, and so are rows so far beyond the others that rounding
-        errors of the remaining sums would be too large. The model then stays as it was: call `fit` without them.
+        Rows that the sums show were never given are refused, and so are rows so extreme that rounding errors of the
+        remaining sums would be too large. The model then stays as it was: call `fit` without them.
 
         Parameters
         ----------
         X : array, frame, table in files or Dask collection
-            The rows to take away.
+            The rows to remove.
         y : array (n,) or (n, k), default=None
             The targets; None where X is an opened table, which names its target and weights itself.
         sample_weight : array (n,), default=None
@@ -105,8 +104,8 @@ class Incremental(KernelMachine):
         return self
 
     def without_rows(self) -> Self:
-        """Return a copy with the same features, scalings and penalty and no rows, to which `partial_fit` adds rows
-        elsewhere, so that `mlkm.merge` can bring the models together.
+        """Return a copy with the same features, scalings and penalty and no rows, to which `partial_fit` adds the rows
+        of another site, so that `mlkm.merge` can combine the models.
 
         Returns
         -------
@@ -118,8 +117,8 @@ class Incremental(KernelMachine):
         return result
 
     def row_sums(self) -> Sums:
-        """Return the sums over the rows. They are all that must be known of the rows to add, forget and merge, and
-        nothing else of them leaves a site.
+        """Return the sums over the rows. Adding, forgetting and merging need nothing else of the rows, so that no row
+        has to leave a site.
 
         Returns
         -------
@@ -155,11 +154,10 @@ def range_of(block: Block[Table]) -> Span:
 
 
 def merge(models: Sequence[Incremental]) -> Incremental:
-    """Return one model of the rows of several, which must have the same features: it is equal to a fit to all rows, to
-    rounding.
+    """Merge models with the same features into one, which equals the fit to all of their rows up to rounding.
 
-    Features are the same where `scale` is given, with the same seed and number; else begin the others as
-    `first.without_rows()`. The penalty is that of the first.
+    Features are the same if `scale` is given and scale, seed and number of features agree; otherwise begin the others
+    as `first.without_rows()`. The penalty is that of the first.
 
     Parameters
     ----------
@@ -218,7 +216,7 @@ def _moved(first: Incremental, other: Incremental, ours: Sums, theirs: Sums) -> 
         raise ValueError(
             f"Models to be merged must have the same columns in the same order; got {names[0]} and {names[1]}."
         )
-    if same and not plain:  # what columns are was found by the rows
+    if same and not plain:  # the kinds of the columns were inferred from the rows
         same = hash_of(tables[0]) == hash_of(tables[1])
     if same:
         d = len(first.x_scaler_.mean)

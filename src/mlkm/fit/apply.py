@@ -1,6 +1,6 @@
-"""Functions of rows, row by row, over sources and collections: predictions, intervals, scores of a model.
+"""Predictions, intervals and scores of a fitted model for rows in memory, in files or on a cluster.
 
-Predictions of a table in files, written as they are made.
+Predictions of a table in files are written block by block.
 """
 
 from copy import copy
@@ -28,9 +28,9 @@ NO_WEIGHT = "All sample weights are zero, so there is no row to score; give a ro
 def new_rows(X: object, model: Any) -> Rows[Any]:
     """Return rows that a fitted model is applied to.
 
-    A model reads and checks rows in memory itself. Of a table in files only the columns of the model are read, and for
-    models of this package with unconverted cells, which they read by the types of the fit; columns that are not those
-    of the fit are refused at once.
+    A model reads and checks rows in memory itself. Only the columns of the model are read from a table in files. Models
+    of this package get unconverted cells, which they read by the types of the fit, and columns that are not those of
+    the fit are refused at once.
     """
     rows = given_rows(X)
     if rows.in_memory:
@@ -45,7 +45,7 @@ def new_rows(X: object, model: Any) -> Rows[Any]:
 
 
 def sendable(model: Any, return_std: bool = False) -> Any:
-    """Return a model as it is sent to rows: without its training rows, unless standard deviations need them."""
+    """Return a copy of a model for other processes, without its training rows unless standard deviations need them."""
     if isinstance(model, FrozenEstimator):
         return sendable(model.estimator, return_std)
     if not hasattr(model, "fitted_"):
@@ -57,7 +57,7 @@ def sendable(model: Any, return_std: bool = False) -> Any:
 
 @dataclass(frozen=True)
 class OfTables:
-    """A regressor of another library, which is given rows as arrays, or where columns have names as frames."""
+    """A regressor of another library, which is given rows as frames, or as arrays if columns have no names."""
 
     model: Any
 
@@ -86,8 +86,8 @@ def _as_pandas_reads(column: Any) -> Any:
 
 
 def names_of(model: Any) -> tuple[str, ...] | None:
-    """Return the names of the columns that a model, or that inside a band, was fitted to, or None where it knows
-    none."""
+    """Return the names of the columns that a model, or the model inside a band, was fitted to, or None if they had no
+    names."""
     inner = getattr(model, "estimator_", model)
     found = getattr(model, "feature_names_in_", getattr(inner, "feature_names_in_", None))
     return None if found is None else tuple(map(str, found))
@@ -95,7 +95,7 @@ def names_of(model: Any) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True)
 class Predictions:
-    """A function of rows: what a model predicts there, with standard deviations where asked."""
+    """A function from rows to the predictions of a model, with standard deviations if asked for."""
 
     model: Any
     return_std: bool = False
@@ -110,7 +110,7 @@ class Predictions:
 
 @dataclass(frozen=True)
 class ErrorsOf:
-    """Statistics by which a model is scored, of targets and their errors, output by output; None without weight."""
+    """A function from a block to the statistics of its targets and prediction errors, by which a model is scored."""
 
     model: Any
 
@@ -156,8 +156,9 @@ _KINDS = (".parquet", ".csv")
 def predict_table(model: Any, source: object, out: object, *, confidence_level: float | None = None) -> Path:
     """Predict every row of a table in files and write the results, in the order of the rows, to a Parquet or CSV file.
 
-    Columns are `prediction`, and for a band `lower` and `upper`; with several outputs each with its number, as in
-    `prediction_0`. The file has its name only when it is complete: what fails leaves nothing behind.
+    Columns are `prediction`, and for a band `lower` and `upper`; with several outputs, each name ends with the number
+    of the output, as in `prediction_0`. The file gets its name only when it is complete, so that a failure leaves
+    nothing behind.
 
     Parameters
     ----------

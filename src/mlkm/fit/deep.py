@@ -1,7 +1,8 @@
-"""The layers of a machine: phi_1 and the prior variances of its features, learned by the evidence or drawn at a given
-or a chosen scale; the feature maps and initial weights of hidden layers, and how these are fitted.
+"""The layers of a machine. Features of layer 1 and their prior variances are learned by the evidence, or drawn at a
+given or a chosen scale; hidden layers have feature maps and initial weights, and are trained from the one-layer fit.
 
-Hidden layers stand alone where they were asked for, or beside the kernels with the weight that held-out rows give.
+Hidden layers are the whole model where `widths` asks for them; else they are averaged with the kernels, by held-out
+rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,8 +30,8 @@ from .default import KernelFit
 
 
 def first_layer(rows: Block, plan: Plan) -> Prior:
-    """Return layer 1 as the plan asks for it. Orders between one and all inputs are drawn, with the inputs' learned
-    scales."""
+    """Return layer 1 as the plan asks for it. Features of interaction orders between 1 and d are drawn, with the
+    learned scales of the inputs."""
     d = rows.X.shape[1]
     if not plan.learned or len(rows) < plan.policy.least_rows or not rows.X.any():
         return _drawn(rows, plan, np.ones(d))
@@ -40,8 +41,8 @@ def first_layer(rows: Block, plan: Plan) -> Prior:
 
 
 def drawn_features(rows: Block, plan: Plan, D: int, relative: Array) -> tuple[FeatureMap, Array]:
-    """Draw D features at the given scale, or else at the scale with the least leave-one-out error, one for all inputs
-    times their relative ones; return them with that scale."""
+    """Draw D features at the given scale, or else at the relative scales of the inputs times the factor with the least
+    leave-one-out error; return them with the scale."""
     scale = plan.scales[0]
     if scale is None:
         scale = scale_by_leave_one_out(rows, plan, relative)
@@ -51,7 +52,7 @@ def drawn_features(rows: Block, plan: Plan, D: int, relative: Array) -> tuple[Fe
 
 def _held(phi: FeatureMap, plan: Plan) -> FeatureMap:
     """Shift the phases by the mean of the inputs, where the scale is given, so that features are functions of the
-    uncentred inputs: rows that come or go leave them alone."""
+    uncentred inputs: rows that are added or removed do not change them."""
     if plan.origin is None or plan.scales[0] is None:
         return phi
     return replace(phi, phases=np.mod(phi.phases + plan.origin @ phi.frequencies, 2 * np.pi))
@@ -67,8 +68,8 @@ def _drawn(rows: Block, plan: Plan, relative: Array) -> Prior:
 
 
 def scale_of(first: Prior) -> Array:
-    """Return the scales of the first layer's inputs, which are those of its kernels, or root mean square frequencies
-    over the features that see them."""
+    """Return the scale of every input in layer 1: that of its kernels, or the root mean square frequency of the
+    features that depend on it."""
     for part in first.parts:
         if (scales := part.scales()) is not None:
             return scales
@@ -109,7 +110,7 @@ def starts_near(one_layer: Machine, maps: Sequence[Any], X: Array, n_runs: int, 
     shapes = layer_shapes(maps, fitted.shape[1], plan.residual, skip=True, linear=plan.linear, n_inputs=X.shape[1])
 
     def drawn(rng: np.random.Generator) -> Layers:
-        """Return random weights, of which the first hidden output is the one-layer fit."""
+        """Return random weights with which the first hidden output is the one-layer fit."""
         layers = tuple(
             (rng.standard_normal(first) / np.sqrt(first[0]), *map(np.zeros, others)) for first, *others in shapes
         )
@@ -126,14 +127,14 @@ def starts_near(one_layer: Machine, maps: Sequence[Any], X: Array, n_runs: int, 
 def _starts(
     maps: Sequence[Any], n_runs: int, plan: Plan, drawn: Callable[[np.random.Generator], Layers], skip: bool = False
 ) -> tuple[Machine, ...]:
-    """Return one machine per rotation, each with weights from a stream of its own."""
+    """Return one machine per rotation, each with weights from its own random stream."""
     streams = (generator(plan.seed, Purpose.WEIGHTS, run) for run in range(n_runs))
     return tuple(Machine(tuple(maps), drawn(rng), plan.residual, skip, plan.linear) for rng in streams)
 
 
 @dataclass(frozen=True)
 class Hidden:
-    """Trained hidden layers, phi_1, the fit of one layer, and whether rows held out say that more of them pay."""
+    """Trained hidden layers, phi_1, the fit of one layer, and whether held-out rows favour the hidden layers."""
 
     solution: Solution
     prior: Prior
@@ -142,8 +143,8 @@ class Hidden:
 
 
 def deep(problem: Problem, plan: Plan) -> tuple[Solution, Prior]:
-    """Train hidden layers from the one-layer solution; without parts, they are used only where they pay on held-out
-    rows."""
+    """Train hidden layers from the one-layer solution; without parts, use them only if they predict held-out rows
+    better."""
     found = hidden_layers(problem, plan)
     solution, prior, fit = found.solution, found.prior, found.one_layer
     if not found.pays:
@@ -153,7 +154,7 @@ def deep(problem: Problem, plan: Plan) -> tuple[Solution, Prior]:
 
 
 def hidden_layers(problem: Problem, plan: Plan) -> Hidden:
-    """Train hidden layers from the one-layer solution, and decide whether they pay."""
+    """Train hidden layers from the one-layer solution, and decide by held-out rows whether to use them."""
     rows, prior = problem.rows, first_layer(problem.rows, plan)
     fit = ridge_on(with_enough_digits(prior, len(rows)), rows, problem.penalty)
     alone = prior.machine(fit.coefficients, fit.intercept)
@@ -165,10 +166,10 @@ def hidden_layers(problem: Problem, plan: Plan) -> Hidden:
 
 
 def with_hidden(fit: KernelFit, rows: Block, plan: Plan) -> tuple[tuple[Machine, ...], float]:
-    """Return machines whose plain average is the kernels beside hidden layers, and the share of these.
+    """Return machines whose plain average combines kernels and hidden layers, and the share of the latter.
 
-    It is chosen by the last of the rows solved on: the kernels' predictions there are those of a fit to others, and
-    hidden layers are trained on the first ones.
+    The share is chosen by the last of the rows that were solved on: the kernels' residuals
+    there are leave-one-out residuals, and hidden layers are trained on the first rows.
     """
     rows = rows.take(slice(0, fit.solved))
     m = min(len(fit.loo_residuals), len(rows) // 3)
@@ -198,8 +199,8 @@ def _trained(rows: Block, plan: Plan) -> Machine:
 
 
 def _pays(solution: Solution, prior: Prior, penalty: float, rows: Block, plan: Plan) -> bool:
-    """Return whether hidden layers do better than one on the rows held out from their training, by more than their
-    choice by these rows explains."""
+    """Return whether hidden layers have a smaller error than one layer on held-out rows, by more than selection on
+    these rows explains."""
     some = rows.take(slice(0, min(len(rows), getattr(plan.solver, "max_rows", len(rows)))))
     if len(some) < 2 or not np.isfinite(plan.policy.worth_depth):
         return True
@@ -213,8 +214,8 @@ def _pays(solution: Solution, prior: Prior, penalty: float, rows: Block, plan: P
 
 
 def with_one_layer(machine: Machine, alone: Machine) -> Machine:
-    """Return the deep machine whose last layer is the one-layer fit, on phi_1 and x, and takes nothing from the hidden
-    layers."""
+    """Return the deep machine whose last layer is the one-layer fit, on phi_1 and x, and gives hidden layers no
+    weight."""
     W = alone.layers[0][0]
     above = np.zeros((len(machine.layers[-1][0]) - len(W), W.shape[1]))
     return with_last(machine, np.vstack([above, W]))

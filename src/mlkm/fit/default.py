@@ -1,8 +1,8 @@
-"""The default's fit: a sum of kernels on all rows, for the targets as they are and, where these are skewed, for targets
-on a scale where they are not. With few rows ridge and the mean stand beside it. All are weighed by predictions of rows
-that they have not seen.
+"""The default's fit: a sum of kernels on all rows, for the raw targets and, where these are skewed, also for
+transformed targets. With few rows it is stacked with ridge regression and the mean. The weights of the stack minimise
+the error at rows that its members have not seen.
 
-Every member but the one on another scale is linear in y given its features, and so is their sum: a machine of one
+Every member but that for transformed targets is linear in y given its features, and so is their sum: a machine of one
 layer.
 """
 
@@ -33,10 +33,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class KernelFit:
-    """Machines whose plain average is the fit, the kernel with the noise variance of its solve, the error of rows left
-    out for every output, how many rows were solved on, leave-one-out residuals at the last of them (m, k), the shares
-    of kernel, ridge and mean, the penalty of ridge, the kernel for targets on another scale, where there is one, and
-    the rows that all these choices have seen."""
+    """Machines whose plain average is the fit, the kernel and the noise variance of its solve, the leave-one-out error
+    of every output, the number of rows solved on, the leave-one-out residuals at the last of these (m, k), the shares
+    of kernel, ridge and mean, the penalty of the ridge, the kernel for transformed targets, if there is one, and the
+    rows that all these choices have seen."""
 
     machines: tuple[Machine, ...]
     kernel: SumKernel
@@ -53,7 +53,7 @@ class KernelFit:
 def fit_kernel(
     rows: Block, plan: Plan, found: LearnedKernel | None = None, workers: Workers | None = None
 ) -> KernelFit:
-    """Learn the kernels, unless they were found before, solve on all rows, and give each part its share."""
+    """Learn the kernels, unless they are given, solve on all rows, and choose the share of each member."""
     if len(rows) < plan.policy.least_rows or not rows.X.any():
         return _only_mean(rows)
     if len(rows) > plan.policy.stack_rows:
@@ -63,8 +63,8 @@ def fit_kernel(
 
 
 def _kernels(rows: Block, plan: Plan, found: LearnedKernel | None, workers: Workers | None = None) -> KernelFit:
-    """Fit kernels for the targets as they are and, where these are far from normal, for targets on another scale, with
-    shares by the last rows."""
+    """Fit kernels for the raw targets and, where these are far from normal, for transformed targets, with shares chosen
+    by the last rows."""
     found = search_kernels(rows, plan) if found is None else found
     target_transform = _target_transform(rows, plan.policy)
     several = [rows] if target_transform is None else [rows, replace(rows, Y=target_transform.forward(rows.Y))]
@@ -85,7 +85,7 @@ def _each(work: Sequence[Callable[[], T]]) -> list[T]:
 
 
 def _with_transform(learned: LearnedKernel, rows: Block, plan: Plan) -> LearnedKernel:
-    """Note that all rows have decided on a transform of the targets, where one is fitted."""
+    """Record that the transform of the targets, where one is fitted, depends on all rows."""
     if len(rows) < plan.policy.least_transformed:
         return learned
     return replace(learned, seen=learned.seen.by("transform", 0, len(rows)))
@@ -94,8 +94,8 @@ def _with_transform(learned: LearnedKernel, rows: Block, plan: Plan) -> LearnedK
 def _on_both_scales(
     fits: Sequence[KernelFit], targets: Sequence[Block], target_transform: TargetTransform, plan: Plan
 ) -> KernelFit:
-    """Combine the fits on both scales by leave-one-out predictions of the last rows; `targets` are the rows with their
-    targets on either scale."""
+    """Stack the fits to raw and to transformed targets by leave-one-out predictions of the last rows; `targets` are the
+    rows with the targets of each fit."""
     (raw, other), (rows, there) = fits, targets
     m = min(len(raw.loo_residuals), len(other.loo_residuals))
     last, on_other = rows.take(slice(len(rows) - m, None)), there.Y[-m:] - other.loo_residuals[-m:]
@@ -103,7 +103,7 @@ def _on_both_scales(
     predictions = np.stack([last.Y - raw.loo_residuals[-m:], back_transform.mean(on_other)])
     rng = generator(plan.seed, Purpose.STACK)
     shares = shared_weights(predictions, last.Y, last.weights, rng, plan.policy.bootstraps)
-    raw = replace(raw, seen=raw.seen.joined(other.seen).by("shares", 0, len(rows)))  # each residual is of all rows
+    raw = replace(raw, seen=raw.seen.joined(other.seen).by("shares", 0, len(rows)))  # residuals depend on all rows
     if shares[1] < plan.policy.least_share:
         return raw
     loo_residuals = last.Y - np.tensordot(shares, predictions, axes=1)
@@ -125,8 +125,7 @@ def _last_error(rows: Block, loo_residuals: Array) -> Array:
 
 
 def _target_transform(rows: Block, policy: Policy) -> TargetTransform | None:
-    """Return a transform to a scale on which targets are nearly normal, or None where that is nearly linear or rows are
-    too few."""
+    """Return a transform that makes the targets nearly normal, or None if it is nearly linear or rows are too few."""
     if len(rows) < policy.least_transformed:
         return None
     target_transform = fit_target_transform(rows.Y, rows.weights)
@@ -157,8 +156,8 @@ def _only_mean(rows: Block) -> KernelFit:
 
 def _linear(rows: Block, plan: Plan) -> tuple[Machine, float]:
     """Fit ridge to the inputs that are numbers, and return it with its penalty, chosen by leave-one-out; without a
-    linear term return the mean. On coordinates of texts it would tell levels apart by directions that say nothing of a
-    new level."""
+    linear term return the mean. Slopes of the coordinates of texts would separate the training levels without carrying
+    over to new ones."""
     mean, seen = _mean(rows)[1], rows.inputs.numbers
     if not plan.linear or not seen.any():
         return mean, 0.0
@@ -209,7 +208,7 @@ def _stacked(rows: Block, plan: Plan, fit: KernelFit, held: tuple[IntArray, Arra
     kernels, line, mean = (float(share) for share in shares)
     k, transformed, raw = len(fit.machines), fit.transformed, kernels * fit.shares[0]
     own, *other = averaged(fit.machines, [kernels / k] * k)  # those of the kernels, with their share
-    if transformed is not None and kernels * transformed.share < plan.policy.least_share:  # goes to the mean
+    if transformed is not None and kernels * transformed.share < plan.policy.least_share:  # its share goes to the mean
         mean, k, other, own = mean + kernels * transformed.share, 1, [], averaged((own,), [1 / k])[0]
     own = _combined(own, linear, _mean(rows)[1], (k * line, k * mean))
     transformed = None if not other or transformed is None else replace(transformed, share=kernels * transformed.share)
@@ -220,18 +219,18 @@ def _stacked(rows: Block, plan: Plan, fit: KernelFit, held: tuple[IntArray, Arra
 
 
 def _fifths(n: int, plan: Plan) -> list[IntArray]:
-    """Return rows held out: all five fifths in turn, two of them where there are more rows, or one; single rows of a
-    few."""
+    """Return the held-out folds: five fifths of few rows, two fifths of more, one of many; single rows of fewer than
+    five."""
     parts, (all_five, two) = [np.arange(k, n, min(5, n)) for k in range(min(5, n))], plan.policy.fifths
     return parts if n <= all_five else parts[:2] if n <= two else parts[:1]
 
 
 def _combined(kernel: Machine, linear: Machine, mean: Machine, shares: tuple[float, float]) -> Machine:
-    """Return one machine, in which the linear member joins the linear term of the first, and the mean its intercept."""
+    """Return one machine, with the ridge added to the linear term of the kernels and the mean to their intercept."""
     (W,), (V,), (U,) = kernel.layers[0], linear.layers[0], mean.layers[0]
     d, total = len(V) - 1, W.copy()
     if not kernel.linear:
         total = np.vstack([total[:-1], np.zeros((d, W.shape[1])), total[-1:]])
     total[-1 - d : -1] += shares[0] * V[:-1]
     total[-1] += shares[0] * V[-1] + shares[1] * U[-1]
-    return replace(kernel, layers=((total,),), linear=True)  # all zero where there is to be no linear term
+    return replace(kernel, layers=((total,),), linear=True)  # slopes are zero without a linear term

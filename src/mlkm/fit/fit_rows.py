@@ -21,7 +21,7 @@ from .train import train
 
 
 def fit_rows(rows: Rows[Table], plan: Plan, categorical: Sequence[bool], seed: int, begin: float) -> Fit:
-    """Fit what the plan asks for.
+    """Fit the model that the plan describes.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def fit_rows(rows: Rows[Table], plan: Plan, categorical: Sequence[bool], seed: i
 
 @contextmanager
 def _timed(plan: Plan, begin: float, n: int, d: int, *, in_memory: bool) -> Iterator[None]:
-    """Report the cost of the fit inside, where that is long and can be estimated, and end the fit by its deadline."""
+    """Announce the cost of the enclosed fit, where it is long and can be estimated, and set the deadline of the fit."""
     if plan.closed_form:
         announce(lambda: plan.cost(n, d, in_memory=in_memory).announcement)
     with ending(plan.deadline(begin, n, d, in_memory=in_memory)):
@@ -61,7 +61,7 @@ def _fit_in_memory(
     """Fit to all rows in memory."""
     block = given.gathered(inputs.unscaled)
     rows, preparation = in_memory(block, plan.folds(block.X, preparation.shaped(block.Y)), preparation)
-    del block  # frees the inputs in their units
+    del block  # frees the inputs that are not standardised
     plan = plan.at(rows.X.shape[1], preparation.x_scaler, seed=seed)
     D = max(plan.widths or (0,))
     needed = MATRICES_HELD * 8.0 * D * min(len(rows), max(D, EXACT_ROWS))
@@ -73,7 +73,7 @@ def _fit_in_memory(
 def _fit_in_blocks(
     given: Rows[Table], found: Scan, inputs: TrainingInputs, preparation: Preparation, plan: Plan, seed: int
 ) -> Fit:
-    """Fit what needs rows together to a sample, then sum up or descend over all of them."""
+    """Fit what needs rows together to a sample, then the rest to all rows, by sums or by descent."""
     salt = int(generator(seed, Purpose.PARTS).integers(2**62))
     standardised = Standardised(preparation, inputs, found.n / found.weight, plan.n_parts or 0, salt)
     training = in_blocks(given, found, standardised, keep=given.in_memory)
@@ -87,7 +87,7 @@ def _fit_in_blocks(
 
 
 def _warn_dropped(preparation: Preparation) -> None:
-    """Name the inputs that are ignored because their variation is lost in rounding."""
+    """Warn of inputs that are ignored because their variation is lost in rounding."""
     reader = preparation.reader
     names = reader.names or range(len(reader.columns))
     dropped = [names[j] for j in np.unique(preparation.kinds.owners[preparation.x_scaler.rounded])]

@@ -3,11 +3,11 @@
 All that a model knows after `fit` is one `Fit`. Its methods take standardised inputs (`Preparation.inputs`) and return
 numbers in the units of y.
 
-Where one layer is solved in closed form, rows come and go with the features held fixed, by their sums:
+Where one layer is solved in closed form, rows are added and removed by their sums, with the features held fixed:
 
     (F'WF + w lambda) c = F'WY
 
-Rows are added and taken away by adding and subtracting their sums, and the result is the fit to all rows, to rounding.
+The sums of rows are added or subtracted, and the result is the fit to all rows that remain, up to rounding.
 """
 
 from dataclasses import dataclass, field, replace
@@ -60,7 +60,7 @@ class Fit(StoredFields):
     relevance : how much each column matters, summing to one
     weight : the sum of the weights of all rows
     learned : whether the scales of layer 1 were learned
-    seen : the rows that any choice has seen
+    seen : the rows that each kind of choice has seen
     kept_layer : the learned first layer that `refit` was given, where this fit is its result
     """
 
@@ -81,7 +81,7 @@ class Fit(StoredFields):
 
     @classmethod
     def of(cls, fitted: Fitted, plan: Plan, preparation: Preparation, weight: float, n_rows: int) -> Self:
-        """Return what was trained as a fit, with a warning where it predicts no better than the mean."""
+        """Return the fit of a trained solution, with a warning if it predicts no better than the mean."""
         solution, reader = fitted.solution, preparation.reader
         relevance: Array = np.bincount(  # type: ignore[assignment]
             preparation.kinds.owners, fitted.relevance, minlength=len(reader.columns)
@@ -100,15 +100,15 @@ class Fit(StoredFields):
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> "Fit":
-        """Return the fit of such a record; values that no fit has are refused."""
+        """Return the fit of such a record; invalid values are refused."""
         fit: Fit = from_record("fit", values)
         return fit
 
-    # --- what is known of the table
+    # --- columns and targets
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Return what the columns of the table of the fit are."""
+        """Return the columns of the training table with their kinds."""
         return self.preparation.reader.columns
 
     @property
@@ -158,7 +158,7 @@ class Fit(StoredFields):
         return self.uncertainty is not None and self.uncertainty.has_left_out
 
     def check_closed_form(self, what: str) -> None:
-        """Refuse to leave rows out where that has no closed form, by an error that names what was asked for."""
+        """Raise an error that names what was asked for, if leaving rows out has no closed form."""
         fit = self.known(what)
         if fit.rows is not None and fit.training_rows is None:
             raise ValueError(f"{what} {_SAVED_WITHOUT}")
@@ -195,7 +195,7 @@ class Fit(StoredFields):
 
     @property
     def n_rows(self) -> int:
-        """Return the number of training rows; of rows that the fit does not have, the sum of their weights."""
+        """Return the number of training rows, or the sum of their weights if the rows are not stored."""
         rows = self.training_rows
         return round(float(self.weight if rows is None else rows.copies.sum()))
 
@@ -210,7 +210,7 @@ class Fit(StoredFields):
         return rows
 
     def explainer(self, what: str) -> Explainer:
-        """Return effects and contributions of the columns, or raise an error that names `what`."""
+        """Return what computes effects and contributions of the columns, or raise an error that names `what`."""
         self.background(what)
         return self._explainer
 
@@ -220,11 +220,11 @@ class Fit(StoredFields):
         return Explainer(self.preparation, self.machines, uncertainty, self.names, rows)
 
     def without_rows(self) -> "Fit":
-        """Return what a model saved without rows has: standard deviations only where they need no rows."""
+        """Return the fit of a model saved without rows: it has standard deviations only where they need no rows."""
         return replace(self, uncertainty=None if self.uncertainty is None else self.uncertainty.without_rows())
 
     def to_send(self, with_std: bool) -> "Fit":
-        """Return the fit as it is sent to rows: without its training rows, unless standard deviations need them."""
+        """Return a copy for other processes, without the training rows unless standard deviations need them."""
         return replace(self, uncertainty=self.uncertainty.to_send() if with_std and self.uncertainty else None)
 
     # --- other rows
@@ -241,7 +241,7 @@ class Fit(StoredFields):
         return replace(again, kept_layer=first)  # the result of several refits depends on the last rows alone
 
     def first_layer(self) -> LearnedKernel | Prior:
-        """Return what the fit has learned: the kernel, or the features that stand for it."""
+        """Return the learned first layer: the kernel, or the features that approximate it."""
         if self.kept_layer is not None:
             return self.kept_layer
         learned = None if self.uncertainty is None else self.uncertainty.learned
@@ -278,7 +278,7 @@ class Fit(StoredFields):
         return self.with_sums(total, wider(self.span, span))
 
     def minus(self, sums: Sums) -> "Fit":
-        """Return the fit without rows that it has, given by their sums."""
+        """Return the fit without a part of its rows, given by their sums."""
         ours = self.sums("forget")
         if sums.n >= ours.n or sums.weight > ours.weight * (1 - 1e-9):
             raise ValueError(
@@ -320,8 +320,7 @@ class Fit(StoredFields):
         return self.with_sums(replace(self.sums(what).times(0.0), n=0.0))
 
     def measured_for(self, span: Span, what: str) -> "Fit":
-        """Return the fit with targets in larger units, if those of the span are so far out that squares would
-        overflow."""
+        """Return the fit with targets in larger units, if the span is so wide that squares would overflow."""
         units, sums = self.y_scaler, self.sums(what)
         reach = np.abs(np.stack(span) / 4 - units.mean / 4).max(axis=0)
         far = reach / FURTHEST_TARGET > units.sd
@@ -333,7 +332,7 @@ class Fit(StoredFields):
 
 
 def wider(a: Span, b: Span) -> Span:
-    """Return the range that holds both."""
+    """Return the range that contains both."""
     return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
 
 
@@ -351,7 +350,7 @@ def error_in_units(loo_error: Array, units: Standardiser) -> float:
 
 
 def _warn_useless(n: int, loo_error: Array, error: float, units: Standardiser, policy: Policy) -> None:
-    """Warn where rows left out are predicted no better than by the mean, on average over outputs that vary."""
+    """Warn if leave-one-out predictions are no better than the mean, on average over outputs that vary."""
     varies = loo_error > 0
     enough, most = policy.useless
     if n >= enough and varies.any() and loo_error[varies].mean() >= most:

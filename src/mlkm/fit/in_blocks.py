@@ -1,5 +1,5 @@
-"""Fits on rows that are seen a block at a time. What looks at rows together, layer 1 and hidden layers by variable
-projection, sees a sample; descent and everything in closed form see all rows."""
+"""Fits to rows that are read a block at a time. Layer 1 and hidden layers by variable projection need rows together,
+and are fitted to a sample; descent and everything in closed form use all rows."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -36,7 +36,7 @@ def features_summed(plan: Plan, d: int, n_rows: int) -> int:
 
 
 def train_in_blocks(training: Training, plan: Plan, units: Standardiser) -> Fitted:
-    """Fit to all rows; `units` are those of the outputs. With parts, blocks say which part a row belongs to."""
+    """Fit to all rows; `units` are those of the outputs. Where rows are split, blocks hold the part of every row."""
     if plan.penalties:
         plan = plan.with_penalty(penalty_by_folds(training.sample, plan, units))
     if plan.descent is not None:
@@ -103,7 +103,7 @@ def _fitted(
     layers: Sequence[Prior | LastInputs], sums: Sequence[Sums], prior: Prior | None = None, error: Array | None = None,
 ) -> Fitted:  # fmt: skip
     """Return the fit with what the last layer of every machine sees, its sums over all rows, and the mean squared error
-    of their average on all rows, where the sums do not tell it."""
+    of their average on all rows, where the sums do not give it."""
     if error is None and len(layers) > 1:
         error = mean_errors(solution.machines, [], training.rows)[0]
     uncertainty = RidgeUncertainty(

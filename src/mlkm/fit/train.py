@@ -43,8 +43,8 @@ class Fitted:
 
 def train(rows: Block, plan: Plan, units: Standardiser, workers: Workers | None = None) -> Fitted:
     """Fit MLKM or RKM to standardised rows; `units` are those of the outputs. Where layer 1 is learned and rows are
-    few, the error is that on held-out rows that neither the search nor the fit has used, as others are optimistic. The
-    workers of a cluster, where the rows came from one, compute products with large kernel matrices."""
+    few, the error is that on held-out rows that neither the search nor the fit has used, since other estimates are
+    optimistic. The workers of a cluster, where the rows came from one, compute products with large kernel matrices."""
     if plan.penalties:
         plan = plan.with_penalty(penalty_by_folds(rows, plan, units))
     fitted = _trained(rows, plan, units, workers)
@@ -58,7 +58,8 @@ def train(rows: Block, plan: Plan, units: Standardiser, workers: Workers | None 
 
 
 def _trained(rows: Block, plan: Plan, units: Standardiser, workers: Workers | None = None) -> Fitted:
-    """Fit with every choice made but layer 1; where that is learned, the leave-one-out error holds it fixed."""
+    """Fit with any cross-validated penalty already chosen; where layer 1 is learned, the leave-one-out error holds it
+    fixed."""
     parts = parts_of(rows, plan) if plan.rotate else None
     problem = Problem(rows, (), parts, plan.penalty, units=units, seed=plan.seed, n_jobs=plan.n_jobs)
     if plan.descent is not None:
@@ -73,8 +74,8 @@ def _trained(rows: Block, plan: Plan, units: Standardiser, workers: Workers | No
 
 
 def by_kernels(given: Block, plan: Plan, found: LearnedKernel | None = None, workers: Workers | None = None) -> Fitted:
-    """Fit the default: kernels on as many of the rows as they are solved on, and with most effort hidden layers beside
-    them."""
+    """Fit the default: kernels on as many rows as the policy allows, and with the largest efforts hidden layers as
+    well."""
     rows = given.take(slice(0, plan.policy.kernel_rows[1]))
     fit = fit_kernel(rows, plan, found, workers)
     machines, error = fit.machines, fit.loo_error
@@ -99,10 +100,9 @@ def _less(fit: KernelFit, factor: float) -> KernelFit:
 
 
 def train_again(rows: Block, plan: Plan, first: LearnedKernel | Prior) -> Fitted:
-    """Return the fit to other rows with the first layer of an earlier one: kernels where these rows are few enough to
-    solve them on, else features that stand for them. Variances, noise and penalty are chosen anew; there is no
-    search."""
-    once = replace(plan, policy=replace(plan.policy, draws=1, hidden_rows=0))  # variances begin at what they were
+    """Return the fit to other rows with the first layer of an earlier one: kernels if the rows are few enough to solve
+    on, else features that approximate them. Variances, noise and penalty are estimated again; there is no search."""
+    once = replace(plan, policy=replace(plan.policy, draws=1, hidden_rows=0))  # variances start at the earlier ones
     if isinstance(first, LearnedKernel):
         if len(rows) <= once.policy.kernel_rows[0]:
             return by_kernels(rows, once, first)
@@ -171,7 +171,7 @@ def parts_of(rows: Block, plan: Plan) -> tuple[IntArray, ...]:
 
 def relevance_of(machines: Sequence[Machine], rows: Block, most: int = RULES.relevance_rows[1]) -> Array:
     """Return the mean squared gradient of the average fit along each standardised input, as shares of 1; inputs that do
-    not vary have none."""
+    not vary have relevance 0."""
     X, total = rows.X[:most], np.zeros(rows.X.shape[1])  # rows are in an order unrelated to their values
     for output in range(rows.Y.shape[1]):
         gradient = np.mean([input_gradient(machine, X, output) for machine in machines], axis=0)
@@ -180,8 +180,8 @@ def relevance_of(machines: Sequence[Machine], rows: Block, most: int = RULES.rel
 
 
 def relevance_of_kernels(machines: Sequence[Machine], rows: Block) -> Array:
-    """Return the relevances of `relevance_of` for kernels on ranks. Ranks of close values are steep, and a gradient
-    there would say nothing about the fit, so it is taken with coarser steps."""
+    """Return the relevances of `relevance_of` for kernels on ranks. The rank transform is steep between close values,
+    where its gradient says little about the fit, so a coarser transform is used."""
     coarser = []
     for machine in machines:
         maps = tuple((None if ranks is None else ranks.coarser(), phi) for ranks, phi in machine.maps[0].parts)

@@ -16,10 +16,10 @@ rows are needed to tell it from the noise, and the evidence is the mean of the e
 itself, since one of all their rows would take n^3. Its kernels stand beside the first ones, with variances by
 leave-one-out of the targets; where nothing is left to learn they get next to none.
 
-Of many inputs those are selected that tell something of y, alone or together with another. y is compared with a few
-cosines of every input's ranks, and what a ridge on all of these leaves of y with the products of cosines of every pair:
-an input may act through its partner alone (x_3 of Example 2 does). Where an input tells nothing, the scores are
-chi-squared, and the probability of one as large is known.
+Of many inputs those associated with y, alone or together with another, are selected. The scores are squared
+correlations of y with a few cosines of every input's ranks, and of the residuals of a ridge on all of these with the
+products of cosines of every pair: an input may act in an interaction alone (x_3 of Example 2 does). Without association
+the scores are chi-squared, which gives p-values.
 """
 
 from dataclasses import dataclass, field, replace
@@ -76,11 +76,11 @@ def winsorised(Y: Array, spread: float) -> Array:
 
 
 def select_inputs(rows: Block, ranks: RankTransform, plan: Plan) -> tuple[IntArray, Parameters]:
-    """Return the inputs that go on, and the parameters of a first climb from which the first search goes on.
+    """Return the selected inputs, and the parameters of a first climb from which the first search starts.
 
-    All of a few inputs go on. Of many those that tell something of y; then the less relevant half leaves, again and
-    again, until they are few and rows that the climb has not seen are predicted clearly worse. The largest set that is
-    not clearly worse than the best of them stays, and those come back that tell something of what it leaves there.
+    A few inputs are all selected. Of many, those associated with y are taken first. The less relevant half is then
+    dropped repeatedly, until few inputs are left and rows that the climb has not seen are predicted clearly worse. The
+    largest set that is not clearly worse than the best is selected, and inputs associated with its residuals are added.
     """
     policy, m = plan.policy, plan.policy.first_joint_rows
     inputs = telling_inputs(rows, policy)
@@ -107,7 +107,7 @@ def select_inputs(rows: Block, ranks: RankTransform, plan: Plan) -> tuple[IntArr
 def _with_second_look(
     inputs: IntArray, p: Parameters, seen: SearchRows, every: IntArray, plan: Plan
 ) -> tuple[IntArray, Parameters]:
-    """Add inputs that tell something of what a fit to half of the rows leaves of the others, unless these are then
+    """Add inputs associated with the residuals that a fit to half of the rows has at the others, unless these are then
     predicted clearly worse."""
     policy, m = plan.policy, plan.policy.first_joint_rows
     half = (len(seen.Y) + m) // 2
@@ -126,7 +126,7 @@ def _with_second_look(
 
 
 def _residuals(p: Parameters, known: SearchRows, others: SearchRows, inputs: IntArray, policy: Policy) -> Array:
-    """Return what the fit to known rows leaves of others."""
+    """Return the residuals that the fit to known rows has at others."""
     return others.Y - predicted(p, known.with_inputs(inputs), others.with_inputs(inputs), policy.terms)
 
 
@@ -153,14 +153,14 @@ def first_climb(rows: SearchRows, plan: Plan) -> Parameters:
 
 def few(inputs: Inputs, policy: Policy) -> int:
     """Return the number of inputs up to which all are kept: of a table with categories or missing values as many as a
-    search can carry on all of its rows, since somebody put its columns there, and levels of a few rows tell little by
-    themselves."""
+    search can carry on all of its rows, since its columns were chosen by somebody, and levels of a few rows have little
+    power alone."""
     return policy.none_dropped if inputs.plain else max(policy.none_dropped, policy.gaps // policy.joint_rows**2)
 
 
 def telling_inputs(rows: Block, policy: Policy) -> IntArray:
-    """Return all of a few inputs; of many those whose scores are hardly chance, and no fewer than `few`. Texts are not
-    looked at."""
+    """Return all of a few inputs; of many those with small p-values, and no fewer than `few`. Texts are not
+    screened."""
     every, fewest = np.flatnonzero(~rows.inputs.texts), few(rows.inputs, policy)
     if len(every) <= fewest:
         return every
@@ -178,9 +178,9 @@ def telling_inputs(rows: Block, policy: Policy) -> IntArray:
 
 
 def still_telling(rest: SearchRows, left: Array, every: IntArray, leaders: IntArray, policy: Policy) -> IntArray:
-    """Return those of the inputs `every` that tell something of what a fit has left of y, in pairs, or in pairs
-    together with a leader: in pumadyn32nm a few inputs act through the product of two others only. p-values are
-    Bonferroni's, over all inputs and tests."""
+    """Return those of the inputs `every` that are associated with the residuals of a fit, in pairs, or in pairs
+    together with a leader: in pumadyn32nm a few inputs act only through products with two others. p-values are
+    corrected by Bonferroni's method for all inputs and tests."""
     weights, (n_waves, n_paired) = rest.weights, policy.screening_waves
     waves = _waves(as_numbers(rest.X, left, weights, rest.levels), n_waves)
     first, _ = _looked_at([wave[:, every] for wave in waves], left, weights, policy)
@@ -300,7 +300,7 @@ def _samples(rows: Block, inputs: IntArray, policy: Policy) -> list[slice]:
 
 
 def _in_turn(samples: list[SearchRows], begin: Parameters | None, inputs: IntArray, plan: Plan) -> list[Parameters]:
-    """Search on one sample after the other as long as there is time; the one that has begun is made in any case."""
+    """Search on one sample after the other as long as there is time; a search with a starting point is always made."""
     learned: list[Parameters] = []
     for sample in samples:
         if begin is None and search_is_late():
@@ -369,7 +369,7 @@ def with_residual_search(learned: LearnedKernel, rows: Block, share: float, plan
 
 
 def _cross_residuals(learned: LearnedKernel, rows: Block) -> Array:
-    """Return what the fit to either half of the rows leaves of the other one."""
+    """Return the residuals that the fit to either half of the rows has at the other half."""
     half, residuals = len(rows) // 2, []
     halves = rows.take(slice(0, half)), rows.take(slice(half, None))
     for left_out, known in (halves, halves[::-1]):

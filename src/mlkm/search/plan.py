@@ -58,13 +58,13 @@ class Plan:
     interactions : int, "full" or a tuple of these
         Interaction orders of layer 1.
     slopes : tuple of float
-        What the prior standard deviation of a linear term may be where it is not learned; empty without that term.
+        Candidates of the prior standard deviation of a linear term, where it is not learned; empty without that term.
     penalty : float or None
         None where it is chosen, by leave-one-out or, where there are `penalties`, by cross-validation over these.
     penalties : tuple of float
         Candidates of five-fold cross-validation, where that was asked for.
     solver : Solver
-        How the weights are found.
+        How the weights are computed.
     cv : None, "rotate", int, splitter or iterable of splits
         How rows are split for cross-fitting; None does not split them.
     effort : str, float or None
@@ -88,7 +88,8 @@ class Plan:
     orders : tuple of int
         Interaction orders of layer 1 as numbers of inputs.
     origin : array or None
-        The origin of the inputs in standardised units, where features of a given scale are held at it.
+        The origin of the inputs in standardised units, where features of a given scale are functions of uncentred
+        inputs.
     n_rows : int or None
         The number of all rows, where a fit sees a sample of them.
     """
@@ -175,7 +176,7 @@ class Plan:
         )
 
     def sized(self, n: int, d: int, *, in_memory: bool = True) -> "Plan":
-        """Return the plan with the sizes of its effort, or where that is a time, with those that it allows for n rows
+        """Return the plan with the sizes of its effort, or if that is a time, with the sizes that it allows for n rows
         of d columns."""
         if self.seconds is None:
             return self._with(with_effort(self.policy, self.effort))
@@ -196,7 +197,7 @@ class Plan:
             The number of inputs.
         units : Standardiser, optional
             The means and standard deviations by which inputs are standardised, 0 and 1 by default: given scales of
-            layer 1 are in the units of X. In closed form features of a given scale are held at the inputs' origin.
+            layer 1 are in the units of X. In closed form, features of a given scale are functions of uncentred inputs.
         seed : int, default=0
             Root of all random numbers.
         n_rows : int, optional
@@ -285,7 +286,7 @@ class Plan:
 
     @property
     def seconds(self) -> float | None:
-        """Return the time that the fit may take, where the effort is one."""
+        """Return the seconds that the fit may take, None if the effort is not a time."""
         return None if self.effort is None or isinstance(self.effort, str) else float(self.effort)
 
     def folds(self, X: Array, y: Array) -> IntArray | None:
@@ -306,8 +307,7 @@ class Plan:
         return self.closed_form and n > self.policy.kernel_rows[0]
 
     def cost(self, n: int, d: int, *, in_memory: bool = True) -> Cost:
-        """Return what a fit to n rows of d columns takes by the policy: the default's kernels, or the features of
-        layer 1."""
+        """Return the cost of a fit to n rows of d columns under the policy, by the default's kernels or by features."""
         if self.widths is None and self.landmarks:
             return cost_of_default(n, d, self.policy, in_memory)
         D, given = self.n_features or self.policy.width(n), self.widths is not None

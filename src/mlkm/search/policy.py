@@ -1,4 +1,4 @@
-"""Every number "auto" decides by, in one place: what it means, its unit, what it trades, and what measured it.
+"""Every number that "auto" decides by, with its meaning, its unit, its trade-off and what measured it.
 
 A fit takes the policy in force when it begins. An ablation is the default with a field replaced:
 
@@ -12,13 +12,13 @@ A fit takes the policy in force when it begins. An ablation is the default with 
 
 `python -m benchmarks.kernels` measures every field: what less and more of it does to errors and time.
 
-What the rooms below decide by, such as how levels are encoded and which penalties are tried, is in `Policy.rules`
+The numbers of lower packages, such as how levels are encoded and which penalties are tried, are in `Policy.rules`
 (`mlkm.runtime.rules`). Sizes of blocks, tolerances and the sizes from which another way to compute the same fit is
 cheaper are in `mlkm.runtime.sizes`.
 
 `Seen` stores which training rows a choice has seen, that is, whose targets it depends on. Training rows are in an order
-unrelated to their values, and searches look at rows that lie next to each other in it, so that a few ranges tell it
-all. Coefficients depend on every row and are no choice.
+unrelated to their values, and searches look at rows that lie next to each other in it, so that a few ranges describe
+them. Coefficients depend on every row and do not count as a choice.
 """
 
 from collections.abc import Iterator
@@ -51,62 +51,62 @@ class Policy:
     beyond: float = 2.0  # ranges of the training targets by which a prediction may leave them; against nonsense far out
 
     # --- which inputs enter the search
-    none_dropped: int = 12  # inputs up to which all are kept, and the fewest of more
-    most_inputs: int = 150  # inputs that are looked at in pairs; of more, those that tell most by themselves
-    chance: float = 0.05  # probability of a score by chance below which an input of many is kept
-    checked_rows: int = 4000  # rows at most that tell whether inputs can be left away
-    screened_rows: int = 4000  # rows by which inputs are compared with y, alone and in pairs
-    screening_waves: tuple[int, int] = (5, 3)  # cosines of an input alone, and of each in a product; more see less each
+    none_dropped: int = 12  # inputs up to which all are used, and the fewest that are selected of more
+    most_inputs: int = 150  # inputs that are screened in pairs; of more, those with the largest scores alone
+    chance: float = 0.05  # p-value of its score below which an input of many is selected
+    checked_rows: int = 4000  # rows at most that validate leaving inputs out
+    screened_rows: int = 4000  # rows by which inputs are screened, alone and in pairs
+    screening_waves: tuple[int, int] = (5, 3)  # cosines of an input alone, and of each in a product; more dilute it
     leaders: int = 2  # most relevant inputs, together with which others are tested in pairs
 
     # --- the search for the kernels
-    # searches whose kernels are summed: on transformed and on raw targets, on other rows where there are
+    # searches whose kernels are summed, in turn on transformed and raw targets, on other rows where there are enough
     draws: int = 2
     least_transformed: int = 20  # rows from which on a power transform of targets is fitted
-    spread: float = 3.0  # standard deviations to which transformed targets are held
-    first_joint_rows: int = 400  # of a search's first climb, which goes most of the way; each evaluation is n^3
+    spread: float = 3.0  # standard deviations at which transformed targets are clipped
+    first_joint_rows: int = 400  # rows of a search's first climb; an evaluation takes n^3 operations
     joint_rows: int = 800  # rows of a search
-    # samples of a second search, on what the first one left as residuals, where features stand for kernels
+    # samples of a second search, on the residuals of the first, where features approximate kernels
     left_samples: int = 8
-    least_left_samples: int = 2  # below which there is no second search: fewer have seen no more rows than the first
-    gaps: int = 40_000_000  # distances of a search that are kept; fewer rows where inputs are many
-    joint_steps: tuple[int, int] = (15, 15)  # of its climb by scales, and of the one that also turns directions
-    least_gain: tuple[float, int] = (1e-3, 4)  # nats per row in so many steps, below which a climb ends
-    joint_frequencies: int = 4  # of order 1 per input; each is a cosine and a sine
+    least_left_samples: int = 2  # below which there is no second search: fewer have no more rows than the first
+    gaps: int = 40_000_000  # distances that a search stores; with many inputs it has fewer rows
+    joint_steps: tuple[int, int] = (15, 15)  # steps of its climb in the scales, and of that in all parameters
+    least_gain: tuple[float, int] = (1e-3, 4)  # gain in nats per row, over so many steps, below which a climb ends
+    joint_frequencies: int = 4  # frequencies of order 1 per input; each is a cosine and a sine
     joint_prior: tuple[float, float] = (0.02, 0.05)  # nats per squared distance from the start: amplitudes, scales
-    most_frequencies: int = 12  # of an input, where features of single inputs are all there is; more features each
-    text_rows: int = 2000  # rows by which directions of texts are told apart; more tell rare words apart
-    most_turned: int = 25  # inputs up to which directions turn; d^2 parameters
+    most_frequencies: int = 12  # frequencies per input, where all features are of single inputs
+    text_rows: int = 2000  # rows by which directions of texts are chosen; more distinguish rarer words
+    most_turned: int = 25  # inputs up to which directions are learned; these have d^2 parameters
 
     # --- variances and noise by leave-one-out, and the solve
     weigh_rows: int = 800  # rows by which the kernels' variances and the noise are chosen
     variance_steps: int = 8  # steps of the descent of the leave-one-out error
     least_local: float = 1e-3  # variance of a local term, relative to the noise, up to which it is dropped
-    # rows up to which kernels are solved rather than features, and how many are at most; the matrix takes 2 n^2 bytes,
-    # and what is beyond 4 GB (44,700 rows) is computed anew for every product; `python -m benchmarks.pairs`
+    # rows up to which kernels are solved rather than features, and the most that are solved on; the matrix takes 2 n^2
+    # bytes, and what is beyond 4 GB (44,700 rows) is computed anew for every product; `python -m benchmarks.pairs`
     kernel_rows: tuple[int, int] = (20_000, 20_000)
 
     left_out_rows: int = 1000  # rows, the last ones, at which fits from sums measure leave-one-out errors
-    least_rows: int = 3  # rows from which on there is something to learn
+    least_rows: int = 3  # rows below which only the mean is fitted
 
-    # --- targets on another scale, where they are skewed
-    straight: float = 0.99  # squared correlation of targets on both scales from which on one scale is enough
-    least_share: float = 0.02  # weight of the fit on the other scale below which predictions do without it
+    # --- transformed targets, where they are skewed
+    straight: float = 0.99  # squared correlation of raw and transformed targets above which these are not used
+    least_share: float = 0.02  # share of the fit to transformed targets below which it is dropped
 
-    # --- who stands beside the kernels with few rows
-    stack_rows: int = 1000  # rows up to which ridge and the mean do, weighed on rows held out
+    # --- stacking with ridge and the mean, with few rows
+    stack_rows: int = 1000  # rows up to which ridge and the mean are stacked with the kernels, by held-out rows
     fifths: tuple[int, int] = (100, 400)  # rows up to which all five fifths are held out in turn, or two of them
-    bootstraps: int = 30  # over which the weights of that stack are averaged
+    bootstraps: int = 30  # bootstraps over which the weights of that stack are averaged
 
     # --- features instead of kernels: more rows, given widths, hidden layers
-    # products of features and rows (n D^2), by which the number of features is set, at least, at most
+    # operations n D^2 that determine the number of features D, the least D and the largest
     layer_work: tuple[float, int, int] = (1e12, 800, 4000)
-    # landmarks at most: 36,000 rows of kin40k have an error of .065 by 6000, of .062 by 8000 in half as much time again
+    # landmarks at most: on 36,000 rows of kin40k the error is .065 with 6000, and .062 with 8000 in 1.5 times the time
     most_landmarks: int = 6000
     # one scale for all inputs (relevance=False, solver="gradient"), by leave-one-out: rows and features of the small
     # fits that are compared, and the candidates, times 1/sqrt(order)
     scale_search: tuple[int, int, tuple[float, ...]] = (1000, 300, (0.1, 0.25, 0.5, 1.0, 2.0, 4.0))
-    hidden_rows: int = 0  # rows by which hidden layers beside the kernels are trained and weighed
+    hidden_rows: int = 0  # rows by which hidden layers beside the kernels are trained and weighted
     hidden_widths: tuple[int, int] = (300, 16)  # features of these hidden layers
     hidden_steps: int = 60  # iterations that train them
     worth_depth: float = 0.9  # share of the one-layer error, on many rows held out, below which hidden layers are used
@@ -115,13 +115,13 @@ class Policy:
     descent_widths: tuple[int, ...] = (256, 16)  # features per layer, the paper's shape from 16 inputs on
     penalties: tuple[float, ...] = tuple(10.0**k for k in range(-7, 1))  # candidates of penalty="cv"
 
-    # --- what is said and estimated
-    # rows from which on, and share of the variance of y in leave-one-out error from which on, a fit is called useless
+    # --- warnings and estimates of time
+    # least number of rows, and least leave-one-out error as a share of the variance of y, for a fit to be useless
     useless: tuple[int, float] = (30, 0.99)
-    time_share: float = 0.8  # share of the seconds of an effort that the estimate of a fit may take, being an estimate
+    time_share: float = 0.8  # share of the seconds of an effort that the estimate of a fit may take, as a margin
     effort_steps: int = 8  # sizes that are tried between two efforts; more come closer to the seconds of an effort
 
-    # what the rooms below decide by: the same for every fit, and no field that an ablation could replace
+    # the numbers of lower packages: the same for every fit, and no field that an ablation could replace
     rules: ClassVar[Rules] = RULES
 
     @property
@@ -146,8 +146,8 @@ class Policy:
         return self.landmarks_beside(D) + min(D // 3, 4 * self.joint_frequencies * d) + d
 
     def residual_share(self, n: int, n_features: int | None) -> float:
-        """Return which share of the samples of a residual search n rows get: all with more rows than kernels are solved
-        on; where a number of features was given, as much as the work on them is of that which the default would do."""
+        """Return the share of the samples of a residual search that n rows get: all with more rows than kernels are
+        solved on, and with a given number of features the ratio of their work to that of the default."""
         if n <= self.kernel_rows[0]:
             return 0.0
         return 1.0 if n_features is None else min(1.0, n * n_features**2 / self.layer_work[0])

@@ -1,10 +1,10 @@
 """Gradient descent on the rows of one block or of many: Algorithm 1 of the paper (ADDS), and joint descent.
 
-ADDS, Alternating Direction Descent with Subsamples, splits the rows into parts I_1..I_K. Rotation j has weights of its
-own and trains layer l on part I_{j+l-1} alone, the other layers fixed; one epoch is a sweep l = 1..L in every rotation.
-The overall loss is the mean of the rotations' losses on all rows; when its best value has not improved for T
-(`patience`) epochs, training stops and the weights of the best epoch are the estimate. The prediction is the average of
-the rotations. Joint descent has one rotation, which trains all layers at once on all rows.
+ADDS, Alternating Direction Descent with Subsamples, splits the rows into parts I_1..I_K. Rotation j has its own weights
+and trains layer l on part I_{j+l-1} alone, the other layers fixed; one epoch is a sweep l = 1..L in every rotation. The
+overall loss is the mean of the rotations' losses on all rows; when its best value has not improved for T (`patience`)
+epochs, training stops and the weights of the best epoch are the estimate. The prediction is the average of the
+rotations. Joint descent has one rotation, which trains all layers at once on all rows.
 
 A pass over the blocks visits one layer of every rotation. The loss after an epoch is measured in the first pass of the
 next one, on the weights that the epoch reached. Where all rows are one block, as rows in memory are, the block is kept
@@ -213,7 +213,7 @@ class _Rotation:
 
 @dataclass
 class Descent:
-    """Rotations on their way, the blocks of rows, and how weights move.
+    """The state of a descent: its rotations, the blocks of rows, and how weights move.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ class Descent:
             return float(np.mean(errors / self.census.weights.sum()))
 
     def _summed(self, visit: Visit | None, with_error: bool) -> Array:
-        """Make a pass whose sums come from where the blocks are."""
+        """Make a pass whose sums are computed where the blocks are."""
         machines = tuple(rotation.machine for rotation in self.rotations)
         sums = self.pieces.map_reduce(
             partial(
@@ -389,8 +389,8 @@ def _together(descent: Descent, max_iter: int) -> Generator[Reached]:
 
 
 def _side_by_side(descent: Descent, max_iter: int, n_jobs: int) -> Generator[Reached]:
-    """Yield the same from rotations in processes of their own: they meet only in the stopping rule, so each runs ahead
-    for a stretch of epochs."""
+    """Yield the same from rotations in separate processes: only the stopping rule needs all of them, so each runs
+    several epochs ahead."""
     rotations = descent.rotations
     stretch = max(1, min(EPOCHS_AHEAD, WEIGHTS_AHEAD // rotations[0].machine.n_parameters))
     with Parallel(n_jobs=n_jobs) as parallel:

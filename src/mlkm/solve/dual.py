@@ -1,21 +1,21 @@
 """A sum of kernels solved on all rows: (K + sigma^2 diag(1/w)) alpha = Y - a.
 
-By a Cholesky factor, which also gives exact leave-one-out residuals alpha_i / [(K + sigma^2/w)^{-1}]_ii. The diagonal
-of the inverse at the last m rows is that of the last m rows and columns of the factor alone, inverted: no inverse of
-the whole is formed. Kernel and factor are in float32 where the noise allows it, and the solution is refined with
-residuals in float64.
+A Cholesky factor gives alpha and exact leave-one-out residuals alpha_i / [(K + sigma^2/w)^{-1}]_ii. The diagonal of the
+inverse at the last m rows follows from the last m rows and columns of the factor alone, so that the whole inverse is
+not formed. Kernel and factor are in float32 where the noise allows it, and the solution is refined with residuals in
+float64.
 
-Where there are many rows and float32 is precise enough, by conjugate gradients, to a fiftieth of the residuals of the
-fit; errors are those at rows that are left out together. The matrix is stored as long as it fits; above, what does not
-fit is computed anew for every product (`mlkm.solve.dual_matrix`).
+With many rows, where float32 is precise enough, conjugate gradients reduce the remaining residual to a fiftieth of the
+residuals of the fit; errors are then those at rows that are left out together. The matrix is stored as far as it fits
+into memory, and the rest is computed anew for every product (`mlkm.solve.dual_matrix`).
 
 Conjugate gradients are preconditioned by Nystroem's approximation of K at a few rows. With M landmarks, C = K_nM and
 K_MM = R R', the approximation is C K_MM^{-1} C' = B B', B = C R^{-T}. Its leading eigenvectors U and eigenvalues l, the
 least of them l_0, make the preconditioner P = (l_0 + s) I + U diag(l - l_0) U'.
 
-Directions are projected: to a sum of zero, which is what an intercept without penalty asks for, and to zero at rows
-that are left out. With S that projection, S P S is inverted there, not P: where an eigenvector of a large l has much of
-its length at the rows left out, the one is far from the other. Up to a factor, with Woodbury's identity,
+Directions are projected by S to a sum of zero, as an unpenalised intercept requires, and to zero at rows that are left
+out. On the range of S the inverse of S P S is used, not that of P: the two differ much if an eigenvector of a large l
+has much of its length at the rows left out. Up to a factor, by Woodbury's identity,
 
     (S P S)^{-1} = S - S U (diag((l_0 + s) / (l - l_0)) + U'S U)^{-1} U'S.
 """
@@ -134,8 +134,9 @@ class System:
         Iterate on every column until its remaining residual is a small share of the residuals of the fit, ridge
         times alpha.
 
-        Where that is not reached (K, being rounded, may not be positive), None; with more rows than a factor can take,
-        what was reached. Steps that are missing smooth as more noise would, and rows left out tell what that costs.
+        If that is not reached (K, being rounded, may not be positive definite), return None, or the last iterate with
+        more rows than a factor can take. Stopping early smooths as more noise would, and the errors at rows left out
+        include its cost.
         """
         Y = np.hstack([Y] * len(several))
         alpha = np.zeros_like(Y) if alpha is None else alpha.copy()
@@ -213,9 +214,8 @@ def usual_steps(n: int) -> int:
 
 
 def solvable_rows(kernel: SumKernel, rows: Block, noise: float) -> Block:
-    """Return all rows; where there is so little noise that float32 is not precise enough, no more than a factor in
-    float64 can take. Without noise the others would add little, unless they are many: these are solved with as much
-    noise as float32 needs."""
+    """Return all rows, or where the noise is too small for float32, as many as a factor in float64 can take, since the
+    others would add little. If the others are many, all rows are solved on, with as much noise as float32 needs."""
     n = len(rows)
     all_of_them = n <= FLOAT64_FACTOR_ROWS or n > FACTOR_ROWS or _rounds(kernel, rows.X, noise / rows.weights)
     return rows if all_of_them else rows.take(slice(0, FLOAT64_FACTOR_ROWS))
@@ -234,7 +234,7 @@ def _least_ridge(kernel: SumKernel, X: Array) -> float:
 def _by_factor(kernel: SumKernel, X: Array, Y: Array, ridge: Array) -> tuple[Array, Array, Array]:
     """Return alpha, the intercept, and the leave-one-out residuals of the last rows, by a Cholesky factor.
 
-    With C the inverse, the intercept is a = 1'CY / 1'C1, alpha = C (Y - 1a), and without row i the fit misses y_i by
+    With C the inverse, the intercept is a = 1'CY / 1'C1, alpha = C (Y - 1a), and the leave-one-out residual of row i is
     alpha_i / (C_ii - (C1)_i^2 / 1'C1).
     """
     n, m, single = len(X), min(len(X), RULES.loo_rows), _rounds(kernel, X, ridge)
@@ -272,8 +272,8 @@ def _times(K: Array, alpha: Array) -> Array:
 def _by_gradients(
     kernel: SumKernel, X: Array, Y: Array, ridge: Array, workers: Workers | None
 ) -> tuple[Array, Array, Array]:
-    """Return the same by conjugate gradients, without the last rows, which gives the errors there, and with all of
-    them. Where they do not converge, it is solved by a factor after all."""
+    """Return the same by conjugate gradients: a fit without the last rows gives the errors there, and another one uses
+    all rows. If they do not converge, the system is solved by a factor."""
     single: Array = X.astype(np.float32)
     n, fewer = len(Y), len(Y) - min(RULES.loo_rows, len(Y) // 8)
     if 2 * n**2 <= min(STORED_BYTES, memory_budget() / 2):
@@ -282,7 +282,7 @@ def _by_gradients(
         first = system.solve(Y, (fewer,))
         second = None if first is None else system.solve(Y, (n,), first[0][0])
         fits = None if first is None or second is None else first + second
-    else:  # both at once: a product takes its time by the kernels, however many columns there are
+    else:  # both at once: the time of a product is that of the kernels, however many columns there are
         pairs = Pairs(kernel, code_blocks(kernel.codes(single)), ridge, STORED_BYTES, workers)
         fits = System.of(pairs, ridge).solve(Y, (fewer, n))
     if fits is None:

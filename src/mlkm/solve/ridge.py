@@ -5,7 +5,7 @@ For weights w_i (normalised to sum to n), centred features F and targets Y, the 
 
     minimise (1/n) sum_i w_i |y_i - c'F_i - a|^2 + lambda |c|^2,
 
-the paper's ridge with an unpenalised intercept a. There are two ways to it:
+the paper's ridge with an unpenalised intercept a. It is solved in two ways:
 
 * `ridge`, of features in memory, by one singular value decomposition sqrt(w) F = U S V': the fit at every lambda is
   diagonal in that basis, and the leave-one-out residual is r_i / (1 - h_i), where
@@ -14,10 +14,10 @@ the paper's ridge with an unpenalised intercept a. There are two ways to it:
   number of rows. Leave-one-out errors are those at a sample of rows: along a path from one eigendecomposition, or by
   one Cholesky factorisation for each penalty.
 
-Along log(penalty) the leave-one-out error is smooth, but it may have a flat stretch, or two valleys: a descent from a
-guess ends where rounding sends it. A grid covers the whole range; where one decomposition gives the error at every
-penalty it costs nothing, and otherwise the search starts from a guess that a smaller problem gave. Of penalties that do
-equally well the larger is taken: a factor of ten must lower the error by a hundredth of a percent.
+Along log(penalty) the leave-one-out error is smooth, but it may have a flat stretch or two local minima, so that the
+end of a descent from a guess depends on rounding. A grid covers the whole range; where one decomposition gives the
+error at every penalty it costs nothing, and otherwise the search starts from a guess that a smaller problem gave. Of
+penalties with nearly equal errors the larger is taken: a tenth of it must lower the error by a hundredth of a percent.
 """
 
 from collections.abc import Callable
@@ -50,7 +50,7 @@ def cholesky(A: Array, added: float = 0.0) -> Array:
 
 
 def candidates(top: float) -> Array:
-    """Return penalties from nearly none to nearly everything."""
+    """Return candidate penalties, from almost no shrinkage to almost complete shrinkage."""
     low, high = RULES.penalty_decades
     return np.asarray(top * np.logspace(low, high, RULES.penalties_per_decade * (high - low) + 1))
 
@@ -69,8 +69,8 @@ def best_on_grid(grid: Array, error: Callable[[float], float], least: float = 0.
 def best_near(
     guess: float, error: Callable[[float], float], step: float = 5.0, most: float = 1e8, least: float = 1e-8
 ) -> float:
-    """Return the minimum of the valley around a guess: a bracket is searched by steps, and the vertex of the parabola
-    through it is taken. It lies within `least` and `most` times the guess."""
+    """Return the local minimum near a guess: a bracket is searched by steps, and the vertex of the parabola through it
+    is taken. It lies within `least` and `most` times the guess."""
     known: dict[int, float] = {}
     low, high = (int(np.floor(np.log(bound) / np.log(step))) for bound in (least, most))
 
@@ -80,7 +80,7 @@ def best_near(
         return known[k]
 
     k = 0
-    while not np.isfinite(value(k)) and k < high:  # where nothing can be factorised a larger one is the only way
+    while not np.isfinite(value(k)) and k < high:  # a system that cannot be factorised needs a larger penalty
         k += 1
     while True:
         down, here, up = value(k - 1), value(k), value(k + 1)
@@ -263,8 +263,8 @@ class RidgeSystem:
         return RidgeFit(C, self.y_mean - self.f_mean @ C, penalty, self.mean_squares(residuals), residuals)
 
     def best_penalty(self) -> float:
-        """Return the penalty with the least leave-one-out error; with more features than one decomposition can be
-        afforded for, near the best penalty of a part of them."""
+        """Return the penalty with the least leave-one-out error; with too many features for a decomposition, the
+        minimum near the best penalty of a part of them."""
         D = len(self.FF)
         if D <= PATH_FEATURES:
             return self.best_on_path()
@@ -276,7 +276,7 @@ class RidgeSystem:
             f_mean=self.f_mean[part],
             sample=self.sample[:, part],
         )
-        share = D / part.sum()  # with so many times the features, so many times the variance
+        share = D / part.sum()  # the variance is proportional to the number of features
         return best_near(of_part.best_on_path() / share, lambda penalty: _total_error(self.solve(penalty)))
 
     @cached_property
@@ -295,7 +295,7 @@ class RidgeSystem:
         return float(self.mean_squares(residuals).sum())
 
     def best_on_path(self) -> float:
-        """Return the penalty with the least such error of all that the system can be factorised at."""
+        """Return the penalty with the least such error among those at which the system can be factorised."""
         values, _, _, least = self._eigen
         return best_on_grid(candidates(float(values[-1]) / self.n or 1.0), self.error_on_path, least)
 

@@ -223,7 +223,7 @@ class Dual:
 
     @cached_property
     def total(self) -> Array:
-        """Return C 1, which over its sum are the weights of the rows in the intercept."""
+        """Return C 1, which divided by its sum gives the weights of the rows in the intercept."""
         return np.asarray(cho_solve((self.L, True), np.ones(len(self.X)), check_finite=False))
 
     @cached_property
@@ -300,7 +300,7 @@ def _triangular_product(R: Array, F: Array) -> Array:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Leave-one-out of given rows.
+    """Leave-one-out results at given rows.
 
     Attributes
     ----------
@@ -324,7 +324,7 @@ def places(rows: Block, X: Array, Y: Array) -> IntArray:
 
 
 def _joined(X: Array, Y: Array) -> Array:
-    return np.hstack([X, Y]) + 0.0  # adding 0.0 makes one of the two zeros
+    return np.hstack([X, Y]) + 0.0  # adding 0.0 turns -0.0 into 0.0
 
 
 class StoredFields:

@@ -6,14 +6,14 @@ Given its shares a stack of linear smoothers is one: with S_t the smoother of me
 
 A member for transformed targets is left out on the transformed scale, and back-transformed from there.
 
-The leave-one-out error is divided between the noise and the variance of f as the kernels' model has it: of a unit of
-noise and u of f at rows left out, on average, u / (1 + u) is due to f, times the square of the kernels' share, and less
-a share of 1 / sqrt(n): with few rows leave-one-out may find no noise where there is some. Along x the second part
-follows the posterior variance of the kernels. The noise variance is constant on the scale of the targets or, in a share
-that rows left out determine, on the transformed scale.
+The leave-one-out error is divided between the noise and the variance of f. With u the mean variance of f at rows left
+out, in units of the noise of the kernels' model, the share of f is u / (1 + u), times the square of the kernels' share,
+times 1 - 1 / sqrt(n), since with few rows leave-one-out may underestimate the noise. The variance of f varies with x
+like the posterior variance of the kernels. The noise variance is constant on the scale of the targets or, for a share
+estimated from leave-one-out residuals, on the transformed scale.
 
-Up to `FLOAT64_FACTOR_ROWS` rows all of this is exact. Above, the posterior is that of 4000 of the rows, with noise
-lower in proportion.
+Up to `FLOAT64_FACTOR_ROWS` rows all of this is exact. With more, the posterior is that of 4000 of the rows, with the
+noise variance reduced in proportion.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ class RowFacts:
 
 @dataclass(frozen=True)
 class Member:
-    """A smoother with its share of the stack, and where its targets are transformed, the way back."""
+    """A smoother with its share of the stack, and the back-transform if its targets are transformed."""
 
     share: float
     smoother: Smoother
@@ -93,7 +93,7 @@ class StackUncertainty(StoredFields):
 
     @cached_property
     def solved_rows(self) -> Block:
-        """Return the rows that were solved on, which leave-one-out is about. The others are new to the fit: they have
+        """Return the rows that were solved on, to which leave-one-out applies. The others are new to the fit: they have
         no leverage, and their residuals already are leave-one-out residuals."""
         return self.rows.take(slice(0, self.solved))
 
@@ -148,7 +148,7 @@ class StackUncertainty(StoredFields):
 
     @cached_property
     def spread(self) -> Array:
-        """Return the average of the variance of y that constant noise on the transformed scale has."""
+        """Return the average of the variance of y that constant noise on the transformed scale implies."""
         at, rows = slice(0, RULES.usual_rows), self.solved_rows
         if self.transformed is None:
             return np.ones(1)
@@ -182,7 +182,8 @@ class StackUncertainty(StoredFields):
         return np.asarray(np.sqrt(noise + self.fit_variance * leverage[:, None]))
 
     def _spread(self, transformed: TransformedKernel, X: Array) -> Array:
-        """Return the variance of y that constant noise on the transformed scale has, y being within its range."""
+        """Return the variance of y that constant noise on the transformed scale implies, with y limited to its
+        range."""
         spread = transformed.back_transform.deviation(predict_transformed(self.machines[1], X))
         return np.asarray(np.minimum(spread, self.facts.reach) ** 2 + 1e-300)
 
@@ -273,7 +274,7 @@ class StackUncertainty(StoredFields):
 
     @property
     def _hidden_residuals(self) -> Array:
-        """Return what hidden layers, which one row hardly changes, add: with their share c, c (y - g(x))."""
+        """Return the residuals c (y - g(x)) of hidden layers with share c, which one row hardly changes."""
         hidden, rows = self.machines[1 + (self.transformed is not None) :], self.solved_rows
         share = 1 - sum(self.shares) - self.transformed_share if hidden else 0.0
         return np.asarray(share * rows.Y - sum(predict(m, rows.X) / len(self.machines) for m in hidden))
@@ -305,7 +306,7 @@ class StackUncertainty(StoredFields):
         return replace(self, rows=inputs, solved=None, stored_facts=self.facts)
 
     def to_send(self) -> "StackUncertainty":
-        """Return what predictions of other processes need: no targets."""
+        """Return a copy for predictions in other processes, without targets."""
         return self.without_rows()
 
 

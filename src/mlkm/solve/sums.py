@@ -131,7 +131,7 @@ def sums_of_slices(
     def part(first: int, step: int) -> tuple[Array, Array, Array]:
         """Return the sums over every `step`-th block from the first one on."""
         FF, FY, total = np.zeros((D, D)), np.zeros((D, Y.shape[1])), np.zeros(D)
-        product: Array = np.empty((D, D), shift.dtype)  # kept: fresh memory costs a quarter of the product's time
+        product: Array = np.empty((D, D), shift.dtype)  # reused: fresh memory costs a quarter of the product's time
         for begin in range(first, n, step):
             stop_if_asked()
             at = slice(begin, min(begin + block, n))
@@ -208,7 +208,7 @@ class SumsOf:
 
 
 def sums_of(features: Features, X: Array) -> SumsOf:
-    """Return the function of a piece whose shift is the mean of the features at the rows of X."""
+    """Return the function that sums over a piece, with features shifted by their mean at the rows of X."""
     return SumsOf(features, np.asarray(features.rows_of_features(features.inputs(X)).mean(axis=0, dtype=np.float64)))
 
 

@@ -1,7 +1,7 @@
 """The standard deviation sigma_y(x) of a fit, its leave-one-out, and covariances of its effects.
 
-An `Uncertainty` describes a fit: its machines, its rows or what they sum up to, and the penalties in use. It can be
-stored, with or without the rows, and is factorised at first use; the factorisation is never stored.
+An `Uncertainty` describes a fit: its machines, its rows or their sums, and the penalties in use. It can be stored, with
+or without the rows, and is factorised at first use; the factorisation is never stored.
 
 `RidgeUncertainty` is the paper's estimator, Section "Variance estimator for MLKM", for any machine:
 
@@ -118,7 +118,7 @@ class RidgeUncertainty(StoredFields):
     @cached_property
     def least(self) -> Array:
         """Return a lower bound of sigma_y^2: a fit that interpolates has no residuals, and its leave-one-out error is
-        all that there is to know of its errors. Sums are of so many rows that no fit interpolates."""
+        the only information on its errors. Sums are of so many rows that no fit interpolates."""
         if self.sums:
             return np.zeros_like(self.loo_error)
         share = np.minimum(self._degrees / self.solved_rows.counts.sum(), 1.0)
@@ -198,8 +198,8 @@ class RidgeUncertainty(StoredFields):
         return self.sample if self.sums else self.rows
 
     def without_rows(self) -> "RidgeUncertainty | None":
-        """Return sums in place of the rows. Few features on many rows are summed up; with more features than half of
-        the rows a fit may interpolate, and its residuals are needed: None."""
+        """Return the uncertainty with sums in place of rows, or None with more features than half of the rows, where a
+        fit may interpolate and its residuals are needed."""
         if self.sums:
             return self.to_send()
         few = self.prior is not None and self.prior.n_features <= min(STORED_SUM_FEATURES, len(self.solved_rows) // 2)
