@@ -336,3 +336,23 @@ def test_standard_deviations_of_a_fitted_model_of_two_outputs_are_not_scaled_aga
     covered = ((interval[:, 0] <= Y[600:]) & (Y[600:] <= interval[:, 1])).mean(axis=0)
     assert (covered > 0.8).all()
     assert (covered < 0.99).all()
+
+
+@pytest.mark.parametrize("method", ["split", "cross"])
+def test_a_group_whose_rows_have_no_weight_has_infinite_intervals_that_say_so(method):
+    rng, group = np.random.default_rng(0), np.repeat([0, 1], 100)
+    X = rng.standard_normal((200, 2))
+    y = X[:, 0] + rng.standard_normal(200)
+    band = ConformalRegressor(Ridge(), method=method, score="absolute", cv=4, random_state=0)
+    band.fit(X, y, sample_weight=(group == 0) * 1.0, groups=group)
+    with pytest.warns(UserWarning, match="0 calibration rows in group 1 are too few"):
+        _, interval = band.predict_interval(X[90:110], groups=group[90:110], sample_weight=np.zeros(20))
+    assert np.isfinite(interval[:10]).all()
+    assert np.isinf(interval[10:]).all()
+    with pytest.warns(UserWarning, match="no calibration rows with a weight in group 1"):
+        band.predict_cdf(X[90:110], np.zeros(20), groups=group[90:110])
+
+
+def test_a_misspelt_score_is_refused_for_every_method():
+    with pytest.raises(ValueError, match="score must be 'auto'"):
+        ConformalRegressor(Ridge(), method="bootstrap", score="gamme").fit(np.eye(9), np.arange(9.0))

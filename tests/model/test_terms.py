@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 from kernel_rows import TERMS, moved
 
-from mlkm import MLKMRegressor
+from mlkm import MLKMRegressor, load, save
+from mlkm._types import Array
 from mlkm.data import LEVEL, NUMBER, TEXT, Inputs
 from mlkm.model.features import PointMap
 from mlkm.model.kernel_maps import fewer_directions, less_unlike, minus_half_squares
 from mlkm.model.machine import predict
 from mlkm.model.sum_kernel import SumKernel, Term
 from mlkm.model.transforms import fit_rank_transform
+from mlkm.runtime.records import record
 from mlkm.search.evidence import refined, start
 from mlkm.search.policy import default_terms
 from mlkm.search.terms import Parameter, Placement, SearchRows, SearchTerm
@@ -29,10 +31,11 @@ def circle(X):
     return np.hstack([np.cos(OMEGA * X), np.sin(OMEGA * X)])
 
 
+@record("periodic map", points="Md", scales="d")
 @dataclass(frozen=True)
 class PeriodicMap(PointMap):
-    points: np.ndarray
-    scales: np.ndarray
+    points: Array
+    scales: Array
 
     def codes(self, Z, dtype):
         return circle(Z) * np.tile(self.scales, 2)
@@ -72,7 +75,11 @@ class Periodic(SearchTerm):
 
     def fitted(self, p, place):
         scales = place.spread(np.exp(p["periodic"]["scale"]) * ~place.levels)
-        return [] if self.is_missing(p) else [Term(None, PeriodicMap(scales[:0, None], scales), self.variance(p))]
+        return (
+            []
+            if self.is_missing(p)
+            else [Term(None, PeriodicMap(np.zeros((0, len(scales))), scales), self.variance(p))]
+        )
 
 
 EVERY = (*TERMS, Periodic())
@@ -268,7 +275,7 @@ def periodic_rows(n=240):
     return X, np.tanh(3 * np.sin(OMEGA * X[:, 0])) + 0.5 * X[:, 1], gap
 
 
-def test_a_kernel_joins_the_default_by_its_map_its_term_and_one_line(monkeypatch):
+def test_a_kernel_joins_the_default_by_its_map_its_term_and_one_line(monkeypatch, tmp_path):
     """The search gives it variance where the truth is periodic, the fit goes on where no row was, and the rest of the
     package takes it as it comes."""
     X, y, gap = periodic_rows()
@@ -284,3 +291,5 @@ def test_a_kernel_joins_the_default_by_its_map_its_term_and_one_line(monkeypatch
     np.testing.assert_allclose(mean, model.predict(X))
     assert (sd > 0).all()
     assert model.feature_relevance_[0] > 0.5
+    save(model, tmp_path / "periodic.mlkm")
+    np.testing.assert_array_equal(load(tmp_path / "periodic.mlkm").predict(X), mean)

@@ -89,6 +89,11 @@ class RowsOfGroup(NamedTuple):
     new: IntArray
     weights: RowWeights | None
 
+    @property
+    def n_counted(self) -> int:
+        """Return the number of calibration rows that have a weight."""
+        return len(self.old) if self.weights is None else int(np.count_nonzero(self.weights.old))
+
 
 @dataclass(frozen=True)
 class CalibrationScores:
@@ -138,11 +143,12 @@ class CalibrationScores:
 
     def _group(self, name: str, old: IntArray, new: IntArray, request: Request) -> RowsOfGroup:
         """Return a group with its weights; those of new rows are by default the largest of the calibration rows."""
-        if not len(old) and not request.levels:
-            warn(f"There are no calibration rows{name}, so all of its distribution is at infinity.")
+        weights = np.ones(len(old)) if self.weights is None else self.weights.weights[old]
+        if not weights.any() and not request.levels:
+            rows = "calibration rows with a weight" if len(old) else "calibration rows"
+            warn(f"There are no {rows}{name}, so all of its distribution is at infinity.")
         if self.weights is None:
             return RowsOfGroup(name, old, new, None)
-        weights = self.weights.weights[old]
         at_new = np.full(len(new), weights.max(initial=0.0))
         if request.weights is not None:
             with np.errstate(over="ignore"):  # an infinite relative weight yields an infinite interval, as it should
@@ -251,7 +257,7 @@ class SplitBand(ScoredBand, RankedBand):
         for group in self.scores.groups(request, n):
             for output, column in enumerate(scores[group.old].T):
                 q[group.new, :, output] = conformal_quantiles(column[None], request.levels, group.weights)
-            request.warn_infinite(q[group.new], len(group.old), group.name)
+            request.warn_infinite(q[group.new], group.n_counted, group.name)
         return q
 
     def shares(self, X: object, y: Array, request: Request) -> Array:

@@ -1,8 +1,8 @@
 """Calibration of a band: scores are computed where the rows are, block by block; rows in memory are one block.
 
-All scores are stored for rows in memory and for up to `MOST_SCORES` rows elsewhere. For more rows in files or on a
-cluster, the order statistics that the levels need are selected in two passes: the first counts scores in bins defined
-by their leading bits, which locates the bin of every rank, and the second gathers only the scores in those bins. The
+All scores are stored for rows in memory and for up to `MOST_SCORES` rows out of memory or distributed. For more of
+these, the order statistics that the levels need are selected in two passes: the first counts scores in bins defined by
+their leading bits, which locates the bin of every rank, and the second gathers only the scores in those bins. The
 result is exactly what sorting all scores would give.
 """
 
@@ -80,7 +80,7 @@ def calibrate(
     """Return the band calibrated on these rows, which also determine the units of the score.
 
     Scores are computed block by block, where the rows are. All of them are stored for rows in memory and for up to
-    `MOST_SCORES` rows elsewhere. Groups are possible for rows in memory only.
+    `MOST_SCORES` rows out of memory. Groups are possible for rows in memory only.
     """
     most = np.inf if rows.in_memory else MOST_SCORES
     sent = scored if rows.in_memory else scored.sendable()

@@ -61,7 +61,7 @@ def conformal_quantiles(values: Array, levels: Sequence[Fraction], weights: RowW
     needed = np.outer(weights.old.sum() + weights.new, shares)
     if not weights.old.any():  # nothing bounds a new value, even one without weight
         return np.full(needed.shape, np.inf)
-    order = np.argsort(values, axis=1, kind="stable")
+    order = np.argsort(values, axis=1)  # ties have the same quantile in any order
     rows = zip(np.cumsum(weights.old[order], axis=1), needed.reshape(len(values), -1), strict=True)
     places = np.array([np.searchsorted(total, least) for total, least in rows]).reshape(len(values), -1)
     reached = np.take_along_axis(order, np.minimum(places, m - 1), axis=1)

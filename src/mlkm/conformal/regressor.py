@@ -28,7 +28,16 @@ from .bands import Band, CalibrationScores, Request, SplitBand, calibration_rows
 from .calibration import calibrate
 from .prediction import Levels, PredictsBand
 from .resampling import fit_bootstrap, fit_cross, fit_leave_one_out
-from .scores import FittedRegressor, ObservedRows, ScoredRegressor, ScoreSettings, check_folds, score_for, to_calibrate
+from .scores import (
+    SCORES,
+    FittedRegressor,
+    ObservedRows,
+    ScoredRegressor,
+    ScoreSettings,
+    check_folds,
+    score_for,
+    to_calibrate,
+)
 from .wrapped_estimator import Regressor, columns
 
 
@@ -146,6 +155,7 @@ class ConformalRegressor(Reporting, PredictsBand):
         """Return the regressor to fit and the settings of its score, after all checks that need no rows."""
         level = max(exact_levels(self.confidence_level))
         one_of("method", self.method, ("split", "cross", "bootstrap"))
+        one_of("score", self.score, SCORES)
         estimator, score = self._checked_regressor(), "absolute"
         if self.method != "bootstrap":
             check_folds(self.cv)

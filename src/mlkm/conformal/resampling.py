@@ -70,7 +70,7 @@ class LeftOutBand(RankedBand):
                 centre = np.median(middles, axis=1, keepdims=True) if len(group.old) else np.zeros((len(rows), 1))
                 result[rows, :, :, output] = as_interval(-low, high, request.side, centre)
             ends = result[group.new, 0 if request.side == "lower" else 1]
-            request.warn_infinite(ends, len(group.old), group.name)
+            request.warn_infinite(ends, group.n_counted, group.name)
         return mean, result
 
     def shares(self, X: object, y: Array, request: Request) -> Array:

@@ -22,7 +22,7 @@ from ..conformal import bands, calibration, online, quantile, rank, regressor, r
 from ..data import level_encoding, preparation, rows
 from ..data.tables import columns, reading
 from ..fit import fitted
-from ..model import features, kernel_maps, machine, prior, scales, sum_kernel, transforms
+from ..model import features, machine, prior, scales, sum_kernel, transforms
 from ..runtime.records import RefusedError, check_values, record
 from ..search import kernel_search, policy
 from ..solve import closed_form, gradient, projection, stack, sums, uncertainty
@@ -42,20 +42,16 @@ _DATA: dict[type, dict[str, str]] = {
     fitted.Fit: {},
     scores.FittedRegressor: {},
     kernels.Gaussian: {},
-    kernel_maps.GaussianMap: {"points": "Md", "matrix": "rd", "unlike": "d", "texts": "qd"},
     scales.Geometric: {},
     preparation.InputRange: dict.fromkeys(("low", "high", "clip_low", "clip_high", "numbers"), "d"),
     columns.Inputs: {"kinds": "d", "owners": "d"},
     features.JointMap: {},
     resampling.JackknifeBand: {"fit_of_row": "n", "least": "k"},
-    kernel_maps.LaplaceMap: {"points": "Md", "relevance": "d", "unlike": "d", "texts": "qd"},
     kernels.Laplacian: {},
     machine.LastInputs: {},
     kernel_search.LearnedKernel: {},
-    kernel_maps.LevelMap: {"points": "Md", "variances": "d"},
     level_encoding.LevelNumbers: {},
     level_encoding.LevelValues: {"values": "Lr", "unseen": "r"},
-    kernel_maps.LinearMap: {"slopes": "d"},
     transforms.BackTransform: {"knots": "qk", "means": "qk", "deviations": "qk"},
     machine.Machine: {},
     kernels.Matern: {},

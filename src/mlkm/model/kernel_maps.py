@@ -22,6 +22,7 @@ from scipy.spatial.distance import cdist
 
 from .._types import Array, IntArray
 from ..kernels import Kernel
+from ..runtime.records import record
 from ..runtime.rules import RULES
 from ..runtime.sizes import CACHE_ENTRIES, INDICATOR_LEVELS
 from .draws import draw_features
@@ -78,6 +79,7 @@ class ProductKernelMap(PointMap):
         return graph("Exp", exponent if dtype == np.float64 else graph.cast(exponent, dtype))
 
 
+@record("gaussian map", points="Md", matrix="rd", unlike="d", texts="qd")
 @dataclass(frozen=True)
 class GaussianMap(ProductKernelMap):
     """Points (M, d), the matrix B (r, d) of directions, weights (d,) of levels and directions T (q, d) of texts, None
@@ -126,6 +128,7 @@ class GaussianMap(ProductKernelMap):
         return self.exponential(graph, Z, graph.minus_half_squares(self.directions, Z, self.points), double)
 
 
+@record("laplace map", points="Md", relevance="d", unlike="d", texts="qd")
 @dataclass(frozen=True)
 class LaplaceMap(ProductKernelMap):
     """Points (M, d), relevances gamma (d,) of numbers and of levels (d,), and directions T (q, d) of texts, None
@@ -172,6 +175,7 @@ class LaplaceMap(ProductKernelMap):
         return self.exponential(graph, Z, graph.total(exponents), double)
 
 
+@record("level map", points="Md", variances="d")
 @dataclass(frozen=True)
 class LevelMap(PointMap):
     """Random effects of levels, K(x, z) = sum_c v_c 1[x_c = z_c]: points (M, d) and variances (d,), zero where an input
@@ -202,6 +206,7 @@ class LevelMap(PointMap):
         return graph.same_levels(self.variances, Z, self.points, self.dtype(double))
 
 
+@record("linear map", slopes="d")
 @dataclass(frozen=True)
 class LinearMap(ProductMap):
     """Inputs themselves, times their prior standard deviations (d,); inputs of none are not looked at."""
