@@ -70,6 +70,41 @@ LEVEL_MORE = "a level more, which no row has, adds a column of zeros"
 EQUAL_LENGTHS = "what is zipped has the same length by construction"
 WAY_OF_WORK = "the same numbers are computed in another process or thread, or in other portions"
 EQUIVALENT: tuple[tuple[str, str, str], ...] = (
+    (
+        "model.features",
+        "first_of_cell = np.flatnonzero(np.diff(cells, prepend=- 2) > 0)",
+        "the first cell is the first in any case",
+    ),
+    ("model.features", "z = X @ self.frequencies.astype(X.dtype, copy=True)", "a copy has the same numbers"),
+    (
+        "model.machine",
+        "if len(machines) == 2 and len(X) * machines[0].maps[0].n_features < PARALLEL_ENTRIES:",
+        WAY_OF_WORK,
+    ),
+    (
+        "model.machine",
+        "def predict_transformed(machine: Machine, X: Array, entries: int = 2** 25) -> Array:",
+        SIZE_OF_BLOCK,
+    ),
+    ("model.kernel_maps", "if k != at:", "there are no fewer columns than those of numbers"),
+    ("model.kernel_maps", "if variance != 0:", "a factor of one changes nothing"),
+    (
+        "model.draws",
+        "for order, columns in zip(orders, np.array_split(np.arange(n_features), len(orders)), strict=False):",
+        EQUAL_LENGTHS,
+    ),
+    ("search.terms", 'result = [Parameter("slope", np.full(d, -h / 2 - 1), place= 3)]', ORDER_OF_PARAMETERS),
+    (
+        "search.product_terms",
+        'turn = Parameter("turn", np.zeros(turns.size), 2.0 * len(rows.levels), -turns, turns, place= 4)',
+        ORDER_OF_PARAMETERS,
+    ),
+    (
+        "solve.smoother",
+        "at_rows = (self._centred(rows.X[at]) @ self.R.T for at in row_blocks(len(rows), self.R.shape[ 0]))",
+        "the factor is square",
+    ),
+    ("solve.dual", "if 2 ** n**2 <= min(STORED_BYTES, memory_budget() / 2):", WAY_OF_WORK),
     ("model.features", "for k, v in zip(self.knots, self.values, strict=False):", EQUAL_LENGTHS),
     ("model.features", "columns = zip(np.moveaxis(X, -1, 0), knots, values, strict=False)", EQUAL_LENGTHS),
     (

@@ -56,7 +56,7 @@ VARIANTS: dict[str, list[Any]] = {
     "most_turned": [0, 100],
     "text_rows": [500, 8000],
     "least_local": [0.0, 1e-2],
-    "weigh_rows": [400, 1600],
+    "variance_rows": [400, 1600],
     "variance_steps": [0, 20],
     "kernel_rows": [(0, 0), (20_000, 6000)],
     "left_out_rows": [200, 4000],

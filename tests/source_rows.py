@@ -8,7 +8,13 @@ import pyarrow.parquet as pq
 from mlkm.search.policy import Policy
 
 # a search of few rows and steps, for tests that compare fits with each other whatever they have found
-SHORT_SEARCH = {"first_joint_rows": 100, "joint_rows": 200, "joint_steps": (3, 3), "weigh_rows": 200, "left_samples": 2}
+SHORT_SEARCH = {
+    "first_joint_rows": 100,
+    "joint_rows": 200,
+    "joint_steps": (3, 3),
+    "variance_rows": 200,
+    "left_samples": 2,
+}
 FEW = Policy(kernel_rows=(300, 300), layer_work=(1e8, 100, 100), **SHORT_SEARCH)  # many rows are many from 300 on
 
 

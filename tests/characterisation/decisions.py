@@ -50,7 +50,9 @@ def few_rows_are_many(**sizes: Any) -> Iterator[None]:
 
 def few_search_steps() -> Any:
     """Fits inside search on fewer rows, and by fewer steps."""
-    return policy_context(Policy(joint_rows=300, first_joint_rows=200, weigh_rows=300, joint_steps=(12, 10), draws=1))
+    return policy_context(
+        Policy(joint_rows=300, first_joint_rows=200, variance_rows=300, joint_steps=(12, 10), draws=1)
+    )
 
 
 def hidden_layers_always() -> Any:

@@ -416,7 +416,7 @@ def file_by_given_features() -> Case:
 
 @setting(searched=True)
 def second_search() -> Case:
-    sizes = {"joint_rows": 150, "first_joint_rows": 100, "weigh_rows": 150, "left_samples": 3, "joint_steps": (8, 6)}
+    sizes = {"joint_rows": 150, "first_joint_rows": 100, "variance_rows": 150, "left_samples": 3, "joint_steps": (8, 6)}
     with few_rows_are_many(**sizes):
         return regression(default(), numbers, 900)
 

@@ -15,7 +15,7 @@ from mlkm.solve import GradientDescent
 
 X, Y, F = make_example2(n=4500, d=5, noise=0.3, random_state=0)
 OLD, NEW, TEST = slice(0, 1500), slice(1500, 3000), slice(3000, None)
-SMALL = Policy(joint_rows=150, first_joint_rows=100, joint_steps=(8, 6), weigh_rows=200)
+SMALL = Policy(joint_rows=150, first_joint_rows=100, joint_steps=(8, 6), variance_rows=200)
 
 
 def rmse(model, f=F):

@@ -13,7 +13,7 @@ from mlkm.search.policy import Policy, policy_context
 
 N = 3000
 SMALL = replace(
-    Policy(), first_joint_rows=80, joint_rows=150, checked_rows=120, screened_rows=200, weigh_rows=200,
+    Policy(), first_joint_rows=80, joint_rows=150, checked_rows=120, screened_rows=200, variance_rows=200,
     variance_steps=3, joint_steps=(3, 3), none_dropped=3,
 )  # fmt: skip
 

@@ -156,7 +156,7 @@ def test_hidden_layers_stand_beside_the_kernels(monkeypatch):
     goes on with them, and MLKM and RKM differ."""
     X, y, _ = make_example2(1050, 4, noise=0.3, random_state=0)
     monkeypatch.setattr("mlkm.fit.deep.convex_weights", lambda *_: np.array([0.7, 0.3, 0.0]))
-    sizes = {"hidden_steps": 5, "draws": 1, "joint_rows": 400, "first_joint_rows": 200, "weigh_rows": 300}
+    sizes = {"hidden_steps": 5, "draws": 1, "joint_rows": 400, "first_joint_rows": 200, "variance_rows": 300}
     policy = replace(Policy(), hidden_rows=200, **sizes)
     fits = []
     for Machine in (MLKMRegressor, RKMRegressor):

@@ -20,7 +20,7 @@ from mlkm.solve import GradientDescent
 
 X, Y, _ = make_example2(n=300, d=4, noise=0.3, random_state=0)
 SKEWED = np.exp(Y / Y.std())
-SMALL = Policy(joint_rows=80, first_joint_rows=60, joint_steps=(4, 3), weigh_rows=80, variance_steps=3)
+SMALL = Policy(joint_rows=80, first_joint_rows=60, joint_steps=(4, 3), variance_rows=80, variance_steps=3)
 
 MODELS = {
     "default": (MLKMRegressor(random_state=0), {"search", "kernel variances", "solve", "held out"}),

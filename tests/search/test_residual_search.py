@@ -17,7 +17,7 @@ from mlkm.search.plan import Plan
 from mlkm.search.policy import Policy
 from mlkm.solve.dual import solve_dual
 
-SMALL = replace(Policy(), draws=1, joint_rows=200, weigh_rows=300, left_samples=8)
+SMALL = replace(Policy(), draws=1, joint_rows=200, variance_rows=300, left_samples=8)
 
 
 def plan(policy):

@@ -37,7 +37,7 @@ def select(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
 
 
 @contextmanager
-def told_with(where: str) -> Iterator[None]:
+def with_location(where: str) -> Iterator[None]:
     """Raise errors of PyArrow as an error of one line that begins with the name of the file."""
     try:
         yield
@@ -170,7 +170,7 @@ def open_files(files: Sequence[Path], kind: str, base: Path | None) -> tuple[ds.
     """Return the dataset of files, its schema and those of the files; folders inside `base` may give values of columns
     by their names, as in "year=2024", and those around it do not."""
     hive = {"partitioning": "hive", "partition_base_dir": str(base)} if base else {}
-    with told_with(str(files[0])):
+    with with_location(str(files[0])):
         form = csv_format(files) if kind == "csv" else kind
         dataset = ds.dataset([str(file) for file in files], format=form, **hive)
         return dataset, schemas_of(dataset)
@@ -182,7 +182,7 @@ def batches_of(dataset: ds.Dataset, schema: pa.Schema, size: int, cells: bool) -
     frugal = {"batch_size": size, "batch_readahead": 1, "fragment_readahead": 1}
     fragments = fragments_of(dataset)
     if fragments is None:
-        with told_with("the table"):
+        with with_location("the table"):
             check_goes_with(schema, schema, "the table")
             yield from dataset.to_batches(columns=schema.names, **frugal)
         return
@@ -190,7 +190,7 @@ def batches_of(dataset: ds.Dataset, schema: pa.Schema, size: int, cells: bool) -
         where = getattr(fragment, "path", "") or "the table"
         said = ds.get_partition_keys(fragment.partition_expression)
         stored = [name for name in schema.names if name not in said]
-        with told_with(where):
+        with with_location(where):
             own = fragment.physical_schema
             check_goes_with(own, select(schema, stored), where)
             paged = _paged(fragment)
@@ -251,7 +251,7 @@ def separator(file: Path) -> str:
 def _types(file: Path, parse: csv.ParseOptions, read: csv.ReadOptions) -> pa.Schema:
     """Return the names and types of the columns of a file, from all its rows: the types of the first part, where all
     other parts go with them, else those of all parts, joined."""
-    with told_with(str(file)):
+    with with_location(str(file)):
         reader = csv.open_csv(file, read_options=read, parse_options=parse, convert_options=_converted(None))
         types = reader.schema
         check_differ(types.names, str(file))

@@ -145,9 +145,9 @@ class Hidden:
 def deep(problem: Problem, plan: Plan) -> tuple[Solution, Prior]:
     """Train hidden layers from the one-layer solution; without parts, use them only if they predict held-out rows
     better."""
-    found = hidden_layers(problem, plan)
-    solution, prior, fit = found.solution, found.prior, found.one_layer
-    if not found.pays:
+    hidden = hidden_layers(problem, plan)
+    solution, prior, fit = hidden.solution, hidden.prior, hidden.one_layer
+    if not hidden.pays:
         machine = with_one_layer(solution.machines[0], prior.machine(fit.coefficients, fit.intercept))
         solution = replace(solution, machines=(machine,), penalty=fit.penalty, loo_error=fit.loo_error)
     return solution, prior
@@ -201,15 +201,15 @@ def _trained(rows: Block, plan: Plan) -> Machine:
 def _pays(solution: Solution, prior: Prior, penalty: float, rows: Block, plan: Plan) -> bool:
     """Return whether hidden layers have a smaller error than one layer on held-out rows, by more than selection on
     these rows explains."""
-    some = rows.take(slice(0, min(len(rows), getattr(plan.solver, "max_rows", len(rows)))))
-    if len(some) < 2 or not np.isfinite(plan.policy.worth_depth):
+    first = rows.take(slice(0, min(len(rows), getattr(plan.solver, "max_rows", len(rows)))))
+    if len(first) < 2 or not np.isfinite(plan.policy.worth_depth):
         return True
-    test = held_out(len(some))
-    kept = np.setdiff1d(np.arange(len(some)), test)
-    F = prior.rows_of_features(some.X)
-    fit = ridge(F[kept], some.Y[kept], some.weights[kept], penalty)
-    errors: Array = ((F[test] @ fit.coefficients + fit.intercept - some.Y[test]) ** 2).sum(axis=1)
-    of_one_layer = float(some.weights[test] @ errors / some.weights[test].sum())
+    test = held_out(len(first))
+    training = np.setdiff1d(np.arange(len(first)), test)
+    F = prior.rows_of_features(first.X)
+    fit = ridge(F[training], first.Y[training], first.weights[training], penalty)
+    errors: Array = ((F[test] @ fit.coefficients + fit.intercept - first.Y[test]) ** 2).sum(axis=1)
+    of_one_layer = float(first.weights[test] @ errors / first.weights[test].sum())
     return bool(solution.best < (plan.policy.worth_depth - 1 / np.sqrt(len(test))) * of_one_layer)
 
 

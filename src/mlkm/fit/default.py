@@ -51,25 +51,25 @@ class KernelFit:
 
 
 def fit_kernel(
-    rows: Block, plan: Plan, found: LearnedKernel | None = None, workers: Workers | None = None
+    rows: Block, plan: Plan, searched: LearnedKernel | None = None, workers: Workers | None = None
 ) -> KernelFit:
     """Learn the kernels, unless they are given, solve on all rows, and choose the share of each member."""
     if len(rows) < plan.policy.least_rows or not rows.X.any():
         return _only_mean(rows)
     if len(rows) > plan.policy.stack_rows:
-        return _kernels(rows, plan, found, workers)
-    both = side_by_side(lambda: _kernels(rows, plan, found, workers), lambda: _held_out(rows, plan, found))
+        return _kernels(rows, plan, searched, workers)
+    both = side_by_side(lambda: _kernels(rows, plan, searched, workers), lambda: _held_out(rows, plan, searched))
     return _stacked(rows, plan, *both)
 
 
-def _kernels(rows: Block, plan: Plan, found: LearnedKernel | None, workers: Workers | None = None) -> KernelFit:
+def _kernels(rows: Block, plan: Plan, searched: LearnedKernel | None, workers: Workers | None = None) -> KernelFit:
     """Fit kernels for the raw targets and, where these are far from normal, for transformed targets, with shares chosen
     by the last rows."""
-    found = search_kernels(rows, plan) if found is None else found
+    searched = search_kernels(rows, plan) if searched is None else searched
     target_transform = _target_transform(rows, plan.policy)
     several = [rows] if target_transform is None else [rows, replace(rows, Y=target_transform.forward(rows.Y))]
     with stage("kernel variances", len(several) * plan.policy.variance_steps):
-        learned = _each([partial(weighed, found, targets, plan) for targets in several])
+        learned = _each([partial(weighed, searched, targets, plan) for targets in several])
     learned[-1] = _with_transform(learned[-1], rows, plan)
     n = min(len(solvable_rows(each.kernel, rows, each.noise)) for each in learned)
     several = [targets.take(slice(0, n)) for targets in several]
@@ -167,14 +167,14 @@ def _linear(rows: Block, plan: Plan) -> tuple[Machine, float]:
     return replace(mean, layers=((np.vstack([slopes, fit.intercept]),),)), fit.penalty
 
 
-def _held_out(rows: Block, plan: Plan, found: LearnedKernel | None) -> tuple[IntArray, Array]:
+def _held_out(rows: Block, plan: Plan, searched: LearnedKernel | None) -> tuple[IntArray, Array]:
     """Return held-out rows and the predictions of kernels, ridge and the mean there, fitted to the other rows. Kernels
     that are not given are learned by one search, on as many rows as its first stage has."""
     cheaper = replace(plan, policy=replace(plan.policy, draws=1, joint_rows=plan.policy.first_joint_rows))
     return held_out(
         rows,
         plan,
-        lambda inside: (_kernels(inside, cheaper, found).machines, _linear(inside, plan)[:1], _mean(inside)[1:]),
+        lambda inside: (_kernels(inside, cheaper, searched).machines, _linear(inside, plan)[:1], _mean(inside)[1:]),
     )
 
 
@@ -207,13 +207,13 @@ def _stacked(rows: Block, plan: Plan, fit: KernelFit, held: tuple[IntArray, Arra
         shares = np.array([shares[0], 0.0, shares[1] + shares[2]])
     kernels, line, mean = (float(share) for share in shares)
     k, transformed, raw = len(fit.machines), fit.transformed, kernels * fit.shares[0]
-    own, *other = averaged(fit.machines, [kernels / k] * k)  # those of the kernels, with their share
+    combined, *other = averaged(fit.machines, [kernels / k] * k)  # those of the kernels, with their share
     if transformed is not None and kernels * transformed.share < plan.policy.least_share:  # its share goes to the mean
-        mean, k, other, own = mean + kernels * transformed.share, 1, [], averaged((own,), [1 / k])[0]
-    own = _combined(own, linear, _mean(rows)[1], (k * line, k * mean))
+        mean, k, other, combined = mean + kernels * transformed.share, 1, [], averaged((combined,), [1 / k])[0]
+    combined = _combined(combined, linear, _mean(rows)[1], (k * line, k * mean))
     transformed = None if not other or transformed is None else replace(transformed, share=kernels * transformed.share)
     return replace(
-        fit, machines=(own, *other), loo_error=error, shares=(raw, line, mean), ridge_penalty=penalty,
+        fit, machines=(combined, *other), loo_error=error, shares=(raw, line, mean), ridge_penalty=penalty,
         transformed=transformed, seen=fit.seen.by("shares", 0, len(rows)),
     )  # fmt: skip
 

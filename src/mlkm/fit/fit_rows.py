@@ -32,18 +32,18 @@ def fit_rows(rows: Rows[Table], plan: Plan, categorical: Sequence[bool], seed: i
     begin : when the fit began, by `perf_counter`
     """
     d = rows.n_columns
-    found = scan(rows, list(categorical), seed)
-    plan = plan.sized(found.n, d, in_memory=rows.in_memory)
-    with _timed(plan, begin, found.n, d, in_memory=rows.in_memory):
+    scanned = scan(rows, list(categorical), seed)
+    plan = plan.sized(scanned.n, d, in_memory=rows.in_memory)
+    with _timed(plan, begin, scanned.n, d, in_memory=rows.in_memory):
         preparation, inputs = fit_preparation(
-            rows, found, with_levels=plan.takes_levels, automatic=plan.automatic, beyond=plan.policy.beyond
+            rows, scanned, with_levels=plan.takes_levels, automatic=plan.automatic, beyond=plan.policy.beyond
         )
         _warn_dropped(preparation)
-        needed = 0.0 if rows.in_memory else ROW_COPIES * 8.0 * found.n * (d + preparation.n_outputs)
-        if plan.sums(found.n) or (plan.n_parts is not None and needed > memory_budget()):
-            return _fit_in_blocks(rows, found, inputs, preparation, plan, seed)
+        needed = 0.0 if rows.in_memory else ROW_COPIES * 8.0 * scanned.n * (d + preparation.n_outputs)
+        if plan.sums(scanned.n) or (plan.n_parts is not None and needed > memory_budget()):
+            return _fit_in_blocks(rows, scanned, inputs, preparation, plan, seed)
         check_memory(needed, "The rows of this fit", "fit on fewer rows")
-        return _fit_in_memory(rows, found, inputs, preparation, plan, seed)
+        return _fit_in_memory(rows, scanned, inputs, preparation, plan, seed)
 
 
 @contextmanager
@@ -56,7 +56,7 @@ def _timed(plan: Plan, begin: float, n: int, d: int, *, in_memory: bool) -> Iter
 
 
 def _fit_in_memory(
-    given: Rows[Table], found: Scan, inputs: TrainingInputs, preparation: Preparation, plan: Plan, seed: int
+    given: Rows[Table], scanned: Scan, inputs: TrainingInputs, preparation: Preparation, plan: Plan, seed: int
 ) -> Fit:
     """Fit to all rows in memory."""
     block = given.gathered(inputs.unscaled)
@@ -67,23 +67,23 @@ def _fit_in_memory(
     needed = MATRICES_HELD * 8.0 * D * min(len(rows), max(D, EXACT_ROWS))
     check_memory(needed, f"{D} features of {len(rows)} rows", "give fewer features")
     fitted = train(rows, plan, preparation.y_scaler, given.workers)
-    return Fit.of(fitted, plan, preparation, found.weight, plan.n_rows or len(rows))
+    return Fit.of(fitted, plan, preparation, scanned.weight, plan.n_rows or len(rows))
 
 
 def _fit_in_blocks(
-    given: Rows[Table], found: Scan, inputs: TrainingInputs, preparation: Preparation, plan: Plan, seed: int
+    given: Rows[Table], scanned: Scan, inputs: TrainingInputs, preparation: Preparation, plan: Plan, seed: int
 ) -> Fit:
     """Fit what needs rows together to a sample, then the rest to all rows, by sums or by descent."""
     salt = int(generator(seed, Purpose.PARTS).integers(2**62))
-    standardised = Standardised(preparation, inputs, found.n / found.weight, plan.n_parts or 0, salt)
-    training = in_blocks(given, found, standardised, keep=given.in_memory)
+    standardised = Standardised(preparation, inputs, scanned.n / scanned.weight, plan.n_parts or 0, salt)
+    training = in_blocks(given, scanned, standardised, keep=given.in_memory)
     rows, sample = training.rows, training.sample
     plan = plan.at(sample.X.shape[1], preparation.x_scaler, seed=seed, n_rows=rows.n)
     n_features = features_summed(plan, sample.X.shape[1], rows.n)
     fewer = f"give fewer features ({'widths' if plan.landmarks else 'n_features'})"  # the parameter of the estimator
     check_memory(MATRICES_HELD * 8.0 * n_features**2, f"The sums of {n_features} features", fewer)
     fitted = train_in_blocks(training, plan, preparation.y_scaler)
-    return Fit.of(fitted, plan, preparation, found.weight, rows.n)
+    return Fit.of(fitted, plan, preparation, scanned.weight, rows.n)
 
 
 def _warn_dropped(preparation: Preparation) -> None:

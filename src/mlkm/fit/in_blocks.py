@@ -60,14 +60,14 @@ def _deep(training: Training, plan: Plan) -> Fitted:
     every rotation. Where one layer does as well, it is fitted to all rows instead."""
     sample, n_parts = training.sample, plan.n_parts or 0
     parts = parts_of(sample, plan) if n_parts else None
-    found = hidden_layers(Problem(sample, (), parts, plan.penalty, seed=plan.seed, n_jobs=plan.n_jobs), plan)
-    machines, alone = found.solution.machines, with_enough_digits(found.prior, training.rows.n)
-    layers = [LastInputs(machine) for machine in machines] if found.pays else [alone]
+    hidden = hidden_layers(Problem(sample, (), parts, plan.penalty, seed=plan.seed, n_jobs=plan.n_jobs), plan)
+    machines, alone = hidden.solution.machines, with_enough_digits(hidden.prior, training.rows.n)
+    layers = [LastInputs(machine) for machine in machines] if hidden.pays else [alone]
     last = [part_number(j, plan.depth - 1, n_parts) if n_parts else None for j in range(len(layers))]
     fitted, sums = _last_layers(training, plan, layers, last)
-    machines = fitted.machines if found.pays else (with_one_layer(machines[0], fitted.machines[0]),)
-    solution = replace(found.solution, machines=machines, penalty=fitted.penalty, loo_error=fitted.loo_error)
-    return _fitted(training, solution, plan.widths or (), (scale_of(found.prior), *plan.scales[1:]), layers, sums)
+    machines = fitted.machines if hidden.pays else (with_one_layer(machines[0], fitted.machines[0]),)
+    solution = replace(hidden.solution, machines=machines, penalty=fitted.penalty, loo_error=fitted.loo_error)
+    return _fitted(training, solution, plan.widths or (), (scale_of(hidden.prior), *plan.scales[1:]), layers, sums)
 
 
 def _by_descent(training: Training, plan: Plan, solver: GradientDescent, units: Standardiser) -> Fitted:
@@ -78,7 +78,9 @@ def _by_descent(training: Training, plan: Plan, solver: GradientDescent, units: 
     solution = solver.descend(problem, rows, n_parts)
     layers = [LastInputs(machine) for machine in solution.machines]
     sums = [every for _, every in sums_by_part(layers, [None] * len(layers), rows, _last_rows(training, plan).X)]
-    ridges = [primal_without_rounding(layer, own, solution.penalty) for layer, own in zip(layers, sums, strict=True)]
+    ridges = [
+        primal_without_rounding(layer, of_part, solution.penalty) for layer, of_part in zip(layers, sums, strict=True)
+    ]
     error, loo_error = mean_errors(solution.machines, ridges, rows)
     solution = replace(solution, loo_error=loo_error)
     return _fitted(training, solution, plan.widths or (), scales, layers, sums, error=error)
@@ -89,13 +91,13 @@ def _last_layers(
 ) -> tuple[Solution, list[Sums]]:
     """Fit last layers by sums over all rows, or over those of a part, with the penalty by leave-one-out at the last
     rows of the sample; return the sums over all rows, too."""
-    found = sums_by_part(layers, parts, training.rows, _last_rows(training, plan).X)
+    by_part = sums_by_part(layers, parts, training.rows, _last_rows(training, plan).X)
     with stage("solve"):
         fits = [
-            system_of_sums(own, layer, _last_rows(training, plan, part)).fit(plan.penalty)
-            for layer, (own, _), part in zip(layers, found, parts, strict=True)
+            system_of_sums(of_part, layer, _last_rows(training, plan, part)).fit(plan.penalty)
+            for layer, (of_part, _), part in zip(layers, by_part, parts, strict=True)
         ]
-    return solution_of(layers, fits), [every for _, every in found]
+    return solution_of(layers, fits), [every for _, every in by_part]
 
 
 def _fitted(
@@ -116,6 +118,6 @@ def _fitted(
 
 def _last_rows(training: Training, plan: Plan, part: int | None = None) -> Block:
     """Return the last rows of the sample, or of a part of it."""
-    own = training.of_all
-    own = own if part is None or own.fold is None else own.rows(own.fold == part)
-    return own.rows(slice(max(0, len(own) - plan.policy.left_out_rows), None))
+    chosen = training.of_all
+    chosen = chosen if part is None or chosen.fold is None else chosen.rows(chosen.fold == part)
+    return chosen.rows(slice(max(0, len(chosen) - plan.policy.left_out_rows), None))

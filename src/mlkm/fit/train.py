@@ -73,11 +73,13 @@ def _trained(rows: Block, plan: Plan, units: Standardiser, workers: Workers | No
     return _in_memory(rows, solution, plan.widths or (), (scale_of(prior), *plan.scales[1:]))
 
 
-def by_kernels(given: Block, plan: Plan, found: LearnedKernel | None = None, workers: Workers | None = None) -> Fitted:
+def by_kernels(
+    given: Block, plan: Plan, searched: LearnedKernel | None = None, workers: Workers | None = None
+) -> Fitted:
     """Fit the default: kernels on as many rows as the policy allows, and with the largest efforts hidden layers as
     well."""
     rows = given.take(slice(0, plan.policy.kernel_rows[1]))
-    fit = fit_kernel(rows, plan, found, workers)
+    fit = fit_kernel(rows, plan, searched, workers)
     machines, error = fit.machines, fit.loo_error
     if plan.policy.hidden_rows and len(rows) > plan.policy.stack_rows and not fit_is_late():
         with without_search_end():
@@ -132,9 +134,9 @@ def penalty_by_folds(rows: Block, plan: Plan, units: Standardiser, n_folds: int 
 def _fold_error(rows: Block, plan: Plan, units: Standardiser, penalty: float, test: IntArray) -> float:
     """Return the weighted sum of squared errors at the rows left out, relative to the unit of the largest output;
     infinite where descent diverges."""
-    own = rows.take(np.setdiff1d(np.arange(len(rows)), test))
+    others = rows.take(np.setdiff1d(np.arange(len(rows)), test))
     try:
-        machines = _trained(own, replace(plan.with_penalty(penalty), n_jobs=None), units).solution.machines
+        machines = _trained(others, replace(plan.with_penalty(penalty), n_jobs=None), units).solution.machines
     except DivergedError:
         return np.inf
     f = predict_average(machines, rows.X[test])

@@ -104,11 +104,11 @@ def fit_target_transform(Y: Array, weights: Array) -> TargetTransform:
 
 def fit_back_transform(transform: TargetTransform, errors: Array, weights: Array) -> BackTransform:
     """Return the back-transform of a fit with these leave-one-out residuals (m, k)."""
-    shares = (np.arange(RULES.link_errors) + 0.5) / RULES.link_errors
+    shares = (np.arange(RULES.back_transform_errors) + 0.5) / RULES.back_transform_errors
     E = np.stack([_quantiles(e, weights, shares) for e in errors.T], axis=1)
     low, high = transform.low + E[0], transform.high + E[-1]
     high = np.where(high > low, high, low + 1)  # an output that does not vary has a range, too
-    knots = np.linspace(low, high, RULES.link_knots)
+    knots = np.linspace(low, high, RULES.back_transform_knots)
     values = np.stack([transform.backward(knots + e) for e in E])
     return BackTransform(knots, values.mean(axis=0), values.std(axis=0))
 

@@ -18,7 +18,7 @@ from typing import Any, TextIO, TypeVar, cast
 
 from .checks import brief
 from .progress import Event, Listener, telling
-from .sizes import QUIET_SECONDS, TOLD_SECONDS
+from .sizes import ANNOUNCED_SECONDS, QUIET_SECONDS
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -148,7 +148,7 @@ def words_of(event: Event) -> str:
 
 def left_in_words(event: Event) -> str:
     """Return the time that is left of a stage in words; nothing for a short stage."""
-    worth = event.left is not None and event.seconds + event.left >= TOLD_SECONDS
+    worth = event.left is not None and event.seconds + event.left >= ANNOUNCED_SECONDS
     return f"about {event.left:.0f} s left" if worth else ""
 
 

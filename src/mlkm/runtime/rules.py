@@ -40,8 +40,8 @@ class Rules:
 
     # --- kernels and transforms
     rank_knots: int = 256  # knots of the map of an input to its ranks, linear in between
-    link_knots: int = 400  # knots of the table of a back-transformed mean, linear in between
-    link_errors: int = 31  # quantiles of the errors over which a back-transformed mean is averaged
+    back_transform_knots: int = 400  # knots of the table of a back-transformed mean, linear in between
+    back_transform_errors: int = 31  # quantiles of the errors over which a back-transformed mean is averaged
     least_log_amplitude: float = -8.0  # logarithm of the least amplitude of a kernel, y having 1, which stands for none
     largest_log: float = 4.0  # logarithm of the largest amplitude or scale of a kernel
     factor_logs: tuple[float, float] = (-9.0, 5.0)  # bounds on logarithms of factors of kernels' variances

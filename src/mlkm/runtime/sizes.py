@@ -111,5 +111,5 @@ SOLVES_PER_FIT = 1.4  # solves per fit, as some targets are solved on two scales
 
 # --- what is shown
 QUIET_SECONDS = 1.0  # seconds before progress is drawn
-TOLD_SECONDS = 5.0  # seconds of a stage from which on it is said what is left
+ANNOUNCED_SECONDS = 5.0  # seconds of a stage from which on it is said what is left
 SHOWN_LETTERS = 40  # letters of a cell in a message

@@ -117,7 +117,7 @@ def cost_of_features(
     once = replace(policy, draws=1)
     left_memory, left_seconds = _residual_search(d, policy.residual_share(n, D if given else None), policy)
     parts = 1 + _parts(n, policy) if n <= policy.stack_rows else 1
-    search = searched * parts * (_search(n, d, once) + _weigh(n, d, once) + left_seconds)
+    search = searched * parts * (_search(n, d, once) + _kernel_variances(n, d, once) + left_seconds)
     rows = 8.0 * n * (2 * d + 4) if in_memory else 8.0 * 40_000 * d
     block = 8.0 * block_rows(d) * (4 * d + 4) + 3 * 4 * 2048 * D
     memory = sizes.LIBRARY_BYTES + rows + 4 * block + sizes.MATRICES_HELD * 8.0 * D**2 + searched * left_memory
@@ -141,7 +141,9 @@ def cost_of_default(n: int, d: int, policy: Policy, in_memory: bool = True) -> C
         seconds = max(seconds, held) if speed().two else seconds + held
     elif policy.hidden_rows:
         m, once = min(n, policy.hidden_rows), replace(policy, draws=1)
-        depth = _search(m, d, once) + _weigh(m, d, once) + policy.hidden_steps * 2 * m * 600**2 / speed().single
+        depth = (
+            _search(m, d, once) + _kernel_variances(m, d, once) + policy.hidden_steps * 2 * m * 600**2 / speed().single
+        )
         seconds, after = seconds + depth, after + depth
     memory = sizes.LIBRARY_BYTES + matrix + 8.0 * n * d * 8
     return Cost(memory, seconds, f"kernels at {n:,} rows", 1, after)
@@ -178,7 +180,7 @@ def _after(n: int, d: int, policy: Policy) -> float:
     pairs = n**2 / 2 * sizes.SEARCH_TERMS * policy.draws * (3 + 0.25 * seen) / at.exponentials
     solve = n**3 / at.products if n <= DIRECT_ROWS else usual_steps(n) * n**2 / at.products * 4
     relevances = min(4e6, 1000.0 * n) * (40 + 0.3 * d) / at.exponentials
-    return sizes.SOLVES_PER_FIT * (_weigh(n, d, policy) + pairs + solve) + relevances
+    return sizes.SOLVES_PER_FIT * (_kernel_variances(n, d, policy) + pairs + solve) + relevances
 
 
 def _residual_search(d: int, share: float, policy: Policy) -> tuple[float, float]:
@@ -189,14 +191,14 @@ def _residual_search(d: int, share: float, policy: Policy) -> tuple[float, float
     climb = sizes.STEP_EVALUATIONS * sum(policy.joint_steps) * number * _evaluation(m, n_inputs)
     pairs = half**2 * sizes.SEARCH_TERMS * (3 + 0.25 * min(d, sizes.INPUTS_LEFT)) / at.exponentials
     fits = 2 * (pairs + half**3 / at.products)
-    seconds = climb / (2 if at.two else 1) + fits + _weigh(n, d, replace(policy, draws=2))
+    seconds = climb / (2 if at.two else 1) + fits + _kernel_variances(n, d, replace(policy, draws=2))
     return 4.0 * number * m**2 * n_inputs, seconds if number else 0.0
 
 
-def _weigh(n: int, d: int, policy: Policy) -> float:
+def _kernel_variances(n: int, d: int, policy: Policy) -> float:
     """Return the seconds of variances by leave-one-out: an eigendecomposition, then steps of a factor, an inverse and
     products."""
-    at, m = speed(), min(n, policy.weigh_rows)
+    at, m = speed(), min(n, policy.variance_rows)
     pairs = m**2 * sizes.SEARCH_TERMS * policy.draws * (20 + min(d, sizes.INPUTS_LEFT)) / at.exponentials
     return (policy.variance_steps * 1.25 * 4.5 + 8) * m**3 / at.single + pairs + 2e-3 * policy.variance_steps
 

@@ -324,8 +324,8 @@ def weighed(searched: LearnedKernel, rows: Block, plan: Plan, seen: int | None =
     been seen by a search: `seen` of them, or as many as those of the plan look at."""
     policy, n, kernel = plan.policy, len(rows), searched.kernel
     seen = policy.draws * policy.joint_rows if seen is None else seen
-    begin = min(seen, max(0, n - policy.weigh_rows))
-    end = min(n, begin + policy.weigh_rows)
+    begin = min(seen, max(0, n - policy.variance_rows))
+    end = min(n, begin + policy.variance_rows)
     these = rows.take(slice(begin, end))
     matrices = kernel.matrices(these.X, these.X)
     Y = these.Y - these.weights @ these.Y / len(these)

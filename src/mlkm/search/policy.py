@@ -79,7 +79,7 @@ class Policy:
     most_turned: int = 25  # inputs up to which directions are learned; these have d^2 parameters
 
     # --- variances and noise by leave-one-out, and the solve
-    weigh_rows: int = 800  # rows by which the kernels' variances and the noise are chosen
+    variance_rows: int = 800  # rows by which the kernels' variances and the noise are chosen
     variance_steps: int = 8  # steps of the descent of the leave-one-out error
     least_local: float = 1e-3  # variance of a local term, relative to the noise, up to which it is dropped
     # rows up to which kernels are solved rather than features, and the most that are solved on; the matrix takes 2 n^2
@@ -169,7 +169,7 @@ _SIZES: dict[str, tuple[Any, Any, Any]] = {
     "first_joint_rows": (120, 300, Policy.first_joint_rows),
     "joint_steps": ((6, 3), (12, 10), (20, 25)),
     "left_samples": (0, 0, Policy.left_samples),
-    "weigh_rows": (150, 400, 1000),
+    "variance_rows": (150, 400, 1000),
     "variance_steps": (4, Policy.variance_steps, 12),
     "kernel_rows": ((20_000, 600), (20_000, 6000), (44_000, 44_000)),
     "layer_work": ((1e10, 150, 300), (1e11, 500, 1200), Policy.layer_work),
