@@ -3,7 +3,7 @@
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -445,7 +445,7 @@ class MachinePredictions(Predictions):
     """A function from rows in memory to the predictions of a regressor of this package."""
 
     def __call__(self, rows: object) -> tuple[Array, ...]:
-        fit: Fit = self.model.fitted_
-        Z = self.model.standardised(rows)
+        model = cast(KernelMachine, self.model)
+        fit, Z = model.fitted_, model.standardised(rows)
         results = fit.predict_with_std(Z) if self.return_std else (fit.predict(Z),)
         return tuple(map(fit.preparation.shaped, results))

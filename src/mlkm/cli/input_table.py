@@ -12,7 +12,7 @@ from .._types import Array, BoolArray, IntArray
 from ..data.rows import block_rows
 from ..data.table_files import FileRows, open_table
 from ..data.tables.cells import read_frame
-from ..fit.apply import names_of
+from ..fit.apply import Predictor, names_of
 from ..report.words import plural
 from ..runtime.resources import check_memory
 from .console import Console, UsageError
@@ -123,7 +123,7 @@ def feature_names(features: Sequence[str] | None, known: Sequence[str]) -> list[
     return list(dict.fromkeys(name for part in parts for name in part if name))
 
 
-def check_columns(path: Path, source: FileRows, model: object, target: str | None, console: Console) -> None:
+def check_columns(path: Path, source: FileRows, model: Predictor, target: str | None, console: Console) -> None:
     """Refuse a table without a column of the fit, and note the columns that the model does not use."""
     wanted = names_of(model)
     if wanted is None:

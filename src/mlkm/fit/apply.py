@@ -6,7 +6,7 @@ Predictions of a table in files are written block by block.
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, Protocol, cast
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
@@ -22,10 +22,18 @@ from ..data.tables.columns import one_warning
 from ..runtime.atomic import atomic_write
 from ..runtime.checks import brief, file_path
 
+
+class Predictor(Protocol):
+    """A fitted regressor, of this package or of another library, or a band around one."""
+
+    def predict(self, X: Any, /) -> Any:
+        """Return a prediction for every row."""
+
+
 NO_WEIGHT = "All sample weights are zero, so there is no row to score; give a row a positive weight."
 
 
-def new_rows(X: object, model: Any) -> Rows[Any]:
+def new_rows(X: object, model: Predictor) -> Rows[Any]:
     """Return rows that a fitted model is applied to.
 
     A model reads and checks rows in memory itself. Only the columns of the model are read from a table in files. Models
@@ -35,7 +43,7 @@ def new_rows(X: object, model: Any) -> Rows[Any]:
     rows = given_rows(X)
     if rows.in_memory:
         return rows
-    inner = getattr(model, "estimator_", model)
+    inner: Any = getattr(model, "estimator_", model)
     inner = inner.estimator if isinstance(inner, FrozenEstimator) else inner
     rows = rows.narrowed(names_of(model))
     if not hasattr(inner, "fitted_"):
@@ -44,7 +52,7 @@ def new_rows(X: object, model: Any) -> Rows[Any]:
     return rows.as_cells()
 
 
-def sendable(model: Any, return_std: bool = False) -> Any:
+def sendable(model: Predictor, return_std: bool = False) -> Any:
     """Return a copy of a model for other processes, without its training rows unless standard deviations need them."""
     if isinstance(model, FrozenEstimator):
         return sendable(model.estimator, return_std)
@@ -59,14 +67,14 @@ def sendable(model: Any, return_std: bool = False) -> Any:
 class OfTables:
     """A regressor of another library, which is given rows as frames, or as arrays if columns have no names."""
 
-    model: Any
+    model: Predictor
 
     def predict(self, rows: object, **settings: object) -> Any:
         """Return the predictions of the regressor, which is given the rows in the form that it takes."""
         return self.model.predict(taken(self.model, rows), **settings)
 
 
-def taken(model: Any, table: object) -> object:
+def taken(model: Predictor, table: object) -> object:
     """Return rows in the form that a model takes: unchanged for models of this package and for unconverted cells, and
     for other models as a frame, or as an array if they were fitted to columns without names."""
     if hasattr(model, "fitted_") or not isinstance(table, Table):
@@ -85,7 +93,7 @@ def _as_pandas_reads(column: Any) -> Any:
     return np.where(column == None, np.nan, column) if is_words(column) else column  # noqa: E711, elementwise
 
 
-def names_of(model: Any) -> tuple[str, ...] | None:
+def names_of(model: Predictor) -> tuple[str, ...] | None:
     """Return the names of the columns that a model, or the model inside a band, was fitted to, or None if they had no
     names."""
     inner = getattr(model, "estimator_", model)
@@ -97,11 +105,12 @@ def names_of(model: Any) -> tuple[str, ...] | None:
 class Predictions:
     """A function from rows to the predictions of a model, with standard deviations if asked for."""
 
-    model: Any
+    model: Predictor
     return_std: bool = False
 
     def __call__(self, rows: object) -> tuple[Array, ...]:
-        return tuple(self.model.predict(rows, return_std=True)) if self.return_std else (self.model.predict(rows),)
+        predict: Any = self.model.predict
+        return tuple(predict(rows, return_std=True)) if self.return_std else (predict(rows),)
 
     def to_send(self) -> "Predictions":
         """Return the function as it is sent to rows in files or on a cluster."""
@@ -112,7 +121,7 @@ class Predictions:
 class ErrorsOf:
     """A function from a block to the statistics of its targets and prediction errors, by which a model is scored."""
 
-    model: Any
+    model: Predictor
 
     def __call__(self, block: Block[object]) -> Stats | None:
         """Return the statistics of the targets and of the errors of their predictions over the rows of a block that
@@ -127,7 +136,7 @@ class ErrorsOf:
         return stats_of(both, block.weights[counted]) if counted.any() else None
 
 
-def r2(rows: Rows[Any], model: Any) -> float:
+def r2(rows: Rows[Any], model: Predictor) -> float:
     """Return the coefficient of determination, averaged over outputs, as scikit-learn defines it."""
     found = new_rows(rows, model).map_reduce(ErrorsOf(sendable(model)), merged_if_any)
     if found is None:
@@ -153,7 +162,7 @@ def finite_score(share: float) -> float:
 _KINDS = (".parquet", ".csv")
 
 
-def predict_table(model: Any, source: object, out: object, *, confidence_level: float | None = None) -> Path:
+def predict_table(model: Predictor, source: object, out: object, *, confidence_level: float | None = None) -> Path:
     """Predict every row of a table in files and write the results, in the order of the rows, to a Parquet or CSV file.
 
     Columns are `prediction`, and for a band `lower` and `upper`; with several outputs, each name ends with the number
@@ -198,11 +207,11 @@ def predict_table(model: Any, source: object, out: object, *, confidence_level: 
     return path
 
 
-def _columns(model: Any, rows: object, level: float | None) -> dict[str, Array]:
+def _columns(model: Predictor, rows: object, level: float | None) -> dict[str, Array]:
     """Return the columns to write for a block of rows: predictions, and for a model with a band its ends."""
     if not hasattr(model, "predict_interval"):
         return _named("prediction", np.asarray(model.predict(taken(model, rows))))
-    mean, interval = model.predict_interval(taken(model.estimator_, rows), level)
+    mean, interval = model.predict_interval(taken(cast(Any, model).estimator_, rows), level)
     if interval.shape[2] != 1:
         raise ValueError("predict_table writes the band of one level; give confidence_level=0.9, say.")
     return {

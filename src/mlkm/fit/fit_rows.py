@@ -87,7 +87,7 @@ def _fit_in_blocks(
 
 
 def _warn_dropped(preparation: Preparation) -> None:
-    """Warn of inputs that are ignored because their variation is lost in rounding."""
+    """Name the inputs that are ignored because their variation is lost in rounding."""
     reader = preparation.reader
     names = reader.names or range(len(reader.columns))
     dropped = [names[j] for j in np.unique(preparation.kinds.owners[preparation.x_scaler.rounded])]

@@ -20,7 +20,8 @@ from ..data.level_encoding import LevelNumbers
 from ..data.preparation import Standardiser
 from ..data.tables.cells import RawColumn
 from ..data.tables.columns import CYCLES, CategoryColumn, Column, DateColumn, NumberColumn, Reader
-from ..report.facts import JudgedModel, reported_model
+from ..fit.apply import Predictor
+from ..report.facts import reported_model
 from ..runtime.checks import as_numbers, brief, one_of
 from ..runtime.sizes import CIRCLE_DIGITS
 from .graph import ML, Graph
@@ -157,7 +158,7 @@ def _numbers(graph: Graph, X: str, columns: Sequence[NumberColumn]) -> str:
     return graph.columns(both, [at for j in range(len(columns)) for at in (j, places.get(j)) if at is not None])
 
 
-def feed(model: JudgedModel, X: object, dtype: str) -> dict[str, NDArray[np.generic]]:
+def feed(model: Predictor, X: object, dtype: str) -> dict[str, NDArray[np.generic]]:
     """Return the inputs of an exported model; see `mlkm.onnx.feed`."""
     one_of("dtype", dtype, ("float32", "float64"))
     if isinstance(model, type) or not hasattr(model, "predict"):

@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..runtime.checks import file_path
 
 if TYPE_CHECKING:  # the page is imported at its first use, since every fit would wait for it
-    from .facts import FitRecord, JudgedModel
+    from ..fit.apply import Predictor
+    from .facts import FitRecord
     from .page import Report
 
 __all__ = ["Reporting"]
@@ -24,7 +25,7 @@ class Reporting:
 
     fit_facts_: "FitRecord"
 
-    def report(self: "JudgedModel", X: Any, y: Any, path: str | os.PathLike[str] | None = None) -> "Report":
+    def report(self: "Predictor", X: Any, y: Any, path: str | os.PathLike[str] | None = None) -> "Report":
         """Make a page on this fit, judged by rows that it has not seen.
 
         It shows accuracy beside simple models, the band's coverage, relevance and effects of columns, residuals, rows

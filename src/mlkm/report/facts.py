@@ -13,17 +13,11 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from .._types import Array
 from ..data.tables.cells import RawColumn, Table
 from ..explain import Effects
+from ..fit.apply import Predictor
 from ..fit.fitted import Fit
 from ..runtime.checks import as_targets
 from .held_out import DETAIL, BandFacts, Curve, Score, band_facts, baselines, curves, evenly, n_seen, score
 from .words import number, percent, plural, seconds
-
-
-class JudgedModel(Protocol):
-    """A fitted regressor or band of any library."""
-
-    def predict(self, X: Any) -> Any:
-        """Return predictions at the rows of X."""
 
 
 class ReportedModel(Protocol):
@@ -153,13 +147,13 @@ class Facts:
         return self.y - self.prediction
 
 
-def reported_model(model: JudgedModel) -> ReportedModel | None:
+def reported_model(model: Predictor) -> ReportedModel | None:
     """Return the regressor of this package in a model, if there is one."""
     inner = getattr(model, "estimator_", model)
     return cast(ReportedModel, inner) if hasattr(inner, "fitted_") else None
 
 
-def fit_facts(model: JudgedModel) -> FitFacts:
+def fit_facts(model: Predictor) -> FitFacts:
     """Return what is known of a fit without any row."""
     inner, band = reported_model(model), hasattr(model, "predict_interval")
     record = cast(FitRecord, {**getattr(inner, "fit_facts_", {}), **getattr(model, "fit_facts_", {})})
@@ -181,9 +175,7 @@ def _level(band: Any) -> float:
     return float(np.max(band.confidence_level))
 
 
-def gather(
-    model: JudgedModel, X: Any, y: ArrayLike, interval: Array | None = None, checked: str | None = None
-) -> Facts:
+def gather(model: Predictor, X: Any, y: ArrayLike, interval: Array | None = None, checked: str | None = None) -> Facts:
     """Return all facts of a fitted regressor or band, judged by held-out rows.
 
     Parameters

@@ -16,9 +16,10 @@ from numpy.typing import ArrayLike
 
 from .._types import Array
 from .._version import __version__
+from ..fit.apply import Predictor
 from ..runtime.atomic import atomic_write
 from .advice import watch_out
-from .facts import Facts, FitFacts, JudgedModel, fit_facts, gather
+from .facts import Facts, FitFacts, fit_facts, gather
 from .figures import Figure, figures_of
 from .held_out import DETAIL
 from .words import listed, number, percent, plural, seconds
@@ -63,7 +64,7 @@ class Report:
 
 
 def make_report(
-    model: JudgedModel,
+    model: Predictor,
     X: Any,
     y: ArrayLike,
     *,
