@@ -76,7 +76,7 @@ def test_weights_are_exact_with_folds_of_ones_own(batch_size):
     weights = np.random.default_rng(1).integers(0, 4, len(X)).astype(float)
     copies = np.repeat(np.arange(len(X)), weights.astype(int))
     weighted, repeated = (
-        MLKMRegressor(**EXPLICIT, cv=PredefinedSplit(f)).set_params(solver__batch_size=batch_size)
+        clone(MLKMRegressor(**EXPLICIT, cv=PredefinedSplit(f))).set_params(solver__batch_size=batch_size)
         for f in (fold, fold[copies])
     )
     np.testing.assert_array_equal(weighted.fit(X, y, weights).predict(X), repeated.fit(X[copies], y[copies]).predict(X))

@@ -131,7 +131,7 @@ def test_leave_one_out_is_refitting_without_the_row(n):
 def test_any_fit_has_a_positive_finite_std(kind, cv):
     X, y = make_friedman1(150, random_state=0)
     for widths in ((8,), (16, 4), (32, 16)):
-        model = kind(widths, cv=cv, **SMALL).set_params(solver__max_iter=20).fit(X, y)
+        model = clone(kind(widths, cv=cv, **SMALL)).set_params(solver__max_iter=20).fit(X, y)
         mean, std = model.predict(100 * X, return_std=True)
         assert mean.shape == std.shape == (150,)
         assert np.isfinite(std).all()
