@@ -8,7 +8,7 @@ all rows. Leave-one-out residuals at the rows of the fold, whose targets W has n
 layer, averaged over Bayesian bootstraps.
 
 The evidence uses the leading eigenvectors of K, of which a randomised range finder gives 200, and the mean of the other
-eigenvalues, which act as noise. That takes a third of the time of the whole spectrum for the same errors.
+eigenvalues, which act as noise.
 
 Two ways to join the machines of the folds are compared: `predictions` averages what they predict, `kernels` averages
 their kernels and solves once. The table has the test error over that of the default, the share, and the CPU time over
@@ -267,13 +267,13 @@ def compared(name: str, split: int, most: int, ways: list[str], folds: int) -> l
     model = MLKMRegressor(random_state=0).fit(X, y)
     seconds, f = process_time() - begin, model.predict(X_test)
     uncertainty: Any = model.fitted_.uncertainty
-    own = uncertainty.shares[0] + uncertainty.transformed_share
+    kernel_share = uncertainty.shares[0] + uncertainty.transformed_share
     Z, Z_test, (mean, sd) = model.standardised(X), model.standardised(X_test), (y.mean(), y.std())
     words, ratios = [f"{name}:{split}", f"default {np.sqrt(np.mean((f - target) ** 2)):.4f} ({seconds:.1f} s)"], []
     for way in ways:
         begin = process_time()
         change, share = deepened(*uncertainty.learned, Z, (y - mean) / sd, Z_test, way, folds)
-        taken, g = process_time() - begin, f + own * sd * change
+        taken, g = process_time() - begin, f + kernel_share * sd * change
         ratios.append(float(np.sqrt(np.mean((g - target) ** 2) / np.mean((f - target) ** 2))))
         words.append(f"{way} {ratios[-1]:.3f}, share {share:.2f}, time {taken / seconds:.2f}")
     print("; ".join(words), flush=True)

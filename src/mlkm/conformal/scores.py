@@ -297,7 +297,7 @@ class FittedRegressor:
         return cls(given, estimator, settings, scored, rows.with_scaled_weights())
 
     def trained_on_all(self, score: str) -> Self:
-        """Return the model trained on all rows of `fit`, with the score asked for now."""
+        """Return the model trained on all rows of `fit`, with the requested score."""
         score = score_for(score, self.estimator)
         if self.on_all_rows and self.scored.score == score:
             return self
